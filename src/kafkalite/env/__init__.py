@@ -1,0 +1,44 @@
+"""Time, disk, background work and chance, as the broker is given them.
+
+Owns the line between the program and the machine: everything below this package's interfaces may be replaced, and
+nothing outside it asks the machine directly. The network's part is in `server`'s own event loop set-up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from random import Random
+
+from kafkalite.env.background import Background, InlineBackground, ThreadBackground
+from kafkalite.env.clock import Clock, ManualClock, RealClock
+from kafkalite.env.disk import Disk, RealDisk
+from kafkalite.env.memory import MemoryDisk
+from kafkalite.env.randomness import seeded_random, system_random
+
+
+@dataclass(slots=True)
+class Env:
+    """What a broker needs of the world."""
+
+    clock: Clock
+    disk: Disk
+    background: Background
+    random: Random
+
+
+def real_env(
+    loop: asyncio.AbstractEventLoop, *, in_memory: bool = False, max_open_files: int | None = None
+) -> Env:
+    """The machine itself; with `in_memory`, all but its disk."""
+    clock = RealClock(loop)
+    disk: Disk = MemoryDisk(now_ms=clock.now_ms) if in_memory else RealDisk(max_open_files)
+    return Env(clock, disk, ThreadBackground(loop), system_random())
+
+
+def manual_env(seed: int = 0, disk: Disk | None = None) -> Env:
+    """A world that a test owns: its clock stands still, its disk is memory, its chance is a seed."""
+    clock = ManualClock()
+    return Env(
+        clock, disk or MemoryDisk(now_ms=clock.now_ms), InlineBackground(), seeded_random(seed)
+    )

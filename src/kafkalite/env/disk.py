@@ -1,0 +1,343 @@
+"""The disk: the only module that touches real files.
+
+Owns open file descriptors, of which a bounded number is kept: a `File` is a path that opens itself when it is used
+and may be closed behind its back when too many others are. It never decides what a failure means: every failure is
+an `OSError` that goes up as it is, and a failed `sync` is never tried again here.
+
+Threads: a `File` belongs to one thread at a time. Files used by the thread that built the `RealDisk` share the
+bounded cache; a file used by any other thread stays open until that thread closes it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import resource
+import shutil
+import threading
+from collections import deque
+from dataclasses import dataclass
+from typing import Protocol
+
+Buffer = bytes | bytearray | memoryview
+
+
+class File(Protocol):
+    """Bytes at positions, in one file."""
+
+    path: str
+
+    def fileno(self) -> int | None:
+        """A descriptor for the next system call and no later one; None where there is none (memory)."""
+        ...
+
+    def read_at(self, position: int, length: int) -> bytes:
+        """The bytes at a position; fewer than asked only at the end of the file."""
+        ...
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        """Writes all of `data` or raises; after an error any part of it may be in the file."""
+        ...
+
+    def size(self) -> int: ...
+
+    def truncate(self, size: int) -> None: ...
+
+    def sync(self) -> None:
+        """Returns when the contents are on stable storage; after an error nothing is known about them."""
+        ...
+
+    def close(self) -> None:
+        """Gives back what it holds; a file that is used again opens itself again."""
+        ...
+
+
+class DiskLock(Protocol):
+    """A lock file that is held."""
+
+    def release(self) -> None: ...
+
+
+class LockedByOther(Exception):
+    """The lock is held by another process; `pid` is None when that process did not say who it is."""
+
+    def __init__(self, path: str, pid: int | None) -> None:
+        super().__init__(f"{path} is locked by process {pid or 'unknown'}")
+        self.path = path
+        self.pid = pid
+
+
+class Disk(Protocol):
+    """Files and directories, by path with `/` between names."""
+
+    def open(self, path: str) -> File:
+        """A file that exists; nothing is touched until it is used."""
+        ...
+
+    def create(self, path: str) -> File:
+        """A new empty file, in place of one that may be there."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def is_directory(self, path: str) -> bool: ...
+
+    def list_directory(self, path: str) -> list[str]:
+        """The names in a directory, sorted."""
+        ...
+
+    def make_directory(self, path: str) -> None:
+        """Makes a directory and those above it; one that is there stays."""
+        ...
+
+    def remove(self, path: str) -> None: ...
+
+    def remove_tree(self, path: str) -> None: ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Atomic, also over an existing file; a `File` keeps working when its `path` is set by its owner."""
+        ...
+
+    def sync_directory(self, path: str) -> None:
+        """Makes creations, renames and removals in this directory last."""
+        ...
+
+    def size_of(self, path: str) -> int: ...
+
+    def modified_ms(self, path: str) -> int: ...
+
+    def space(self, path: str) -> tuple[int, int]:
+        """Total and usable bytes of the volume that holds `path`."""
+        ...
+
+    def lock(self, path: str) -> DiskLock:
+        """Takes a lock file for this process or raises `LockedByOther`."""
+        ...
+
+
+@dataclass(slots=True)
+class FileRange:
+    """A part of a file that someone else reads or sends: what a fetch returns instead of bytes."""
+
+    file: File
+    position: int
+    length: int
+
+    def __len__(self) -> int:
+        return self.length
+
+    def read(self) -> bytes:
+        return self.file.read_at(self.position, self.length)
+
+
+def read_whole(disk: Disk, path: str) -> bytes:
+    """All bytes of a small file, which is closed again."""
+    file = disk.open(path)
+    try:
+        return file.read_at(0, file.size())
+    finally:
+        file.close()
+
+
+def replace_file(disk: Disk, path: str, data: Buffer) -> None:
+    """Puts new contents in place so that after a crash there is the old file or the new one, whole."""
+    temporary = path + ".tmp"
+    file = disk.create(temporary)
+    try:
+        file.write_at(0, data)
+        file.sync()
+    finally:
+        file.close()
+    disk.rename(temporary, path)
+    disk.sync_directory(path.rpartition("/")[0])
+
+
+def default_open_files() -> int:
+    """Half of what the system lets this process open: the other half is for sockets."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(64, min(soft, 65_536) // 2)
+
+
+class RealFile:
+    """A file of the machine, opened when used."""
+
+    __slots__ = ("_descriptor", "_disk", "_recent", "path")
+
+    def __init__(self, disk: RealDisk, path: str, descriptor: int = -1) -> None:
+        self.path = path
+        self._disk = disk
+        self._descriptor = descriptor
+        self._recent = True
+
+    def fileno(self) -> int:
+        self._recent = True
+        return self._descriptor if self._descriptor >= 0 else self._disk._open_descriptor(self)
+
+    def read_at(self, position: int, length: int) -> bytes:
+        data = os.pread(self.fileno(), length, position)
+        if len(data) == length or not data:
+            return data
+        return data + self._read_rest(position + len(data), length - len(data))
+
+    def _read_rest(self, position: int, length: int) -> bytes:
+        parts = []
+        while length > 0:
+            part = os.pread(self.fileno(), length, position)
+            if not part:
+                break
+            parts.append(part)
+            position += len(part)
+            length -= len(part)
+        return b"".join(parts)
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        written = os.pwrite(self.fileno(), data, position)
+        if written != len(data):
+            self._write_rest(position + written, memoryview(data)[written:])
+
+    def _write_rest(self, position: int, rest: memoryview) -> None:
+        while rest:
+            written = os.pwrite(self.fileno(), rest, position)
+            position += written
+            rest = rest[written:]
+
+    def size(self) -> int:
+        return os.fstat(self.fileno()).st_size
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self.fileno(), size)
+
+    def sync(self) -> None:
+        os.fdatasync(self.fileno())
+
+    def close(self) -> None:
+        self._disk._close_descriptor(self)
+
+
+class RealLock:
+    """A lock file held with `flock`; our process id is in it for the next one to read."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class RealDisk:
+    """The machine's file systems."""
+
+    def __init__(self, max_open_files: int | None = None) -> None:
+        self._max_open_files = max_open_files or default_open_files()
+        self._owner = threading.get_ident()
+        self._open: deque[RealFile] = deque()  # in second-chance order: the next to be closed first
+
+    # --- descriptors -----------------------------------------------------------------------------------------------
+
+    def adopt(self) -> None:
+        """Makes the calling thread the one whose files share the cache; no file may be open."""
+        assert not self._open, "a disk was handed over while files were open"
+        self._owner = threading.get_ident()
+
+    def _open_descriptor(self, file: RealFile) -> int:
+        file._descriptor = os.open(file.path, os.O_RDWR | os.O_CLOEXEC)
+        self._remember(file)
+        return file._descriptor
+
+    def _remember(self, file: RealFile) -> None:
+        if threading.get_ident() == self._owner:
+            self._evict()
+            self._open.append(file)
+
+    def _evict(self) -> None:
+        """Closes files not used since the hand last passed them, until there is room for one more."""
+        while len(self._open) >= self._max_open_files:
+            file = self._open.popleft()
+            if file._descriptor < 0:
+                continue
+            if file._recent:
+                file._recent = False
+                self._open.append(file)
+            else:
+                os.close(file._descriptor)
+                file._descriptor = -1
+
+    def _close_descriptor(self, file: RealFile) -> None:
+        if file._descriptor < 0:
+            return
+        os.close(file._descriptor)
+        file._descriptor = -1
+        if threading.get_ident() == self._owner and file in self._open:
+            self._open.remove(file)
+
+    @property
+    def open_files(self) -> int:
+        """How many descriptors the cache holds."""
+        return len(self._open)
+
+    # --- files -----------------------------------------------------------------------------------------------------
+
+    def open(self, path: str) -> RealFile:
+        return RealFile(self, path)
+
+    def create(self, path: str) -> RealFile:
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        file = RealFile(self, path, os.open(path, flags, 0o644))
+        self._remember(file)
+        return file
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def is_directory(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def list_directory(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def make_directory(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def remove(self, path: str) -> None:
+        os.unlink(path)
+
+    def remove_tree(self, path: str) -> None:
+        shutil.rmtree(path)
+
+    def rename(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def sync_directory(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def size_of(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def space(self, path: str) -> tuple[int, int]:
+        volume = os.statvfs(path)
+        return volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize
+
+    def lock(self, path: str) -> RealLock:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Apache Kafka takes a POSIX lock on the same file: hold both, so that each keeps the other out.
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            text = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
+            os.close(descriptor)
+            raise LockedByOther(path, int(text) if text.isdigit() else None) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        return RealLock(descriptor)
