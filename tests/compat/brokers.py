@@ -1,0 +1,266 @@
+"""Starts and stops the two brokers that are compared: kafkalite and Apache Kafka.
+
+A running broker is a folder: its pid, address, log and data are in it, so that any process of the
+run may find it and the last one may stop it.
+"""
+
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafkalite.jvm import jars, java
+
+KAFKALITE = "kafkalite"
+APACHE_KAFKA = "apache-kafka-4.3.1"
+BROKERS = (KAFKALITE, APACHE_KAFKA)
+
+START_TIMEOUT_S = 60
+STOP_TIMEOUT_S = 20
+START_ATTEMPTS = 3
+CLUSTER_ID = "a2Fma2FsaXRlLXRlc3QtMQ"
+
+# Both brokers get these: one replica of everything, and no waiting for members yet to come.
+COMMON = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "4",
+    "offsets.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "4",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+}
+
+_LOG4J = """rootLogger.level=warn
+rootLogger.appenderRef.console.ref=console
+appender.console.type=Console
+appender.console.name=console
+appender.console.layout.type=PatternLayout
+appender.console.layout.pattern=%d %p %c %m%n
+"""
+# A test's JVM serves little and starts often: the compiler's first tier and one collector thread.
+_JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+
+
+class BrokerFailed(RuntimeError):
+    """A broker that did not start; the message ends with the end of its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A broker that runs: which of the two, where it listens, and its folder."""
+
+    kind: str
+    host: str
+    port: int
+    folder: Path
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        return int((self.folder / "pid").read_text())
+
+    @property
+    def is_kafkalite(self) -> bool:
+        return self.kind == KAFKALITE
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text(errors="replace")
+
+    def stop(self) -> None:
+        """Ends it in good order."""
+        end(self.folder, signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Ends it as a power cut would, but for the page cache."""
+        end(self.folder, signal.SIGKILL)
+
+
+def start(
+    kind: str, folder: Path, overrides: Mapping[str, str] | None = None, heap: str = "512M"
+) -> Broker:
+    """Starts a broker on 127.0.0.1 with its data in `folder`, again on what is there already."""
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = {**COMMON, **(overrides or {})}
+    launch = _launch_kafkalite if kind == KAFKALITE else _launch_apache_kafka
+    for attempt in range(START_ATTEMPTS):
+        process, port = launch(folder, settings, heap)
+        (folder / "pid").write_text(str(process.pid))
+        if _answers(process, port):
+            (folder / "address").write_text(f"{kind} 127.0.0.1 {port()}")
+            _running[process.pid] = process
+            return Broker(kind, "127.0.0.1", port(), folder)
+        end(folder, signal.SIGKILL)
+        process.wait(STOP_TIMEOUT_S)
+        log = (folder / "log").read_text(errors="replace")
+        if "Address already in use" not in log or attempt == START_ATTEMPTS - 1:
+            break
+    raise BrokerFailed(f"{kind} did not start:\n{log[-3000:]}")
+
+
+def shared(kind: str, folder: Path) -> Broker:
+    """The one broker of this kind that all processes of a test run share; the first starts it."""
+    home = folder / kind
+    home.mkdir(parents=True, exist_ok=True)
+    with _locked(home / "lock"):
+        failed, address = home / "failed", home / "address"
+        if failed.exists():
+            raise BrokerFailed(failed.read_text())
+        if address.exists():
+            _, host, port = address.read_text().split()
+            return Broker(kind, host, int(port), home)
+        try:
+            return start(kind, home)
+        except BrokerFailed as failure:
+            failed.write_text(str(failure))
+            raise
+
+
+def stop_all(folder: Path) -> None:
+    """Ends every broker that was shared in this run's folder."""
+    for kind in BROKERS:
+        end(folder / kind, signal.SIGTERM)
+
+
+def end(folder: Path, how: signal.Signals) -> None:
+    """Ends the broker of a folder, if one runs, and waits until it has gone."""
+    pid_file = folder / "pid"
+    if not pid_file.exists():
+        return
+    pid = int(pid_file.read_text())
+    for unknown in (pid_file, folder / "address"):
+        unknown.unlink(missing_ok=True)
+    with suppress(ProcessLookupError):
+        os.kill(pid, how)
+        if not _gone(pid, STOP_TIMEOUT_S):
+            os.kill(pid, signal.SIGKILL)
+            _gone(pid, STOP_TIMEOUT_S)
+    _running.pop(pid, None)
+
+
+# Children of this process, kept so that they can be reaped when they end.
+_running: dict[int, subprocess.Popen[bytes]] = {}
+
+
+def _launch_kafkalite(
+    folder: Path, settings: Mapping[str, str], heap: str
+) -> tuple[subprocess.Popen[bytes], Callable[[], int]]:
+    port_file = folder / "port"
+    port_file.unlink(missing_ok=True)
+    call = [sys.executable, "-m", "kafkalite", "serve", "--listen", "127.0.0.1:0"]
+    call += ["--data-dir", str(folder / "data"), "--port-file", str(port_file)]
+    for name, value in settings.items():
+        call += ["--override", f"{name}={value}"]
+
+    def port() -> int:
+        text = port_file.read_text().strip() if port_file.exists() else ""
+        return int(text) if text else 0
+
+    return _spawn(call, folder), port
+
+
+def _launch_apache_kafka(
+    folder: Path, settings: Mapping[str, str], heap: str
+) -> tuple[subprocess.Popen[bytes], Callable[[], int]]:
+    port, controller_port = free_ports(2)
+    properties = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": str(folder / "data"),
+        **settings,
+    }
+    lines = (f"{name}={value}\n" for name, value in properties.items())
+    (folder / "server.properties").write_text("".join(lines))
+    (folder / "log4j2.properties").write_text(_LOG4J)
+    if not (folder / "data" / "meta.properties").exists():
+        _format(folder)
+    return _spawn(_kafka_command(folder, heap, "kafka.Kafka"), folder), lambda: port
+
+
+def _format(folder: Path) -> None:
+    call = _kafka_command(folder, "128M", "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID)
+    call.insert(-1, "-c")
+    done = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode != 0:
+        raise BrokerFailed(f"formatting failed:\n{done.stdout}{done.stderr}")
+
+
+def _kafka_command(folder: Path, heap: str, main_class: str, *arguments: str) -> list[str]:
+    call = java.command(
+        jars.class_path("reference"),
+        main_class,
+        *arguments,
+        str(folder / "server.properties"),
+        heap=heap,
+    )
+    log4j = f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"
+    return [call[0], *_JVM_OPTIONS, log4j, *call[1:]]
+
+
+def _spawn(call: list[str], folder: Path) -> subprocess.Popen[bytes]:
+    """Starts it in a process group of its own, so that a Ctrl-C reaches only the tests."""
+    with (folder / "log").open("ab") as log:
+        return subprocess.Popen(
+            call, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+
+
+def _answers(process: subprocess.Popen[bytes], port: Callable[[], int]) -> bool:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline and process.poll() is None:
+        if port():
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port()), 1):
+                return True
+        time.sleep(0.02)
+    return False
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of 127.0.0.1 that nobody listens on at this moment."""
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in held]
+    for each in held:
+        each.close()
+    return ports
+
+
+def _gone(pid: int, timeout_s: float) -> bool:
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if pid in _running:
+            _running[pid].poll()
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def forget(broker: Broker) -> None:
+    """Removes a stopped broker's folder."""
+    shutil.rmtree(broker.folder, ignore_errors=True)
