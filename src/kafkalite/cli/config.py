@@ -1,0 +1,70 @@
+"""`kafkalite config`: what the broker makes of a server.properties, without starting one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TextIO
+
+import click
+
+from kafkalite.config import Judgement, MalformedProperties, Verdict, judge, parse_properties
+
+COLOURS = {Verdict.HONOURED: "green", Verdict.IGNORED: "yellow", Verdict.REFUSED: "red"}
+
+
+@dataclass(slots=True)
+class Report:
+    """One line per key, or one JSON array."""
+
+    judgements: list[Judgement]
+
+    def as_json(self) -> str:
+        rows = [
+            {"key": each.key, "value": each.text, "verdict": each.verdict.value,
+             "reason": each.reason}
+            for each in self.judgements
+        ]
+        return json.dumps(rows, indent=2)
+
+    def print_lines(self) -> None:
+        for each in self.judgements:
+            verdict = click.style(f"{each.verdict.value:8}", fg=COLOURS[each.verdict])
+            reason = f"  ({each.reason})" if each.reason else ""
+            click.echo(f"{verdict}  {each.key}={each.text}{reason}")
+        counts = [
+            f"{sum(each.verdict is verdict for each in self.judgements)} {verdict.value}"
+            for verdict in Verdict
+        ]
+        click.echo(", ".join(counts))
+
+    @property
+    def has_refusal(self) -> bool:
+        return any(each.verdict is Verdict.REFUSED for each in self.judgements)
+
+
+@click.group()
+def command() -> None:
+    """Look at settings."""
+
+
+@command.command()
+@click.argument("file", type=click.File(encoding="utf-8"))
+@click.option("--format", "shape", type=click.Choice(["text", "json"]), default="text",
+              help="How to print the findings.")
+@click.pass_context
+def check(context: click.Context, file: TextIO, shape: str) -> None:
+    """Tell for each key of FILE (- is standard input) whether it is honoured, ignored or refused.
+
+    Exits with 1 when a key is refused: a broker would not start with this file.
+    """
+    try:
+        report = Report(judge(parse_properties(file.read())))
+    except MalformedProperties as error:
+        raise click.ClickException(f"{file.name}, {error}") from None
+    if shape == "json":
+        click.echo(report.as_json())
+    else:
+        report.print_lines()
+    if report.has_refusal:
+        context.exit(1)

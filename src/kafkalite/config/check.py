@@ -1,0 +1,104 @@
+"""What becomes of each key of a server.properties: honoured, ignored with a reason, or refused.
+
+Owns that judgement, and the way from a properties file to a BrokerConfig. A refused key never
+reaches a broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from kafkalite.config.broker import BrokerConfig
+from kafkalite.config.setting import InvalidSetting
+from kafkalite.config.tables import (
+    base_name,
+    broker_settings,
+    nearest,
+    removed_settings,
+    topic_settings,
+)
+from kafkalite.config.topic import STAND_IN
+
+
+class Verdict(Enum):
+    """What becomes of a key."""
+
+    HONOURED = "honoured"
+    IGNORED = "ignored"
+    REFUSED = "refused"
+
+
+@dataclass(slots=True, frozen=True)
+class Judgement:
+    """A key, its text, what becomes of it, and why unless it is honoured."""
+
+    key: str
+    text: str
+    verdict: Verdict
+    reason: str = ""
+
+
+class RefusedSettings(InvalidSetting):
+    """Keys that keep a broker from starting; `judgements` holds each."""
+
+    def __init__(self, judgements: list[Judgement]) -> None:
+        super().__init__("; ".join(f"{each.key}: {each.reason}" for each in judgements))
+        self.judgements = judgements
+
+
+def judge(properties: Mapping[str, str]) -> list[Judgement]:
+    """One judgement per key, as they stand; then one for a broken rule over several keys."""
+    judgements = [_judge(key, text) for key, text in properties.items()]
+    if not any(each.verdict is Verdict.REFUSED for each in judgements):
+        try:
+            BrokerConfig(dict(properties))
+        except InvalidSetting as error:
+            judgements.append(Judgement("(together)", "", Verdict.REFUSED, str(error)))
+    return judgements
+
+
+def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[Judgement]]:
+    """The configuration of a broker, and the keys ignored; raises RefusedSettings."""
+    judgements = judge(properties)
+    refused = [each for each in judgements if each.verdict is Verdict.REFUSED]
+    if refused:
+        raise RefusedSettings(refused)
+    ignored = [each for each in judgements if each.verdict is Verdict.IGNORED]
+    return BrokerConfig(dict(properties)), ignored
+
+
+def _judge(key: str, text: str) -> Judgement:
+    setting = broker_settings().get(base_name(key))
+    if setting is None:
+        return _judge_unknown(key, text)
+    try:
+        setting.parse(text)
+    except InvalidSetting as error:
+        return Judgement(key, text, Verdict.REFUSED, str(error))
+    shown = "[hidden]" if setting.sensitive else text
+    if setting.ignored is not None:
+        return Judgement(key, shown, Verdict.IGNORED, setting.ignored)
+    if setting.update.value == "dynamic-only":
+        return Judgement(key, shown, Verdict.IGNORED, "set it with AlterConfigs")
+    return Judgement(key, shown, Verdict.HONOURED)
+
+
+def _judge_unknown(key: str, text: str) -> Judgement:
+    """Refused where a known name is near; else likely a plugin's own, and ignored as in Kafka."""
+    removed = removed_settings().get(key)
+    if removed is not None:
+        return Judgement(key, text, Verdict.IGNORED, f"removed from Kafka; {removed}")
+    if key in topic_settings():
+        near: str | None = _broker_name_of_topic_setting(key)
+    else:
+        near = nearest(base_name(key), broker_settings())
+    if near is None:
+        return Judgement(key, text, Verdict.IGNORED, "Apache Kafka has no such setting")
+    return Judgement(key, text, Verdict.REFUSED, f"no such setting; the nearest is {near}")
+
+
+def _broker_name_of_topic_setting(key: str) -> str | None:
+    stand_in = STAND_IN.get(key)
+    return next(iter(stand_in)) if stand_in else None

@@ -1,0 +1,70 @@
+"""Listeners as server.properties writes them: NAME://HOST:PORT.
+
+Owns that syntax and the map from listener names to security protocols. Opens nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from kafkalite.config.setting import InvalidSetting
+
+FORM = re.compile(
+    r"(?P<name>[^:]+)://(\[(?P<six>[^\]]*)\]|(?P<host>[^:\[\]]*)):(?P<port>-?[0-9]{1,6})"
+)
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+@dataclass(slots=True, frozen=True)
+class Listener:
+    """One address; an empty host means every address of this machine."""
+
+    name: str
+    host: str
+    port: int
+    protocol: str
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"
+
+
+def parse_listeners(setting: str, texts: list[str], protocols: dict[str, str]) -> list[Listener]:
+    """The listeners of a list, each with its security protocol; raises InvalidSetting."""
+    listeners = [_listener(setting, text, protocols) for text in texts]
+    shown = ",".join(texts)
+    names = [listener.name for listener in listeners]
+    if len(set(names)) < len(names):
+        raise InvalidSetting(f"Each listener must have a different name, {setting}: {shown}")
+    ports = [(x.host, x.port) for x in listeners if x.port > 0]
+    if setting == "listeners" and len(set(ports)) < len(ports):
+        raise InvalidSetting(f"Each listener must have a different port, {setting}: {shown}")
+    return listeners
+
+
+def _listener(setting: str, text: str, protocols: dict[str, str]) -> Listener:
+    match = FORM.fullmatch(text)
+    if match is None:
+        raise InvalidSetting(f"Unable to parse {text} to a broker endpoint, {setting}")
+    name, port = match["name"].upper(), int(match["port"])
+    if not 0 <= port <= 65535:
+        raise InvalidSetting(f"Port {port} of {text} is not between 0 and 65535, {setting}")
+    if name not in protocols:
+        raise InvalidSetting(
+            f"No security protocol defined for listener {name}: "
+            f"add {name}:PLAINTEXT to listener.security.protocol.map"
+        )
+    host = match["six"] if match["six"] is not None else match["host"]
+    return Listener(name, host, port, protocols[name])
+
+
+def protocol_map(text: str) -> dict[str, str]:
+    """Security protocol by listener name; CONTROLLER is known without being listed, as in Kafka."""
+    protocols = {"CONTROLLER": "PLAINTEXT"}
+    for item in filter(None, re.split(r"\s*,\s*", text.strip())):
+        name, separator, protocol = item.rpartition(":")
+        if not separator or protocol.upper() not in PROTOCOLS:
+            raise InvalidSetting(f"listener.security.protocol.map: {item} is not NAME:PROTOCOL")
+        protocols[name.upper()] = protocol.upper()
+    return protocols

@@ -1,0 +1,154 @@
+"""One setting: its facts, how its text becomes a value, and how a value becomes text.
+
+Owns Kafka's types and validators, and the sentences with which Kafka refuses a value. Never knows
+where a value came from. Invariant: `parse(render(value)) == value` for every accepted value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum, IntEnum
+
+Value = bool | int | float | str | list[str] | None
+
+LONG_MAX = 2**63 - 1
+
+
+class InvalidSetting(ValueError):
+    """A value that the setting does not take; the message is the one Kafka gives."""
+
+
+class Kind(IntEnum):
+    """The types of Kafka's settings; the numbers are those of DescribeConfigs."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+class Update(Enum):
+    """How a setting may change while the broker runs."""
+
+    READ_ONLY = "read-only"
+    PER_BROKER = "per-broker"
+    CLUSTER_WIDE = "cluster-wide"
+    # A broker setting that has no place in a file: only AlterConfigs sets it.
+    DYNAMIC_ONLY = "dynamic-only"
+    # Topic, group and subscription settings are always dynamic.
+    DYNAMIC = "dynamic"
+
+
+BITS = {Kind.INT: 32, Kind.SHORT: 16, Kind.LONG: 64}
+Check = Callable[[str, Value], None]
+
+
+@dataclass(slots=True, frozen=True)
+class Setting:
+    """One row of the tables; `ignored` says why it has no effect here, None that it has one."""
+
+    name: str
+    kind: Kind
+    default_text: str | None
+    required: bool
+    check: Check
+    importance: str
+    update: Update
+    doc: str
+    section: str = ""
+    ignored: str | None = None
+    internal: bool = False
+    # Text of Apache Kafka's own default, where ours is another.
+    kafka_default_text: str | None = None
+
+    @property
+    def sensitive(self) -> bool:
+        """A value of this setting is never shown."""
+        return self.kind is Kind.PASSWORD
+
+    @property
+    def dynamic(self) -> bool:
+        """The value may change while the broker runs."""
+        return self.update is not Update.READ_ONLY
+
+    def parse(self, text: str | None) -> Value:
+        """The value that a text means; raises InvalidSetting as Kafka would."""
+        value = None if text is None else convert(self.name, text, self.kind)
+        self.check(self.name, value)
+        return value
+
+    def default(self) -> Value:
+        """The value where nobody set one; defaults are not checked, as in Kafka."""
+        text = self.default_text
+        return None if text is None else convert(self.name, text, self.kind)
+
+
+def convert(name: str, text: str, kind: Kind) -> Value:
+    """A text in the given type, surrounding blanks dropped."""
+    trimmed = text.strip()
+    if kind is Kind.BOOLEAN:
+        return _boolean(name, text, trimmed)
+    if kind in BITS:
+        return _integer(name, text, trimmed, kind)
+    if kind is Kind.DOUBLE:
+        return _double(name, text, trimmed)
+    if kind is Kind.LIST:
+        return list(dict.fromkeys(re.split(r"\s*,\s*", trimmed))) if trimmed else []
+    return trimmed
+
+
+def _boolean(name: str, text: str, trimmed: str) -> bool:
+    lowered = trimmed.lower()
+    if lowered not in ("true", "false"):
+        raise refusal(name, text, "Expected value to be either true or false")
+    return lowered == "true"
+
+
+def _integer(name: str, text: str, trimmed: str, kind: Kind) -> int:
+    bound = 1 << (BITS[kind] - 1)
+    # Python would also take "1_000" and digits beyond ASCII; Kafka does not.
+    if not re.fullmatch(r"[+-]?[0-9]{1,20}", trimmed) or not -bound <= int(trimmed) < bound:
+        raise refusal(name, text, f"Not a number of type {kind.name}")
+    return int(trimmed)
+
+
+def _double(name: str, text: str, trimmed: str) -> float:
+    if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?", trimmed):
+        raise refusal(name, text, "Not a number of type DOUBLE")
+    return float(trimmed.rstrip("dDfF"))
+
+
+def refusal(name: str, value: object, why: str) -> InvalidSetting:
+    """Kafka's sentence for a bad value."""
+    return InvalidSetting(f"Invalid value {value} for configuration {name}: {why}")
+
+
+def render(value: Value) -> str | None:
+    """The text that stands for a value, as Kafka writes it."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ",".join(value)
+    if isinstance(value, float):
+        return _render_double(value)
+    return str(value)
+
+
+def _render_double(value: float) -> str:
+    """Java's text of a double: plain from 0.001 to 10 million, else like 1.5E10."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    text = "".join(map(str, digits)).rstrip("0")
+    power = int(exponent) + len(digits) - 1
+    return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{power}"

@@ -1,0 +1,169 @@
+"""Values of a broker's and a topic's settings: layers, synonyms, rules over several keys."""
+
+import re
+
+import pytest
+
+from kafkalite.config import (
+    BrokerConfig,
+    InvalidSetting,
+    RefusedSettings,
+    Source,
+    Verdict,
+    broker_config,
+    check_topic_settings,
+    given_for_topic,
+    judge,
+    parse_properties,
+    topic_value,
+)
+
+# The file that Apache Kafka ships as config/server.properties: its keys, our comments.
+SHIPPED = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,\\
+    SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kraft-combined-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=2
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
+
+
+def test_takes_the_shipped_file():
+    config, ignored = broker_config(parse_properties(SHIPPED))
+    assert [str(each) for each in config.listeners] == ["PLAINTEXT://:9092"]
+    assert config.log_dirs == ["/tmp/kraft-combined-logs"]
+    assert config.advertised_listeners["PLAINTEXT"].host == "localhost"
+    assert "num.io.threads" in {each.key for each in ignored}
+    assert all(each.reason for each in ignored)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "verdict", "reason"),
+    [
+        ("log.retention.hours", "24", Verdict.HONOURED, ""),
+        ("num.io.threads", "8", Verdict.IGNORED, "thread pools"),
+        ("zookeeper.connect", "z:2181", Verdict.IGNORED, "there is no ZooKeeper"),
+        ("acme.plugin.colour", "red", Verdict.IGNORED, "no such setting"),
+        ("log.retention.hour", "24", Verdict.REFUSED, "nearest is log.retention.hours"),
+        ("retention.ms", "24", Verdict.REFUSED, "nearest is log.retention.ms"),
+        ("num.partitions", "none", Verdict.REFUSED, "Not a number of type INT"),
+        ("leader.replication.throttled.rate", "1", Verdict.IGNORED, "not replicated"),
+    ],
+)
+def test_judges_each_key(key, value, verdict, reason):
+    (judgement,) = judge({key: value})
+    assert judgement.verdict is verdict
+    assert reason in judgement.reason
+
+
+def test_a_password_is_not_shown():
+    assert all("secret" not in each.text for each in judge({"ssl.key.password": "secret"}))
+
+
+def test_a_refused_key_keeps_a_broker_from_starting():
+    with pytest.raises(RefusedSettings) as refusal:
+        broker_config({"log.retention.hour": "1", "num.partitions": "2"})
+    assert [each.key for each in refusal.value.judgements] == ["log.retention.hour"]
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "nonroutable meta-address"),
+        ({"advertised.listeners": "OTHER://h:9092"}, "No security protocol defined"),
+        ({"advertised.listeners": "SSL://h:9092"}, "which listeners does not open"),
+        ({"listeners": "CONTROLLER://:9093"}, "at least one listener"),
+        ({"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"}, "different name"),
+        ({"listeners": "PLAINTEXT://:1,SSL://:1"}, "different port"),
+        ({"listeners": "localhost:9092"}, "Unable to parse localhost:9092"),
+        ({"listeners": "PLAINTEXT://:70000"}, "between 0 and 65535"),
+        ({"node.id": "1", "broker.id": "2"}, "differ"),
+        ({"log.cleaner.min.compaction.lag.ms": "5", "log.cleaner.max.compaction.lag.ms": "4"}, ">"),
+    ],
+)
+def test_refuses_what_does_not_fit_together(properties, message):
+    (judgement,) = [each for each in judge(properties) if each.verdict is Verdict.REFUSED]
+    assert message in judgement.reason
+
+
+def test_listeners_may_be_ipv6_and_named():
+    config = BrokerConfig({
+        "listeners": "INTERNAL://[::1]:0,OUT://0.0.0.0:9094",
+        "listener.security.protocol.map": "INTERNAL:PLAINTEXT,OUT:SASL_SSL",
+    })
+    assert [str(each) for each in config.listeners] == ["INTERNAL://[::1]:0", "OUT://0.0.0.0:9094"]
+    assert config.listeners[1].protocol == "SASL_SSL"
+
+
+def test_layers_win_in_kafkas_order():
+    config = BrokerConfig({"message.max.bytes": "1"})
+    assert config.get_int("message.max.bytes") == 1
+    config.set_dynamic({"message.max.bytes": "2"}, {})
+    assert config.get_int("message.max.bytes") == 2
+    config.set_dynamic({"message.max.bytes": "2"}, {"message.max.bytes": "3"})
+    assert config.get_int("message.max.bytes") == 3
+    assert [(each.text, each.source) for each in config.given("message.max.bytes")] == [
+        ("3", Source.DYNAMIC_BROKER),
+        ("2", Source.DYNAMIC_DEFAULT_BROKER),
+        ("1", Source.STATIC_BROKER),
+        ("1048588", Source.DEFAULT),
+    ]
+
+
+def test_a_bad_dynamic_value_changes_nothing():
+    config = BrokerConfig()
+    with pytest.raises(InvalidSetting):
+        config.with_dynamic({}, {"listeners": "nonsense"})
+    assert config.listeners[0].port == 9092
+
+
+def test_units_of_retention_stand_for_one_thing():
+    assert topic_value(BrokerConfig(), {}, "retention.ms") == 168 * 3_600_000
+    assert topic_value(BrokerConfig({"log.retention.minutes": "2"}), {}, "retention.ms") == 120_000
+    config = BrokerConfig({"log.retention.minutes": "2", "log.retention.ms": "7"})
+    assert topic_value(config, {}, "retention.ms") == 7
+    assert topic_value(config, {"retention.ms": "-1"}, "retention.ms") == -1
+    assert [each.name for each in given_for_topic(config, {}, "retention.ms")] == [
+        "log.retention.ms",
+        "log.retention.minutes",
+        "log.retention.hours",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"retention.msec": "1"}, "Unknown topic config name: retention.msec"),
+        ({"retention.ms": "x"}, "Invalid value x for configuration retention.ms"),
+        ({"retention.ms": "-2"}, "Value must be at least -1"),
+        (
+            {"min.compaction.lag.ms": "9", "max.compaction.lag.ms": "8"},
+            "conflict topic config setting min.compaction.lag.ms (9) > max.compaction.lag.ms (8)",
+        ),
+        ({"remote.storage.enable": "true"}, "Tiered Storage functionality is disabled"),
+        ({"leader.replication.throttled.replicas": "1"}, "[partitionId]:[brokerId]"),
+    ],
+)
+def test_refuses_topic_settings_as_kafka_does(overrides, message):
+    with pytest.raises(InvalidSetting, match=re.escape(message)):
+        check_topic_settings(BrokerConfig(), overrides)
