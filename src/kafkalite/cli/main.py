@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def _command_modules() -> dict[str, str]:
-    names = (module.name for module in iter_modules(cli.__path__))
-    return {
-        name.replace("_", "-"): name for name in names if name != "main" and not name.startswith("_")
-    }
+    """Each command's name and the module it is in."""
+    names = [module.name for module in iter_modules(cli.__path__)]
+    commands = (name for name in names if name != "main" and not name.startswith("_"))
+    return {name.replace("_", "-"): name for name in commands}
