@@ -1,0 +1,97 @@
+"""LZ4 frames, with the wrong header checksum that messages of magic 0 carry.
+
+Apache Kafka's first LZ4 writer took the checksum of the frame's descriptor over the frame's magic
+number too; its readers ignore the checksum in magic 0, and so does this one, by mending it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import lz4.frame
+
+from kafkalite.records.errors import UndecodableRecords
+
+MAGIC: Final = b"\x04\x22\x4d\x18"
+# Apache Kafka's default level means the fast compressor, which here is level 0.
+DEFAULT_LEVEL: Final = 9
+INPUT_BYTES: Final = 16 * 1024  # the library keeps what it did not use as a copy
+
+_VERSION_MASK = 0xC0
+_VERSION = 0x40
+_INDEPENDENT_BLOCKS = 0x20
+_CONTENT_SIZE = 0x08
+_RESERVED = 0x03
+_MIN_HEADER_BYTES = 7
+
+
+def compress(
+    data: bytes | bytearray | memoryview, level: int | None = None, *, magic: int = 2
+) -> bytes:
+    frame: bytes = lz4.frame.compress(
+        data,
+        compression_level=0 if level is None or level == DEFAULT_LEVEL else level,
+        block_size=lz4.frame.BLOCKSIZE_MAX64KB,
+        block_linked=False,
+        store_size=False,
+    )
+    if magic > 0:
+        return frame
+    return frame[:6] + bytes((_checksum(frame[:6]),)) + frame[7:]
+
+
+def decompress_chunks(view: memoryview, chunk_bytes: int, *, magic: int) -> Iterator[bytes]:
+    """The first frame's content; what follows its end mark is left alone, as Java does."""
+    pending = _checked_header(view, mend=magic == 0)
+    position = len(pending)
+    decompressor = lz4.frame.LZ4FrameDecompressor()
+    try:
+        while not decompressor.eof:
+            chunk = decompressor.decompress(pending, chunk_bytes)
+            pending = b""
+            if chunk:
+                yield chunk
+            elif decompressor.needs_input and not decompressor.eof:
+                pending = bytes(view[position : position + INPUT_BYTES])
+                position += len(pending)
+                if not pending:
+                    raise UndecodableRecords("lz4: the stream ends too early")
+    except RuntimeError as error:
+        raise UndecodableRecords(f"lz4: {error}") from None
+
+
+def _checked_header(view: memoryview, *, mend: bool) -> bytes:
+    """The frame's header. Refuses what Java's reader does, since consumers could not read it."""
+    if len(view) < _MIN_HEADER_BYTES or bytes(view[:4]) != MAGIC:
+        raise UndecodableRecords("lz4: not a frame")
+    flags = view[4]
+    if flags & _VERSION_MASK != _VERSION or flags & _RESERVED:
+        raise UndecodableRecords(f"lz4: unknown flags {flags:#04x}")
+    if not flags & _INDEPENDENT_BLOCKS:
+        raise UndecodableRecords("lz4: blocks that depend on each other")
+    size = _MIN_HEADER_BYTES + (8 if flags & _CONTENT_SIZE else 0)
+    header = bytes(view[:size])
+    if mend and len(header) == size:
+        return header[:-1] + bytes((_checksum(header[4:-1]),))
+    return header
+
+
+def _checksum(data: bytes) -> int:
+    """The second byte of xxHash32 with seed 0, of less than 16 bytes."""
+    mask = 0xFFFFFFFF
+    number = 374761393 + len(data)
+    whole = len(data) & ~3
+    for start in range(0, whole, 4):
+        number += int.from_bytes(data[start : start + 4], "little") * 3266489917
+        number = _rotate(number & mask, 17) * 668265263 & mask
+    for byte in data[whole:]:
+        number += byte * 374761393
+        number = _rotate(number & mask, 11) * 2654435761 & mask
+    number = (number ^ number >> 15) * 2246822519 & mask
+    number = (number ^ number >> 13) * 3266489917 & mask
+    return (number ^ number >> 16) >> 8 & 0xFF
+
+
+def _rotate(number: int, bits: int) -> int:
+    return number << bits & 0xFFFFFFFF | number >> (32 - bits)

@@ -1,0 +1,370 @@
+"""Records of batch v2: read one after the other, and built into a batch.
+
+Reading holds one window of decompressed bytes beside the record at hand, so a batch that
+inflates to gigabytes is walked through in bounded memory. Invariant: a record is yielded only
+when its fields fill exactly the length that it declares. To look at records without making
+them, as a Produce does, see scan.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from crc32c import crc32c
+
+from kafkalite.records import compression as codecs
+from kafkalite.records.batch import (
+    ATTRIBUTES_POSITION,
+    CONTROL_BIT,
+    CRC,
+    CRC_POSITION,
+    DELETE_HORIZON_BIT,
+    HEADER,
+    HEADER_BYTES,
+    LOG_APPEND_TIME_BIT,
+    LOG_OVERHEAD,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    Buffer,
+    Compression,
+    TimestampType,
+)
+from kafkalite.records.errors import InvalidRecords
+from kafkalite.records.varint import ZIGZAG, encode_varint, read_varint, read_varlong
+from kafkalite.records.window import MAX_RECORD_BYTES, Window, open_window
+
+RecordHeader: TypeAlias = tuple[bytes, bytes | None]
+HeaderLike: TypeAlias = tuple[str | bytes, bytes | None]
+
+MIN_INT64 = -(1 << 63)
+MAX_INT64 = (1 << 63) - 1
+CUT = (-1, 0, 0, 0, 0, 0, 0)
+
+
+@dataclass(slots=True)
+class Record:
+    """One record. Header keys stay bytes: that they are UTF-8 is only the producer's word."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[RecordHeader, ...] = ()
+
+
+def iterate_records(
+    buffer: Buffer, header: BatchHeader, *, max_record_bytes: int = MAX_RECORD_BYTES
+) -> Iterator[Record]:
+    """The records of a batch v2, decompressed when needed; legacy.py has the older formats.
+
+    max_record_bytes bounds one record, which has to be in memory whole. Raises CorruptRecords.
+    """
+    assert header.magic == 2, "a message set is read by legacy.iterate_records"
+    check_countable(header)
+    if header.record_count == 0:  # what compaction leaves to keep a producer's sequence
+        return
+    window = open_window(buffer, header, max_record_bytes)
+    try:
+        yield from _iterate(window, header)
+    except IndexError:
+        raise InvalidRecords("a record ends inside one of its fields") from None
+
+
+def check_countable(header: BatchHeader) -> None:
+    """What must hold of a header before its records can be walked through."""
+    if header.record_count < 0:
+        raise InvalidRecords(f"a batch of {header.record_count} records")
+
+
+def _iterate(window: Window, header: BatchHeader) -> Iterator[Record]:
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    is_append_time = header.timestamp_type == TimestampType.LOG_APPEND_TIME
+    headers: tuple[RecordHeader, ...]
+    data, position, size = window.data, 0, len(window.data)
+    remaining = header.record_count
+    while remaining:
+        end, timestamp_delta, offset_delta, key_at, key_length, value_at, value_length = (
+            read_fields(data, position, size)
+        )
+        if end < 0:
+            data, position = window.whole_record(position), 0
+            size = len(data)
+            continue
+        position = value_at + value_length if value_length > 0 else value_at
+        if data[position] == 0:
+            position += 1
+            headers = ()
+        else:
+            headers, position = _read_headers(data, position, end)
+        if position != end:
+            raise InvalidRecords(f"a record's fields end {position - end} bytes behind its end")
+        timestamp = header.max_timestamp if is_append_time else base_timestamp + timestamp_delta
+        if not MIN_INT64 <= timestamp <= MAX_INT64:
+            raise InvalidRecords(f"timestamp {timestamp} does not fit in 64 bits")
+        yield Record(
+            base_offset + offset_delta,
+            timestamp,
+            None if key_length < 0 else data[key_at : key_at + key_length],
+            None if value_length < 0 else data[value_at : value_at + value_length],
+            headers,
+        )
+        remaining -= 1
+    window.check_exhausted(position)
+
+
+def read_fields(data: bytes, position: int, size: int) -> tuple[int, int, int, int, int, int, int]:
+    """End, timestamp delta, offset delta, then position and length of the key and of the value.
+
+    The hot part of reading: numbers of one and two bytes, nearly all there are, are decoded in
+    line. A length below 0 means null. An end below 0 means that the record is not whole in the
+    first `size` bytes of data. A field that runs over its record's end is found by the caller,
+    who compares positions at last; one that runs over data's end raises IndexError.
+    """
+    try:
+        if (byte := data[position]) < 0x80:
+            position += 1
+            end = position + ZIGZAG[byte]
+        elif (second := data[position + 1]) < 0x80:
+            position += 2
+            end = position + ZIGZAG[byte & 0x7F | second << 7]
+        else:
+            end, position = read_varint(data, position)
+            end += position
+    except IndexError:
+        return CUT
+    if not position <= end <= size:
+        return CUT
+    if (byte := data[position + 1]) < 0x80:  # the attributes before it mean nothing
+        position += 2
+        timestamp_delta = ZIGZAG[byte]
+    elif (second := data[position + 2]) < 0x80:
+        position += 3
+        timestamp_delta = ZIGZAG[byte & 0x7F | second << 7]
+    else:
+        timestamp_delta, position = read_varlong(data, position + 1)
+    if (byte := data[position]) < 0x80:
+        position += 1
+        offset_delta = ZIGZAG[byte]
+    elif (second := data[position + 1]) < 0x80:
+        position += 2
+        offset_delta = ZIGZAG[byte & 0x7F | second << 7]
+    else:
+        offset_delta, position = read_varint(data, position)
+    key_length, key_at = (
+        (ZIGZAG[byte], position + 1)
+        if (byte := data[position]) < 0x80
+        else read_varint(data, position)
+    )
+    position = key_at + key_length if key_length > 0 else key_at
+    if (byte := data[position]) < 0x80:
+        position += 1
+        value_length = ZIGZAG[byte]
+    elif (second := data[position + 1]) < 0x80:
+        position += 2
+        value_length = ZIGZAG[byte & 0x7F | second << 7]
+    else:
+        value_length, position = read_varint(data, position)
+    return end, timestamp_delta, offset_delta, key_at, key_length, position, value_length
+
+
+def _read_headers(data: bytes, position: int, end: int) -> tuple[tuple[RecordHeader, ...], int]:
+    count, position = read_varint(data, position)
+    check_header_count(count, end - position)
+    headers: list[RecordHeader] = []
+    for _ in range(count):
+        length, position = read_varint(data, position)
+        check_header_key(length)
+        key = data[position : position + length]
+        position += length
+        length, position = read_varint(data, position)
+        if length < 0:
+            headers.append((key, None))
+        else:
+            headers.append((key, data[position : position + length]))
+            position += length
+        if position > end:
+            raise InvalidRecords("a record's headers run over its end")
+    return tuple(headers), position
+
+
+def check_header_count(count: int, available: int) -> None:
+    """Each header takes at least two bytes, Apache Kafka says one; no list is made before."""
+    if not 0 <= count <= available:
+        raise InvalidRecords(f"{count} headers in {available} bytes")
+
+
+def check_header_key(length: int) -> None:
+    if length < 0:
+        raise InvalidRecords(f"a header key of {length} bytes")
+
+
+class BatchBuilder:
+    """Records, encoded as they come, that become one batch v2.
+
+    A delete horizon takes the base timestamp's place, so it must be known before the first.
+    """
+
+    __slots__ = (
+        "_base_timestamp",
+        "_encoded",
+        "_has_delete_horizon",
+        "_last_delta",
+        "_max_timestamp",
+        "count",
+    )
+
+    def __init__(self, delete_horizon_ms: int | None = None) -> None:
+        self.count = 0
+        self._has_delete_horizon = delete_horizon_ms is not None
+        self._encoded = bytearray()
+        self._base_timestamp = delete_horizon_ms
+        self._last_delta = -1
+        self._max_timestamp = NO_TIMESTAMP
+
+    @property
+    def size(self) -> int:
+        """Bytes of the batch when it is not compressed."""
+        return HEADER_BYTES + len(self._encoded)
+
+    def append(
+        self,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Iterable[HeaderLike] = (),
+        offset_delta: int | None = None,
+    ) -> None:
+        """Add a record at the next offset, or at a later one where compaction left a gap."""
+        if timestamp < NO_TIMESTAMP:
+            raise InvalidRecords(f"timestamp {timestamp} is negative")
+        delta = self._last_delta + 1 if offset_delta is None else offset_delta
+        assert delta > self._last_delta, "offsets rise within a batch"
+        if self._base_timestamp is None:
+            self._base_timestamp = timestamp
+        body = _encode_body(timestamp - self._base_timestamp, delta, key, value, headers)
+        self._encoded += encode_varint(len(body))
+        self._encoded += body
+        self._last_delta = delta
+        self._max_timestamp = max(self._max_timestamp, timestamp)
+        self.count += 1
+
+    def build(
+        self,
+        base_offset: int = 0,
+        partition_leader_epoch: int = NO_LEADER_EPOCH,
+        *,
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+        base_sequence: int = NO_SEQUENCE,
+        is_transactional: bool = False,
+        is_control: bool = False,
+        compression: int = Compression.NONE,
+        level: int | None = None,
+        timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+        max_timestamp: int | None = None,
+        last_offset_delta: int | None = None,
+    ) -> bytearray:
+        """The batch. max_timestamp and last_offset_delta default to those of the records."""
+        encoded = codecs.compress(compression, self._encoded, level)
+        attributes = (
+            compression
+            | (LOG_APPEND_TIME_BIT if timestamp_type == TimestampType.LOG_APPEND_TIME else 0)
+            | (TRANSACTIONAL_BIT if is_transactional else 0)
+            | (CONTROL_BIT if is_control else 0)
+            | (DELETE_HORIZON_BIT if self._has_delete_horizon else 0)
+        )
+        header = HEADER.pack(
+            base_offset,
+            HEADER_BYTES - LOG_OVERHEAD + len(encoded),
+            partition_leader_epoch,
+            2,
+            0,
+            attributes,
+            self._last_delta if last_offset_delta is None else last_offset_delta,
+            NO_TIMESTAMP if self._base_timestamp is None else self._base_timestamp,
+            self._max_timestamp if max_timestamp is None else max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            self.count,
+        )
+        batch = bytearray(header)
+        batch += encoded
+        with memoryview(batch) as view:
+            CRC.pack_into(batch, CRC_POSITION, crc32c(view[ATTRIBUTES_POSITION:]))
+        return batch
+
+
+def _encode_body(
+    timestamp_delta: int,
+    offset_delta: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Iterable[HeaderLike],
+) -> bytes:
+    parts = [b"\0", encode_varint(timestamp_delta), encode_varint(offset_delta)]
+    _add_nullable(parts, key)
+    _add_nullable(parts, value)
+    entries = tuple(headers)
+    parts.append(encode_varint(len(entries)))
+    for name, content in entries:
+        _add_nullable(parts, name.encode() if isinstance(name, str) else name)
+        _add_nullable(parts, content)
+    return b"".join(parts)
+
+
+def _add_nullable(parts: list[bytes], field: bytes | None) -> None:
+    if field is None:
+        parts.append(b"\x01")  # -1
+    else:
+        parts.append(encode_varint(len(field)))
+        parts.append(field)
+
+
+def build_batch(records: Iterable[Record], **fields: Any) -> bytearray:
+    """A batch of these records at the offsets they have; `fields` are those of build().
+
+    The base offset is that of the first record unless it is given.
+    """
+    given = list(records)
+    base_offset = fields.pop("base_offset", given[0].offset if given else 0)
+    builder = BatchBuilder(fields.pop("delete_horizon_ms", None))
+    for record in given:
+        builder.append(
+            record.timestamp,
+            record.key,
+            record.value,
+            record.headers,
+            record.offset - base_offset,
+        )
+    return builder.build(base_offset, **fields)
+
+
+def build_empty(header: BatchHeader) -> bytearray:
+    """The batch without its records: compaction keeps it for its offsets and its sequence."""
+    batch = bytearray(
+        HEADER.pack(
+            header.base_offset,
+            HEADER_BYTES - LOG_OVERHEAD,
+            header.partition_leader_epoch,
+            2,
+            0,
+            header.attributes & (LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT),
+            header.last_offset_delta,
+            NO_TIMESTAMP,
+            header.max_timestamp,
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            0,
+        )
+    )
+    CRC.pack_into(batch, CRC_POSITION, crc32c(bytes(batch[ATTRIBUTES_POSITION:])))
+    return batch

@@ -1,0 +1,244 @@
+"""A look at every record of a batch without making any: what a Produce must know of them.
+
+Checks the same as record.py and collects a summary. Keys and values are stepped over, also while
+they are being decompressed, so memory stays within one window however large a record claims to
+be. The work comes in steps, so that a caller on the event loop can do other things in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+
+from kafkalite.protocol.errors import Error
+from kafkalite.records.batch import NO_TIMESTAMP, BatchHeader, Buffer, TimestampType
+from kafkalite.records.errors import InvalidRecords
+from kafkalite.records.record import (
+    MAX_INT64,
+    MIN_INT64,
+    check_countable,
+    check_header_count,
+    check_header_key,
+    read_fields,
+)
+from kafkalite.records.varint import (
+    MAX_VARINT_BYTES,
+    MAX_VARLONG_BYTES,
+    read_varint,
+    read_varlong,
+)
+from kafkalite.records.window import Window, open_window
+
+# Records between two steps: a few milliseconds of work.
+STEP_RECORDS = 4096
+# Records that a reply can name as bad; the others are only counted by their batch's refusal.
+MAX_BAD_RECORDS = 1000
+
+
+@dataclass(slots=True)
+class RecordRules:
+    """What a topic asks of each record that a client produces."""
+
+    needs_key: bool = False  # the topic is compacted
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME
+    oldest_timestamp: int = MIN_INT64  # under CREATE_TIME; a record without one is let through
+    newest_timestamp: int = MAX_INT64
+
+
+@dataclass(slots=True)
+class BadRecord:
+    """A record that breaks a rule, by its index in the batch."""
+
+    index: int
+    code: Error
+    message: str
+
+
+@dataclass(slots=True)
+class BatchSummary:
+    """What the records of a batch say of themselves."""
+
+    max_timestamp: int = NO_TIMESTAMP
+    is_dense: bool = True  # offset deltas are 0, 1, 2, …: else the batch has to be built anew
+    bad: list[BadRecord] = field(default_factory=list)
+
+
+ANYTHING = RecordRules()
+
+
+def scan(buffer: Buffer, header: BatchHeader, rules: RecordRules = ANYTHING) -> BatchSummary:
+    """The summary of a batch v2, or CorruptRecords where Apache Kafka refuses its structure."""
+    steps = scan_in_steps(buffer, header, rules)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            summary: BatchSummary = stop.value
+            return summary
+
+
+def scan_in_steps(
+    buffer: Buffer,
+    header: BatchHeader,
+    rules: RecordRules = ANYTHING,
+    step_records: int = STEP_RECORDS,
+) -> Generator[None, None, BatchSummary]:
+    """The same, giving way after every step_records records and every window."""
+    check_countable(header)
+    summary = BatchSummary()
+    if header.record_count == 0:
+        return summary
+    try:
+        yield from _scan(open_window(buffer, header), header, rules, summary, step_records)
+    except IndexError:
+        raise InvalidRecords("a record ends inside one of its fields") from None
+    if header.timestamp_type == TimestampType.LOG_APPEND_TIME:
+        summary.max_timestamp = header.max_timestamp
+    if summary.max_timestamp > MAX_INT64 and not summary.bad:
+        raise InvalidRecords(f"timestamp {summary.max_timestamp} does not fit in 64 bits")
+    return summary
+
+
+def _scan(
+    window: Window,
+    header: BatchHeader,
+    rules: RecordRules,
+    summary: BatchSummary,
+    step_records: int,
+) -> Generator[None, None, None]:
+    base_timestamp, needs_key = header.base_timestamp, rules.needs_key
+    oldest, newest = _oldest_and_newest(header, rules)
+    data, position, size = window.data, 0, len(window.data)
+    index, next_step = 0, step_records
+    while index < header.record_count:
+        end, timestamp_delta, offset_delta, _, key_length, value_at, value_length = read_fields(
+            data, position, size
+        )
+        if end >= 0:
+            position = value_at + value_length if value_length > 0 else value_at
+            position = position + 1 if data[position] == 0 else _after_headers(data, position, end)
+            if position != end:
+                raise InvalidRecords(f"a record's fields end {position - end} bytes behind its end")
+        else:
+            timestamp_delta, offset_delta, key_length = _scan_across(window, position)
+            data, position, size = window.data, 0, len(window.data)
+            yield
+        timestamp = base_timestamp + timestamp_delta
+        if timestamp > summary.max_timestamp:
+            summary.max_timestamp = timestamp
+        if offset_delta != index:
+            summary.is_dense = False
+        if (needs_key and key_length < 0) or not oldest <= timestamp <= newest:
+            _judge(summary, header, rules, index, timestamp, key_length)
+        index += 1
+        if index == next_step:
+            next_step += step_records
+            yield
+    window.check_exhausted(position)
+
+
+def _after_headers(data: bytes, position: int, end: int) -> int:
+    count, position = read_varint(data, position)
+    check_header_count(count, end - position)
+    for _ in range(count):
+        length, position = read_varint(data, position)
+        check_header_key(length)
+        position += length
+        length, position = read_varint(data, position)
+        position += max(length, 0)
+        if position > end:
+            raise InvalidRecords("a record's headers run over its end")
+    return position
+
+
+def _scan_across(window: Window, position: int) -> tuple[int, int, int]:
+    """Timestamp delta, offset delta and key length of a record that windows cut.
+
+    Steps over key, value and headers piece by piece; leaves the window at the next record.
+    """
+    cursor = _Cursor(window, position)
+    length = cursor.read_varint()
+    if length < 0:
+        raise InvalidRecords(f"a record of {length} bytes")
+    start = cursor.consumed
+    cursor.skip(1)
+    timestamp_delta = cursor.read_varlong()
+    offset_delta = cursor.read_varint()
+    key_length = cursor.read_varint()
+    cursor.skip(key_length)
+    cursor.skip(cursor.read_varint())
+    count = cursor.read_varint()
+    check_header_count(count, length - (cursor.consumed - start))
+    for _ in range(count):
+        key_size = cursor.read_varint()
+        check_header_key(key_size)
+        cursor.skip(key_size)
+        cursor.skip(cursor.read_varint())
+        if cursor.consumed - start > length:
+            break
+    if cursor.consumed - start != length:
+        raise InvalidRecords("a record's fields do not end where it does")
+    return timestamp_delta, offset_delta, key_length
+
+
+class _Cursor:
+    """Reads numbers from a window and steps over bytes, counting what it consumed."""
+
+    __slots__ = ("_window", "consumed")
+
+    def __init__(self, window: Window, position: int) -> None:
+        window.skip(position, 0)
+        self._window = window
+        self.consumed = 0
+
+    def read_varint(self) -> int:
+        return self._advance(*read_varint(self._window.at_least(0, MAX_VARINT_BYTES), 0))
+
+    def read_varlong(self) -> int:
+        return self._advance(*read_varlong(self._window.at_least(0, MAX_VARLONG_BYTES), 0))
+
+    def skip(self, size: int) -> None:
+        if size > 0:
+            self._window.skip(0, size)
+            self.consumed += size
+
+    def _advance(self, number: int, size: int) -> int:
+        self._window.skip(size, 0)
+        self.consumed += size
+        return number
+
+
+def _oldest_and_newest(header: BatchHeader, rules: RecordRules) -> tuple[int, int]:
+    """The timestamps that need no judgement: none, when the batch claims the broker's clock."""
+    if header.timestamp_type == TimestampType.LOG_APPEND_TIME:
+        return MAX_INT64, MIN_INT64
+    if rules.timestamp_type == TimestampType.LOG_APPEND_TIME:
+        return MIN_INT64, MAX_INT64
+    return rules.oldest_timestamp, rules.newest_timestamp
+
+
+def _judge(
+    summary: BatchSummary,
+    header: BatchHeader,
+    rules: RecordRules,
+    index: int,
+    timestamp: int,
+    key_length: int,
+) -> None:
+    """Note a record that breaks a rule; the key is looked at first, as in Apache Kafka."""
+    is_append_time = header.timestamp_type == TimestampType.LOG_APPEND_TIME
+    if is_append_time:
+        timestamp = header.max_timestamp
+    code, message = Error.INVALID_TIMESTAMP, ""
+    if rules.needs_key and key_length < 0:
+        code, message = Error.INVALID_RECORD, "Compacted topic cannot accept message without key"
+    elif rules.timestamp_type == TimestampType.CREATE_TIME and timestamp != NO_TIMESTAMP:
+        if not rules.oldest_timestamp <= timestamp <= rules.newest_timestamp:
+            message = (
+                f"Timestamp {timestamp} is not within"
+                f" [{rules.oldest_timestamp}, {rules.newest_timestamp}]"
+            )
+    elif is_append_time:
+        message = "A producer may not set the timestamp type to LogAppendTime"
+    if message and len(summary.bad) < MAX_BAD_RECORDS:
+        summary.bad.append(BadRecord(index, code, message))

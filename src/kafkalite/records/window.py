@@ -1,0 +1,95 @@
+"""The decompressed bytes of a batch's records, a bounded piece at a time.
+
+Owns how much of a batch is inflated at once. Invariant: `data` never holds more than one chunk
+beyond the record that was asked for, so memory follows the largest record, not the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafkalite.records import compression
+from kafkalite.records.batch import (
+    HEADER_BYTES,
+    BatchHeader,
+    Buffer,
+    Compression,
+    codec,
+)
+from kafkalite.records.errors import InvalidRecords, RecordsTooLarge
+from kafkalite.records.varint import MAX_VARINT_BYTES, read_varint
+
+# The largest record that is put together in memory. A producer that sends a larger one has it
+# stored (scan.py checks it as a stream), but nothing in the broker can look at it as a whole.
+MAX_RECORD_BYTES = 128 * 1024 * 1024
+
+
+class Window:
+    """A view that moves over the records of one batch, from start to end."""
+
+    __slots__ = ("_chunks", "_max_record_bytes", "data")
+
+    def __init__(self, data: bytes, chunks: Iterator[bytes], max_record_bytes: int) -> None:
+        self.data = data
+        self._chunks = chunks
+        self._max_record_bytes = max_record_bytes
+
+    def whole_record(self, position: int) -> bytes:
+        """Drop what lies before `position`; return bytes that begin with a whole record."""
+        data = self.at_least(position, MAX_VARINT_BYTES)
+        try:
+            length, start = read_varint(data, 0)
+        except IndexError:
+            raise InvalidRecords("the batch ends before its last record") from None
+        if length < 0:
+            raise InvalidRecords(f"a record of {length} bytes")
+        if length > self._max_record_bytes:
+            raise RecordsTooLarge(
+                f"a record of {length} bytes; the limit is {self._max_record_bytes}"
+            )
+        data = self.at_least(0, start + length)
+        if len(data) < start + length:
+            raise InvalidRecords(
+                f"a record of {length} bytes, but the batch ends after {len(data) - start}"
+            )
+        return data
+
+    def at_least(self, position: int, size: int) -> bytes:
+        """Drop what lies before `position`; return `size` bytes or more, or all that is left."""
+        parts = [self.data[position:]]
+        available = len(parts[0])
+        while available < size and (chunk := next(self._chunks, b"")):
+            parts.append(chunk)
+            available += len(chunk)
+        self.data = parts[0] if len(parts) == 1 else b"".join(parts)
+        return self.data
+
+    def skip(self, position: int, size: int) -> bytes:
+        """Drop what lies before `position` and `size` bytes more, without keeping them."""
+        available = len(self.data) - position
+        while available < size:
+            chunk = next(self._chunks, b"")
+            if not chunk:
+                raise InvalidRecords(f"the batch ends {size - available} bytes too early")
+            self.data, position, size = chunk, 0, size - available
+            available = len(chunk)
+        self.data = self.data[position + size :]
+        return self.data
+
+    def check_exhausted(self, position: int) -> None:
+        """Nothing may follow the last record."""
+        if len(self.at_least(position, 1)) > 0:
+            raise InvalidRecords("bytes follow the last record of the batch")
+
+
+def open_window(
+    buffer: Buffer, header: BatchHeader, max_record_bytes: int = MAX_RECORD_BYTES
+) -> Window:
+    """The records of a batch v2, from the first."""
+    records = memoryview(buffer)[header.position + HEADER_BYTES : header.end]
+    used = codec(header)
+    if used == Compression.NONE:
+        # One copy: bytes are twice as fast to index as a memoryview, and keys are cut from them.
+        return Window(bytes(records), iter(()), max_record_bytes)
+    chunks = compression.decompress_chunks(used, records)
+    return Window(next(chunks, b""), chunks, max_record_bytes)
