@@ -13,9 +13,11 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 Buffer = bytes | bytearray | memoryview
-Part = Any  # bytes, a memoryview, or whatever with a length stood for `records`
+Part = Any  # bytes, or what stands for `records`: a memoryview, or anything else with a length
 
-_DECODERS: dict[tuple[type[Any], int], Callable[[Buffer, int], Any]] = {}
+# Bounded by the specs: a message class and one of its versions make a key.
+_DECODERS: dict[tuple[type[Any], int], Callable[..., Any]] = {}
+_PREFIX_DECODERS: dict[tuple[type[Any], int], Callable[..., Any]] = {}
 _ENCODERS: dict[tuple[type[Any], int], Callable[[Any, list[Part]], None]] = {}
 
 
@@ -24,25 +26,25 @@ def decode(cls: type[T], version: int, buffer: Buffer, position: int = 0) -> T:
 
     A field that this version lacks has its default. `records` are views of the buffer.
     """
-    try:
-        found: Callable[[Buffer, int], T] = _DECODERS[cls, version]
-    except KeyError:
-        found = decoder(cls, version)
-    return found(buffer, position)
+    found = _DECODERS.get((cls, version)) or decoder(cls, version)
+    message: T = found(buffer, position)
+    return message
 
 
 def decode_prefix(
     cls: type[T], version: int, buffer: Buffer, position: int = 0
 ) -> tuple[T, int]:
     """The message at `position` of the buffer, and the position after it."""
-    from kafkalite.protocol import interpreted
-
-    return interpreted.decode_prefix(cls, version, buffer, position)
+    found = _PREFIX_DECODERS.get((cls, version)) or prefix_decoder(cls, version)
+    return found(buffer, position)
 
 
 def encode(message: Any, version: int) -> bytes:
     """The bytes of a message. A field that this version lacks is left out."""
-    return b"".join(_parts(message, version))
+    try:
+        return b"".join(_parts(message, version))
+    except TypeError as error:
+        raise ValueError(f"{type(message).__name__} v{version}: {error}") from error
 
 
 def encode_parts(message: Any, version: int) -> list[Part]:
@@ -56,39 +58,45 @@ def encode_parts(message: Any, version: int) -> list[Part]:
         if type(part) is bytes:
             own.append(part)
         else:
-            parts += [b"".join(own), part]
+            parts += [b"".join(own), part] if own else [part]
             own.clear()
-    if own or not parts:
+    if own:
         parts.append(b"".join(own))
     return parts
 
 
-def decoder(cls: type[T], version: int) -> Callable[[Buffer, int], T]:
-    """The function that decodes this message in this version, compiled at the first call."""
+def decoder(cls: type[T], version: int) -> Callable[..., T]:
+    """`decode(buffer, position=0)` of this message in this version, compiled at the first call."""
     key = (cls, version)
     if key not in _DECODERS:
-        from kafkalite.protocol import interpreted
+        from kafkalite.protocol import compiler
 
-        def decode_at(buffer: Buffer, position: int = 0) -> T:
-            return interpreted.decode(cls, version, buffer, position)
-
-        _DECODERS[key] = decode_at
+        _DECODERS[key] = compiler.decoder(cls, version)
     return _DECODERS[key]
 
 
+def prefix_decoder(cls: type[T], version: int) -> Callable[..., tuple[T, int]]:
+    """`decode(buffer, position=0)` that also returns the position after the message."""
+    key = (cls, version)
+    if key not in _PREFIX_DECODERS:
+        from kafkalite.protocol import compiler
+
+        _PREFIX_DECODERS[key] = compiler.decoder(cls, version, is_prefix=True)
+    return _PREFIX_DECODERS[key]
+
+
 def encoder(cls: type[T], version: int) -> Callable[[T, list[Part]], None]:
-    """The function that appends the parts of such a message to a list."""
+    """`encode(message, parts)`: appends the parts of such a message to a list."""
     key = (cls, version)
     if key not in _ENCODERS:
-        from kafkalite.protocol import interpreted
+        from kafkalite.protocol import compiler
 
-        _ENCODERS[key] = lambda message, parts: parts.append(
-            interpreted.encode(message, version)
-        )
+        _ENCODERS[key] = compiler.encoder(cls, version)
     return _ENCODERS[key]
 
 
 def _parts(message: Any, version: int) -> list[Part]:
     parts: list[Part] = []
-    encoder(type(message), version)(message, parts)
+    found = _ENCODERS.get((type(message), version)) or encoder(type(message), version)
+    found(message, parts)
     return parts

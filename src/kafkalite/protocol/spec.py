@@ -196,6 +196,7 @@ class _Parser:
         self.end_of_line(line, match.end())
         options = dict(option.split("=", 1) for option in match["options"].split())
         doc = " ".join(self.doc)
+        column = match.start("options") + 2
         try:
             if match["kind"] == "api":
                 self.spec.api = _api(match["name"], options)
@@ -203,9 +204,9 @@ class _Parser:
             else:
                 self.open(_record(match["name"], doc, options))
         except (KeyError, ValueError) as error:
-            raise self.error(match.start("options") + 2, f"bad or missing option: {error}") from None
+            raise self.error(column, f"bad or missing option: {error}") from None
         if options:
-            raise self.error(match.start("options") + 2, f"unknown option: {', '.join(options)}")
+            raise self.error(column, f"unknown option: {', '.join(options)}")
 
     def side(self, side: str) -> None:
         api = self.spec.api
@@ -303,6 +304,7 @@ class _Parser:
 
 def _api(name: str, options: dict[str, str]) -> Api:
     versions = _range(options.pop("versions"), LAST)
+    response_header = options.pop("response_header", None)
     return Api(
         name=name,
         key=int(options.pop("key")),
@@ -311,7 +313,7 @@ def _api(name: str, options: dict[str, str]) -> Api:
         listeners=tuple(filter(None, options.pop("listeners", "").split(","))),
         dropped=_range(options.pop("dropped", "none"), LAST),
         unstable=_range(options.pop("unstable", "none"), LAST),
-        response_header=int(options.pop("response_header")) if "response_header" in options else None,
+        response_header=None if response_header is None else int(response_header),
     )
 
 
