@@ -1,0 +1,108 @@
+"""Many named deadlines on one timer of the clock.
+
+Owns the deadlines of one shard; never calls into it by itself: `take_due` hands them out.
+Invariant: the clock holds at most one timer per instance, and none when nothing is armed.
+Moving a deadline later, what every heartbeat does, is one dictionary write.
+"""
+
+import heapq
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafkalite.env.clock import Clock
+from kafkalite.env.clock import Timer as ClockTimer
+
+# Cancelled entries are kept in the heap until they outnumber the live ones by this factor.
+GARBAGE_FACTOR = 2
+GARBAGE_MINIMUM = 64
+
+
+@dataclass(slots=True)
+class Deadlines:
+    clock: Clock
+    wake: Callable[[], None]
+    _due: dict[Hashable, tuple[int, Any]] = field(default_factory=dict)
+    _queued: dict[Hashable, int] = field(default_factory=dict)
+    _heap: list[tuple[int, int, Hashable]] = field(default_factory=list)
+    _sequence: int = 0
+    _timer: ClockTimer | None = None
+    _timer_at: int = 0
+
+    def __len__(self) -> int:
+        return len(self._due)
+
+    def arm(self, key: Hashable, delay_ms: int, event: Any) -> None:
+        at = self.clock.monotonic_ms() + max(delay_ms, 0)
+        self._due[key] = (at, event)
+        queued = self._queued.get(key)
+        if queued is None or queued > at:
+            self._push(key, at)
+            self._wake_at_head()
+
+    def cancel(self, key: Hashable) -> None:
+        self._due.pop(key, None)
+        if len(self._heap) > GARBAGE_MINIMUM + GARBAGE_FACTOR * len(self._due):
+            self._rebuild()
+        if not self._due:
+            self.clear()
+
+    def clear(self) -> None:
+        self._due.clear()
+        self._queued.clear()
+        self._heap.clear()
+        self._stop_timer()
+
+    def take_due(self) -> list[tuple[Hashable, Any]]:
+        """The deadlines that have passed, in order of time; they are no longer armed."""
+        now = self.clock.monotonic_ms()
+        taken: list[tuple[Hashable, Any]] = []
+        while self._heap and self._heap[0][0] <= now:
+            at, _, key = heapq.heappop(self._heap)
+            if self._queued.get(key) != at:
+                continue  # an entry that an earlier deadline of the same key has replaced
+            del self._queued[key]
+            due = self._due.get(key)
+            if due is None:
+                continue
+            if due[0] > now:
+                self._push(key, due[0])
+                continue
+            del self._due[key]
+            taken.append((key, due[1]))
+        self._wake_at_head()
+        return taken
+
+    def _push(self, key: Hashable, at: int) -> None:
+        self._sequence += 1
+        self._queued[key] = at
+        heapq.heappush(self._heap, (at, self._sequence, key))
+
+    def _rebuild(self) -> None:
+        self._heap.clear()
+        self._queued.clear()
+        for key, (at, _) in self._due.items():
+            self._push(key, at)
+        self._wake_at_head()
+
+    def _wake_at_head(self) -> None:
+        if not self._heap:
+            self._stop_timer()
+            return
+        head = self._heap[0][0]
+        if self._timer is not None and self._timer_at <= head:
+            return
+        self._stop_timer()
+        self._timer_at = head
+        self._timer = self.clock.call_later(
+            max(head - self.clock.monotonic_ms(), 0), self._on_timer
+        )
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self.wake()

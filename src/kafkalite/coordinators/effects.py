@@ -1,0 +1,83 @@
+"""What a coordinator's shard asks for: records, replies and timers, as one value.
+
+A shard never appends, answers or arms anything itself; the runtime does it in a fixed order.
+Invariant: the records of one `Effects` reach the log as one batch, or not at all (`atomic`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from kafkalite.protocol.errors import KafkaError
+
+
+@dataclass(slots=True)
+class Record:
+    """One record of a coordinator's log; a value of None is a tombstone.
+
+    `decoded` is what the bytes were encoded from. It spares `replay` the decoding of what was
+    decided a moment ago and is None on records that come out of the log. Offset and producer
+    are known once the record is in the log.
+    """
+
+    key: bytes | None
+    value: bytes | None
+    decoded: Any = None
+    offset: int = -1
+    producer: Producer | None = None
+
+
+@dataclass(slots=True)
+class Timer:
+    """Arms (or, with a delay of None, cancels) the one timer of this key."""
+
+    key: Hashable
+    delay_ms: int | None
+    event: Any = None
+
+
+@dataclass(slots=True)
+class Failed:
+    """The event a shard gets when the records of `event`'s effects could not be appended."""
+
+    event: Any
+    error: KafkaError
+
+
+class Producer(NamedTuple):
+    """The transaction that a batch of records belongs to."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+NO_REPLY: Final = object()
+
+
+@dataclass(slots=True)
+class Effects:
+    """The outcome of one decision.
+
+    A request is answered by `reply`, or later: `ticket` names the open request, and the
+    `answers` of some later effects close it. All of them wait until the high watermark covers
+    everything written before.
+    """
+
+    records: list[Record] = field(default_factory=list)
+    reply: Any = NO_REPLY
+    ticket: int | None = None
+    answers: list[tuple[int, Any]] = field(default_factory=list)
+    timers: list[Timer] = field(default_factory=list)
+    producer: Producer | None = None
+    atomic: bool = True
+    # The records make this event decidable (a group changes its kind first): decide it next,
+    # in place of a reply.
+    then_decide: Any = None
+    # Events for the shard itself: once the records are committed, and when the append failed.
+    # With on_failed the shard answers the ticket; without it the runtime answers the error.
+    on_committed: Any = None
+    on_failed: Any = None
+    # Handed to the runtime's `deliver` at once: errands to other rooms, for example markers.
+    sends: list[Any] = field(default_factory=list)

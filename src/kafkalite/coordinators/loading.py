@@ -1,0 +1,97 @@
+"""Reads a partition's log from its start to its end into a shard, a chunk at a time.
+
+Owns the position of one load. It never appends and never decides. Invariant: every record that
+was in the log when the load ended has been replayed exactly once, in offset order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from kafkalite.coordinators.effects import Producer, Record
+from kafkalite.coordinators.ports import Partition
+from kafkalite.env.clock import Clock
+from kafkalite.records.batch import BatchHeader, iterate_headers, verify
+from kafkalite.records.control import ControlType, read_type
+from kafkalite.records.record import iterate_records
+
+# Replayed in one turn of the event loop; larger chunks load sooner and stall other requests.
+LOAD_CHUNK_BYTES = 256 * 1024
+
+
+class Playback(Protocol):
+    """The part of a shard that a load needs."""
+
+    def replay(self, record: Record) -> None: ...
+
+    def replay_end_transaction(self, producer: Producer, committed: bool) -> None: ...
+
+
+@dataclass(slots=True)
+class Loading:
+    clock: Clock
+    partition: Partition
+    shard: Playback
+    on_end: Callable[[Loading, BaseException | None], None]
+    offset: int = 0
+    record_count: int = 0
+    is_abandoned: bool = False
+
+    def start(self) -> None:
+        """Loads the first chunk at once, so that a young log is ready on return."""
+        self.offset = self.partition.log.log_start_offset
+        self._step()
+
+    def abandon(self) -> None:
+        self.is_abandoned = True
+
+    def _step(self) -> None:
+        if self.is_abandoned:
+            return
+        try:
+            is_done = self._replay_chunk()
+        except Exception as failure:  # noqa: BLE001 - whatever replay raised ends this load
+            self.on_end(self, failure)
+            return
+        if is_done:
+            self.on_end(self, None)
+        else:
+            self.clock.call_later(0, self._step)
+
+    def _replay_chunk(self) -> bool:
+        """True at the end of the log."""
+        log = self.partition.log
+        start, end = self.offset, log.log_end_offset
+        if start >= end:
+            return True
+        piece = log.read(start, LOAD_CHUNK_BYTES, end).range
+        if piece is not None:
+            data = piece.file.read_at(piece.position, piece.length)
+            for header in iterate_headers(data):
+                verify(data, header)
+                self._replay_batch(data, header)
+                self.offset = header.next_offset
+        # Compaction may have removed all up to the end: reading nothing is the end too.
+        return self.offset == start or self.offset >= log.log_end_offset
+
+    def _replay_batch(self, data: bytes, header: BatchHeader) -> None:
+        producer = None
+        if header.is_transactional:
+            producer = Producer(header.producer_id, header.producer_epoch)
+        for record in iterate_records(data, header):
+            if record.offset < self.offset:
+                continue
+            self.record_count += 1
+            if header.is_control:
+                self._replay_marker(record.key, producer)
+            else:
+                self.shard.replay(
+                    Record(record.key, record.value, None, record.offset, producer)
+                )
+
+    def _replay_marker(self, key: bytes | None, producer: Producer | None) -> None:
+        kind = read_type(key)
+        if producer is not None and kind in (ControlType.COMMIT, ControlType.ABORT):
+            self.shard.replay_end_transaction(producer, kind is ControlType.COMMIT)

@@ -1,0 +1,408 @@
+"""The deterministic runtime under every coordinator: one shard on one partition's log.
+
+Owns the order of things: decide, append, replay, park the reply, reply when the high watermark
+covers it. It knows no message of any protocol and keeps no state that is not the fold of the
+log, but for what is parked. Invariant: when an append fails, nothing has changed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+from kafkalite.coordinators.appending import append_effects, append_marker
+from kafkalite.coordinators.deadlines import Deadlines
+from kafkalite.coordinators.effects import NO_REPLY, Effects, Failed, Producer, Record, Timer
+from kafkalite.coordinators.loading import Loading
+from kafkalite.coordinators.ports import Partition
+from kafkalite.env import Env
+from kafkalite.env.later import Later
+from kafkalite.protocol.errors import Error, KafkaError
+
+log = logging.getLogger(__name__)
+
+APPEND_RETRY_MS = 500
+APPEND_TIMEOUT_MS = 5_000
+RELOAD_PAUSE_MS = 1_000
+_WRITE_TIMEOUT = ("runtime", "write-timeout")
+_RELOAD = ("runtime", "reload")
+
+
+class Shard(Protocol):
+    """A coordinator's state machine; see architecture.md for its laws."""
+
+    def decide(self, event: Any, now_ms: int) -> Effects:
+        """Reads state and answers with what should happen; a KafkaError is a plain refusal."""
+        ...
+
+    def replay(self, record: Record) -> None:
+        """The only writer of durable state; total; no clock, no chance."""
+        ...
+
+    def replay_end_transaction(self, producer: Producer, committed: bool) -> None:
+        """A commit or abort marker for the transactional records of this producer."""
+        ...
+
+    def loaded(self, now_ms: int) -> Effects:
+        """Called once the whole log is replayed: arms timers again."""
+        ...
+
+
+class State(Enum):
+    UNLOADED = "unloaded"
+    LOADING = "loading"
+    ACTIVE = "active"
+    FAILED = "failed"
+
+
+# What a request gets while the shard is not active.
+_REFUSALS = {
+    State.UNLOADED: Error.NOT_COORDINATOR,
+    State.LOADING: Error.COORDINATOR_LOAD_IN_PROGRESS,
+    State.FAILED: Error.NOT_COORDINATOR,
+}
+
+
+@dataclass(slots=True)
+class _Parked:
+    """Replies that wait until the high watermark reaches `end_offset`."""
+
+    end_offset: int
+    deadline_ms: int
+    replies: list[tuple[Later[Any], Any]]
+    on_committed: Any
+    on_failed: Any
+
+
+@dataclass(slots=True)
+class _Marker:
+    """The internal event of a transaction's end; see `Runtime.end_transaction`."""
+
+    producer: Producer
+    coordinator_epoch: int
+    committed: bool
+    transaction_version: int
+
+
+@dataclass(slots=True)
+class Runtime:
+    """Runs the shard that `make_shard` builds on the log of `partition`."""
+
+    env: Env
+    partition: Partition
+    make_shard: Callable[[], Shard]
+    name: str = "coordinator"
+    append_timeout_ms: int = APPEND_TIMEOUT_MS
+    on_loaded: Callable[[], None] | None = None
+    deliver: Callable[[Any], None] | None = None
+    state: State = State.UNLOADED
+    shard: Shard | None = None
+    _loading: Loading | None = None
+    _loaded_at_ms: int = 0
+    _deadlines: Deadlines = field(init=False)
+    _inbox: deque[tuple[Any, Later[Any] | None]] = field(default_factory=deque)
+    _busy: bool = False
+    _tickets: dict[int, Later[Any]] = field(default_factory=dict)
+    _parked: deque[_Parked] = field(default_factory=deque)
+    _written_end: int = 0
+
+    def __post_init__(self) -> None:
+        self._deadlines = Deadlines(self.env.clock, self._on_deadline)
+
+    def load(self) -> None:
+        """Starts (again) from the log; requests get COORDINATOR_LOAD_IN_PROGRESS meanwhile."""
+        self._drop(Error.NOT_COORDINATOR)
+        self.state = State.LOADING
+        self._loaded_at_ms = self.env.clock.monotonic_ms()
+        shard = self.shard = self.make_shard()
+        self._loading = Loading(self.env.clock, self.partition, shard, self._on_load)
+        self._loading.start()
+
+    def unload(self) -> None:
+        """Gives the partition up: whatever waits is answered NOT_COORDINATOR."""
+        self.state = State.UNLOADED
+        self._drop(Error.NOT_COORDINATOR)
+
+    def submit(self, event: Any) -> Later[Any]:
+        """Hands an event to the shard; the reply is the shard's own or a KafkaError."""
+        if self.state is not State.ACTIVE:
+            return Later.of(KafkaError(_REFUSALS[self.state]))
+        later: Later[Any] = Later()
+        self._inbox.append((event, later))
+        self._drain()
+        return later
+
+    def end_transaction(
+        self,
+        producer: Producer,
+        coordinator_epoch: int,
+        committed: bool,
+        transaction_version: int = 0,
+    ) -> Later[Any]:
+        """Writes the marker that ends a transaction here; resolves to None or a KafkaError."""
+        return self.submit(_Marker(producer, coordinator_epoch, committed, transaction_version))
+
+    # -- one event at a time ---------------------------------------------------------------
+
+    def _drain(self) -> None:
+        """Works the inbox off; what replies submit in turn waits for its place in the line."""
+        if self._busy:
+            return
+        self._busy = True
+        try:
+            while self._inbox:
+                event, later = self._inbox.popleft()
+                self._guarded(event, later, None)
+        finally:
+            self._busy = False
+
+    def _guarded(self, event: Any, later: Later[Any] | None, timer: Hashable) -> None:
+        """Any failure in here is a bug of ours: the shard starts again from its log."""
+        if self.state is not State.ACTIVE:
+            _resolve(later, KafkaError(_REFUSALS[self.state]))
+            return
+        try:
+            self._process(event, later, timer)
+        except Exception:
+            log.exception("%s failed on %s; loading it again", self.name, type(event).__name__)
+            _resolve(later, KafkaError(Error.NOT_COORDINATOR))
+            self._load_again()
+
+    def _process(self, event: Any, later: Later[Any] | None, timer: Hashable) -> None:
+        assert self.shard is not None
+        if isinstance(event, _Marker):
+            self._process_marker(event, later)
+            return
+        try:
+            effects = self.shard.decide(event, self.env.clock.now_ms())
+        except KafkaError as refusal:
+            _resolve(later, refusal)
+            return
+        self._enact(effects, event, later, timer)
+
+    def _enact(
+        self, effects: Effects, event: Any, later: Later[Any] | None, timer: Hashable
+    ) -> None:
+        assert self.shard is not None
+        if effects.records:
+            try:
+                written = append_effects(self.partition, effects, self.env.clock.now_ms())
+            except KafkaError as error:
+                self._on_append_failed(effects, event, later, timer, coordinator_error(error))
+                return
+            assert written > self._written_end, "offsets of a coordinator's log fell"
+            self._written_end = written
+            for record in effects.records:
+                self.shard.replay(record)
+        self._arm(effects.timers)
+        if self.deliver is not None:
+            for errand in effects.sends:
+                self.deliver(errand)
+        if effects.then_decide is not None:
+            self._process(effects.then_decide, later, None)
+            return
+        self._park(self._collect_replies(effects, later), effects)
+
+    def _process_marker(self, marker: _Marker, later: Later[Any] | None) -> None:
+        assert self.shard is not None
+        try:
+            self._written_end = append_marker(
+                self.partition,
+                marker.producer,
+                marker.coordinator_epoch,
+                marker.committed,
+                self.env.clock.now_ms(),
+                marker.transaction_version,
+            )
+        except KafkaError as error:
+            _resolve(later, coordinator_error(error))
+            return
+        self.shard.replay_end_transaction(marker.producer, marker.committed)
+        replies = [] if later is None else [(later, None)]
+        self._park(replies, Effects())
+
+    def _on_append_failed(
+        self,
+        effects: Effects,
+        event: Any,
+        later: Later[Any] | None,
+        timer: Hashable,
+        error: KafkaError,
+    ) -> None:
+        if timer is not None:
+            self._deadlines.arm(timer, APPEND_RETRY_MS, event)
+        if effects.on_failed is None:
+            for waiting, _ in self._collect_replies(effects, later):
+                _resolve(waiting, error)
+            _resolve(later, error)
+            return
+        if effects.ticket is not None and later is not None:
+            self._tickets[effects.ticket] = later
+        else:
+            _resolve(later, error)
+        self._inbox.append((Failed(effects.on_failed, error), None))
+        self._drain()
+
+    # -- replies ---------------------------------------------------------------------------
+
+    def _collect_replies(
+        self, effects: Effects, later: Later[Any] | None
+    ) -> list[tuple[Later[Any], Any]]:
+        replies: list[tuple[Later[Any], Any]] = []
+        if effects.ticket is not None and later is not None:
+            self._tickets[effects.ticket] = later
+        elif later is not None:
+            assert effects.reply is not NO_REPLY, "a request got neither reply nor ticket"
+            replies.append((later, effects.reply))
+        for ticket, answer in effects.answers:
+            waiting = self._tickets.pop(ticket, None)
+            if waiting is not None:
+                replies.append((waiting, answer))
+        return replies
+
+    def _park(self, replies: list[tuple[Later[Any], Any]], effects: Effects) -> None:
+        if not replies and effects.on_committed is None:
+            return
+        deadline_ms = self.env.clock.monotonic_ms() + self.append_timeout_ms
+        entry = _Parked(
+            self._written_end, deadline_ms, replies, effects.on_committed, effects.on_failed
+        )
+        if not self._parked and self._written_end <= self.partition.high_watermark:
+            self._complete(entry)
+            return
+        self._parked.append(entry)
+        if len(self._parked) == 1:
+            self._deadlines.arm(_WRITE_TIMEOUT, self.append_timeout_ms, None)
+        self.partition.when_committed(self._written_end).then(self._on_committed)
+
+    def _on_committed(self, _: object) -> None:
+        while self._parked and self._parked[0].end_offset <= self.partition.high_watermark:
+            self._complete(self._parked.popleft())
+        if not self._parked:
+            self._deadlines.cancel(_WRITE_TIMEOUT)
+        self._drain()
+
+    def _complete(self, entry: _Parked) -> None:
+        if entry.on_committed is not None:
+            self._inbox.append((entry.on_committed, None))
+        for later, reply in entry.replies:
+            later.resolve(reply)
+
+    def _expire_parked(self) -> None:
+        """Fails the writes that replication did not commit in time; their records stay."""
+        now = self.env.clock.monotonic_ms()
+        error = KafkaError(Error.COORDINATOR_NOT_AVAILABLE)
+        while self._parked and self._parked[0].deadline_ms <= now:
+            entry = self._parked.popleft()
+            if entry.on_failed is not None:
+                self._inbox.append((Failed(entry.on_failed, error), None))
+            for later, _ in entry.replies:
+                later.resolve(error)
+        if self._parked:
+            self._deadlines.arm(_WRITE_TIMEOUT, self._parked[0].deadline_ms - now, None)
+
+    # -- timers ----------------------------------------------------------------------------
+
+    def _arm(self, timers: list[Timer]) -> None:
+        for timer in timers:
+            if timer.delay_ms is None:
+                self._deadlines.cancel(timer.key)
+            else:
+                self._deadlines.arm(timer.key, timer.delay_ms, timer.event)
+
+    def _on_deadline(self) -> None:
+        assert not self._busy, "the clock fired inside an event"
+        self._busy = True
+        try:
+            shard = self.shard
+            for key, event in self._deadlines.take_due():
+                if self.shard is not shard:
+                    break  # a deadline of a shard that is gone; its successor armed its own
+                if key is _WRITE_TIMEOUT:
+                    self._expire_parked()
+                elif key is _RELOAD:
+                    self.load()
+                else:
+                    self._guarded(event, None, key)
+        finally:
+            self._busy = False
+        self._drain()
+
+    # -- loading and unloading -------------------------------------------------------------
+
+    def _on_load(self, loading: Loading, failure: BaseException | None) -> None:
+        if loading is not self._loading:
+            return  # unloaded or loaded anew meanwhile
+        self._loading = None
+        assert self.shard is not None
+        if failure is not None:
+            log.error("%s could not load its log", self.name, exc_info=failure)
+            self.state = State.FAILED
+            return
+        self.state = State.ACTIVE
+        self._written_end = self.partition.log.log_end_offset
+        try:
+            self._enact(self.shard.loaded(self.env.clock.now_ms()), None, None, None)
+        except Exception:
+            log.exception("%s failed after it was loaded", self.name)
+            self.state = State.FAILED
+            return
+        if self.on_loaded is not None:
+            self.on_loaded()
+        self._drain()
+
+    def _load_again(self) -> None:
+        """After a bug: at once, but not more often than every RELOAD_PAUSE_MS."""
+        age_ms = self.env.clock.monotonic_ms() - self._loaded_at_ms
+        if age_ms >= RELOAD_PAUSE_MS:
+            self.load()
+            return
+        self._drop(Error.NOT_COORDINATOR)
+        self.state = State.LOADING
+        self._deadlines.arm(_RELOAD, RELOAD_PAUSE_MS - age_ms, None)
+
+    def _drop(self, code: Error) -> None:
+        """Forgets the shard and answers everyone who waits."""
+        if self._loading is not None:
+            self._loading.abandon()
+            self._loading = None
+        self.shard = None
+        self._deadlines.clear()
+        waiting = [later for entry in self._parked for later, _ in entry.replies]
+        waiting += list(self._tickets.values())
+        waiting += [later for _, later in self._inbox if later is not None]
+        self._parked.clear()
+        self._tickets.clear()
+        self._inbox.clear()
+        self._written_end = 0
+        for later in waiting:
+            _resolve(later, KafkaError(code))
+
+
+def _resolve(later: Later[Any] | None, value: Any) -> None:
+    if later is not None and not later.is_resolved:
+        later.resolve(value)
+
+
+# How a failed append reads to the client of a coordinator, as in Apache Kafka.
+_COORDINATOR_ERRORS = {
+    Error.UNKNOWN_TOPIC_OR_PARTITION: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.NOT_ENOUGH_REPLICAS: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.REQUEST_TIMED_OUT: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.NETWORK_EXCEPTION: Error.COORDINATOR_LOAD_IN_PROGRESS,
+    Error.NOT_LEADER_OR_FOLLOWER: Error.NOT_COORDINATOR,
+    Error.KAFKA_STORAGE_ERROR: Error.NOT_COORDINATOR,
+    Error.MESSAGE_TOO_LARGE: Error.UNKNOWN_SERVER_ERROR,
+    Error.RECORD_LIST_TOO_LARGE: Error.UNKNOWN_SERVER_ERROR,
+    Error.INVALID_FETCH_SIZE: Error.UNKNOWN_SERVER_ERROR,
+}
+
+
+def coordinator_error(error: KafkaError) -> KafkaError:
+    mapped = _COORDINATOR_ERRORS.get(Error(error.code))
+    return error if mapped is None else KafkaError(mapped)

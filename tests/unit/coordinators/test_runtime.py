@@ -1,0 +1,382 @@
+"""The order that the runtime keeps, on a shard that only counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from kafkalite.coordinators.effects import Effects, Failed, Producer, Record, Timer
+from kafkalite.coordinators.runtime import APPEND_RETRY_MS, Runtime, State
+from kafkalite.env import Env, manual_env
+from kafkalite.env.clock import ManualClock
+from kafkalite.env.later import Later
+from kafkalite.protocol.errors import Error, KafkaError
+
+from tests.unit.coordinators.fakes import FakePartition
+
+
+@dataclass
+class Add:
+    amount: int
+    producer: Producer | None = None
+
+
+@dataclass
+class Get:
+    pass
+
+
+@dataclass
+class AddLater:
+    amount: int
+    delay_ms: int | None
+
+
+@dataclass
+class Open:
+    ticket: int
+
+
+@dataclass
+class Close:
+    ticket: int
+
+
+@dataclass
+class Break:
+    in_replay: bool = False
+
+
+@dataclass
+class Twice:
+    """Writes one record, then wants the second event decided in its place."""
+
+    event: Any
+
+
+@dataclass
+class Noted:
+    name: str
+
+
+@dataclass
+class WithOutcome:
+    name: str
+
+
+@dataclass
+class CountingShard:
+    """Its state is a sum; transactional amounts count when their transaction commits."""
+
+    total: int = 0
+    pending: dict[Producer, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def decide(self, event: Any, now_ms: int) -> Effects:
+        match event:
+            case Add(amount, producer):
+                if amount == 0:
+                    raise KafkaError(Error.INVALID_REQUEST)
+                return Effects([_record(amount)], reply=self.total + amount, producer=producer)
+            case Get():
+                return Effects(reply=self.total)
+            case AddLater(amount, delay_ms):
+                return Effects(reply="armed", timers=[Timer("add", delay_ms, Add(amount))])
+            case Open(ticket):
+                return Effects(ticket=ticket)
+            case Close(ticket):
+                return Effects(reply="closed", answers=[(ticket, "answered")])
+            case Break(in_replay):
+                assert in_replay, "a planted bug"
+                return Effects([Record(b"k", b"bad")], reply=None)
+            case Twice(inner):
+                return Effects([_record(1)], then_decide=inner)
+            case WithOutcome(name):
+                return Effects(
+                    [_record(1)], reply="done", on_committed=Noted(name), on_failed=Noted(name)
+                )
+            case Noted(name):
+                self.notes.append(name)
+                return Effects()
+            case Failed(Noted(name), error):
+                self.notes.append(f"{name} failed: {Error(error.code).name}")
+                return Effects()
+        raise AssertionError(event)
+
+    def replay(self, record: Record) -> None:
+        assert record.value is not None
+        assert record.offset >= 0
+        amount = int(record.value)
+        if record.producer is None:
+            self.total += amount
+        else:
+            held = self.pending.get(record.producer, 0)
+            self.pending[record.producer] = held + amount
+
+    def replay_end_transaction(self, producer: Producer, committed: bool) -> None:
+        amount = self.pending.pop(producer, 0)
+        self.total += amount if committed else 0
+
+    def loaded(self, now_ms: int) -> Effects:
+        return Effects()
+
+
+def _record(amount: int) -> Record:
+    return Record(b"k", str(amount).encode())
+
+
+@dataclass
+class World:
+    env: Env
+    clock: ManualClock
+    partition: FakePartition
+    runtime: Runtime
+
+    def ask(self, event: Any) -> Any:
+        later = self.runtime.submit(event)
+        assert later.is_resolved
+        return later.value
+
+    def code(self, event: Any) -> Any:
+        reply = self.ask(event)
+        assert isinstance(reply, KafkaError)
+        return reply.code
+
+
+@pytest.fixture
+def world() -> World:
+    return start(FakePartition())
+
+
+def start(partition: FakePartition) -> World:
+    env = manual_env()
+    assert isinstance(env.clock, ManualClock)
+    runtime = Runtime(env, partition, CountingShard)
+    runtime.load()
+    return World(env, env.clock, partition, runtime)
+
+
+def resolved(*laters: Later[Any]) -> list[bool]:
+    return [later.is_resolved for later in laters]
+
+
+def test_a_write_is_appended_replayed_and_answered(world: World) -> None:
+    assert world.ask(Add(3)) == 3
+    assert world.ask(Add(4)) == 7
+    assert world.partition.high_watermark == 2
+
+
+def test_a_refusal_is_the_reply_and_changes_nothing(world: World) -> None:
+    assert world.code(Add(0)) == Error.INVALID_REQUEST
+    assert world.partition.log.log_end_offset == 0
+    assert world.ask(Get()) == 0
+
+
+def test_a_reply_waits_for_the_high_watermark(world: World) -> None:
+    world.partition.is_lagging = True
+    first, second = world.runtime.submit(Add(1)), world.runtime.submit(Add(1))
+    assert resolved(first, second) == [False, False]
+    world.partition.commit(1)
+    assert resolved(first, second) == [True, False]
+    world.partition.commit()
+    assert second.value == 2
+
+
+def test_a_read_waits_behind_the_last_write(world: World) -> None:
+    world.partition.is_lagging = True
+    world.runtime.submit(Add(5))
+    read = world.runtime.submit(Get())
+    assert not read.is_resolved
+    world.partition.commit()
+    assert read.value == 5
+
+
+def test_a_write_that_is_not_committed_in_time_is_answered_with_an_error(world: World) -> None:
+    world.partition.is_lagging = True
+    write = world.runtime.submit(Add(1))
+    world.clock.advance(world.runtime.append_timeout_ms)
+    assert write.value.code == Error.COORDINATOR_NOT_AVAILABLE
+    world.partition.commit()
+    assert world.ask(Get()) == 1
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (Error.NOT_ENOUGH_REPLICAS, Error.COORDINATOR_NOT_AVAILABLE),
+        (Error.KAFKA_STORAGE_ERROR, Error.NOT_COORDINATOR),
+        (Error.NOT_LEADER_OR_FOLLOWER, Error.NOT_COORDINATOR),
+        (Error.MESSAGE_TOO_LARGE, Error.UNKNOWN_SERVER_ERROR),
+        (Error.INVALID_REQUIRED_ACKS, Error.INVALID_REQUIRED_ACKS),
+    ],
+)
+def test_a_failed_append_changes_nothing_and_is_told(
+    world: World, failure: Error, told: Error
+) -> None:
+    world.partition.failures.append(KafkaError(failure))
+    assert world.code(Add(9)) == told
+    assert world.ask(Get()) == 0
+
+
+def test_a_timer_fires_as_an_event(world: World) -> None:
+    world.ask(AddLater(2, 100))
+    world.clock.advance(99)
+    assert world.ask(Get()) == 0
+    world.clock.advance(1)
+    assert world.ask(Get()) == 2
+
+
+def test_arming_again_moves_a_timer_and_none_cancels_it(world: World) -> None:
+    world.ask(AddLater(2, 100))
+    world.ask(AddLater(3, 200))
+    world.clock.advance(150)
+    assert world.ask(Get()) == 0
+    world.clock.advance(50)
+    assert world.ask(Get()) == 3
+    world.ask(AddLater(4, 10))
+    world.ask(AddLater(4, None))
+    world.clock.advance(1_000)
+    assert world.ask(Get()) == 3
+
+
+def test_a_timer_whose_append_failed_is_armed_again(world: World) -> None:
+    world.ask(AddLater(2, 100))
+    world.partition.failures.append(KafkaError(Error.NOT_ENOUGH_REPLICAS))
+    world.clock.advance(100)
+    assert world.ask(Get()) == 0
+    world.clock.advance(APPEND_RETRY_MS)
+    assert world.ask(Get()) == 2
+
+
+def test_the_clock_is_idle_when_nothing_is_due(world: World) -> None:
+    world.ask(Add(1))
+    assert world.clock.next_due_ms() is None
+    world.ask(AddLater(1, 50))
+    assert world.clock.next_due_ms() == 50
+
+
+def test_a_ticket_is_answered_by_a_later_turn(world: World) -> None:
+    opened = world.runtime.submit(Open(7))
+    assert not opened.is_resolved
+    assert world.ask(Close(7)) == "closed"
+    assert opened.value == "answered"
+    assert world.ask(Close(7)) == "closed"
+
+
+def test_the_outcome_of_an_append_is_an_event_for_the_shard(world: World) -> None:
+    world.partition.is_lagging = True
+    write = world.runtime.submit(WithOutcome("first"))
+    shard = world.runtime.shard
+    assert isinstance(shard, CountingShard)
+    assert shard.notes == []
+    world.partition.commit()
+    assert shard.notes == ["first"]
+    assert write.value == "done"
+    world.partition.failures.append(KafkaError(Error.KAFKA_STORAGE_ERROR))
+    assert world.code(WithOutcome("second")) == Error.NOT_COORDINATOR
+    assert shard.notes == ["first", "second failed: NOT_COORDINATOR"]
+
+
+def test_then_decide_decides_on_the_replayed_state(world: World) -> None:
+    assert world.ask(Twice(Add(4))) == 5
+
+
+def test_what_a_reply_submits_in_turn_waits_for_its_place(world: World) -> None:
+    seen: list[Any] = []
+
+    def again(reply: Any) -> None:
+        seen.append(reply)
+        if len(seen) < 3:
+            world.runtime.submit(Add(1)).then(again)
+
+    world.runtime.submit(Add(1)).then(again)
+    assert seen == [1, 2, 3]
+
+
+def test_a_restart_replays_the_log(world: World) -> None:
+    for amount in (1, 2, 3):
+        world.ask(Add(amount))
+    assert start(world.partition).ask(Get()) == 6
+
+
+def test_transactional_records_count_when_their_marker_says_so(world: World) -> None:
+    first, second = Producer(1, 0), Producer(2, 0)
+    world.ask(Add(10, first))
+    world.ask(Add(20, second))
+    assert world.ask(Get()) == 0
+    assert world.runtime.end_transaction(first, 0, True).value is None
+    assert world.runtime.end_transaction(second, 0, False).value is None
+    assert world.ask(Get()) == 10
+    assert start(world.partition).ask(Get()) == 10
+
+
+def test_requests_are_refused_while_loading_and_when_unloaded() -> None:
+    partition = FakePartition()
+    world = start(partition)
+    for _ in range(40):
+        world.ask(Add(1))
+    partition.log.batches.append(bytearray())  # never reached in the first chunk
+    partition.log.batches.pop()
+    world.runtime.unload()
+    assert world.runtime.state is State.UNLOADED
+    assert world.code(Get()) == Error.NOT_COORDINATOR
+
+
+def test_a_large_log_loads_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafkalite.coordinators.loading.LOAD_CHUNK_BYTES", 200)
+    world = start(FakePartition())
+    for _ in range(10):
+        world.ask(Add(1))
+    again = start(world.partition)
+    assert again.code(Get()) == Error.COORDINATOR_LOAD_IN_PROGRESS
+    again.clock.advance(0)
+    assert again.ask(Get()) == 10
+
+
+def test_unloading_answers_everyone_who_waits(world: World) -> None:
+    opened = world.runtime.submit(Open(1))
+    world.partition.is_lagging = True
+    write = world.runtime.submit(Add(1))
+    world.runtime.unload()
+    assert opened.value.code == Error.NOT_COORDINATOR
+    assert write.value.code == Error.NOT_COORDINATOR
+    assert world.clock.next_due_ms() is None
+
+
+def test_a_broken_invariant_reloads_the_shard_from_its_log(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.ask(Add(5))
+    opened = world.runtime.submit(Open(1))
+    before = world.runtime.shard
+    world.clock.advance(2_000)
+    assert world.code(Break()) == Error.NOT_COORDINATOR
+    assert opened.value.code == Error.NOT_COORDINATOR
+    assert world.runtime.shard is not before
+    assert world.ask(Get()) == 5
+    assert "a planted bug" in caplog.text
+
+
+def test_a_shard_that_keeps_breaking_is_reloaded_once_a_second(world: World) -> None:
+    world.clock.advance(2_000)
+    assert world.code(Break()) == Error.NOT_COORDINATOR
+    assert world.code(Break()) == Error.NOT_COORDINATOR
+    assert world.code(Get()) == Error.COORDINATOR_LOAD_IN_PROGRESS
+    world.clock.advance(1_000)
+    assert world.ask(Get()) == 0
+
+
+def test_a_log_that_cannot_be_replayed_fails_the_shard(world: World) -> None:
+    world.clock.advance(2_000)
+    assert world.code(Break(in_replay=True)) == Error.NOT_COORDINATOR
+    assert world.runtime.state is State.FAILED
+    assert world.code(Get()) == Error.NOT_COORDINATOR
+
+
+def test_a_late_answer_of_a_dropped_ticket_is_ignored(world: World) -> None:
+    later: Later[Any] = world.runtime.submit(Open(1))
+    world.runtime.load()
+    assert later.value.code == Error.NOT_COORDINATOR
+    assert world.ask(Close(1)) == "closed"
