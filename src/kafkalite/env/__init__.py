@@ -1,7 +1,8 @@
 """Time, disk, background work and chance, as the broker is given them.
 
-Owns the line between the program and the machine: everything below this package's interfaces may be replaced, and
-nothing outside it asks the machine directly. The network's part is in `server`'s own event loop set-up.
+Owns the line between the program and the machine: everything below this package's interfaces may be
+replaced, and nothing outside it asks the machine directly. The network's part is in `server`'s own
+event loop set-up.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def real_env(
 
 
 def manual_env(seed: int = 0, disk: Disk | None = None) -> Env:
-    """A world that a test owns: its clock stands still, its disk is memory, its chance is a seed."""
+    """A world that a test owns: its clock stands still, its disk is memory, its chance is a
+    seed."""
     clock = ManualClock()
     return Env(
         clock, disk or MemoryDisk(now_ms=clock.now_ms), InlineBackground(), seeded_random(seed)

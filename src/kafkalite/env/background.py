@@ -1,8 +1,8 @@
 """Blocking work off the event loop: fsync, recovery, compaction, decompression of what is large.
 
-Owns the worker threads. A job runs on a worker and must touch nothing that the loop touches; its result or its
-exception comes back on the loop. Invariant: `done` is called exactly once for each job that was submitted before
-`close`, and always on the loop.
+Owns the worker threads. A job runs on a worker and must touch nothing that the loop touches; its
+result or its exception comes back on the loop. Invariant: `done` is called exactly once for each
+job that was submitted before `close`, and always on the loop.
 """
 
 from __future__ import annotations
@@ -51,14 +51,16 @@ class ThreadBackground:
 
 
 class InlineBackground:
-    """No threads: a job runs, and `done` is called, inside `submit`. For tools, unit tests and simulations."""
+    """No threads: a job runs, and `done` is called, inside `submit`. For tools, unit tests and
+    simulations."""
 
     def submit(self, job: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
         done(_outcome(job))
 
 
 class QueuedBackground:
-    """Jobs wait until the owner lets them run, so a test can put anything between submission and outcome."""
+    """Jobs wait until the owner lets them run, so a test can put anything between submission and
+    outcome."""
 
     def __init__(self) -> None:
         self._jobs: deque[tuple[Callable[[], Any], Callable[[Any], None]]] = deque()

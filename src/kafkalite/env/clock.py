@@ -1,8 +1,8 @@
 """Time: the wall clock, the monotonic clock and timers, real or owned by a test.
 
-Owns every reading of time and every timer of the broker. It never runs a callback on another thread than the one
-that owns it. Invariant: timers fire in the order of their deadlines, and those of one deadline in the order in which
-they were set.
+Owns every reading of time and every timer of the broker. It never runs a callback on another thread
+than the one that owns it. Invariant: timers fire in the order of their deadlines, and those of one
+deadline in the order in which they were set.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class ManualTimer:
 
 
 class ManualClock:
-    """Time that stands still until `advance` is called; then every timer on the way fires at its own moment."""
+    """Time that stands still until `advance` is called; then every timer on the way fires at its
+    own moment."""
 
     __slots__ = ("_monotonic_ms", "_order", "_timers", "_wall_offset_ms")
 
@@ -89,7 +90,8 @@ class ManualClock:
         return timer
 
     def advance(self, duration_ms: int) -> None:
-        """Lets time pass, firing the timers that fall due, also those that fired timers set on the way."""
+        """Lets time pass, firing the timers that fall due, also those that fired timers set on the
+        way."""
         end_ms = self._monotonic_ms + duration_ms
         while self._timers and self._timers[0][0] <= end_ms:
             due_ms, _, timer = heapq.heappop(self._timers)

@@ -1,11 +1,13 @@
 """The disk: the only module that touches real files.
 
-Owns open file descriptors, of which a bounded number is kept: a `File` is a path that opens itself when it is used
-and may be closed behind its back when too many others are. It never decides what a failure means: every failure is
-an `OSError` that goes up as it is, and a failed `sync` is never tried again here.
+Owns open file descriptors, of which a bounded number is kept: a `File` is a path that opens itself
+when it is used and may be closed behind its back when too many others are. It never decides what a
+failure means: every failure is an `OSError` that goes up as it is, and a failed `sync` is never
+tried again here.
 
-Threads: a `File` belongs to one thread at a time. Files used by the thread that built the `RealDisk` share the
-bounded cache; a file used by any other thread stays open until that thread closes it.
+Threads: a `File` belongs to one thread at a time. Files used by the thread that built the
+`RealDisk` share the bounded cache; a file used by any other thread stays open until that thread
+closes it.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ class File(Protocol):
     path: str
 
     def fileno(self) -> int | None:
-        """A descriptor for the next system call and no later one; None where there is none (memory)."""
+        """A descriptor for the next system call and no later one; None where there is none
+        (memory)."""
         ...
 
     def read_at(self, position: int, length: int) -> bytes:
@@ -44,7 +47,8 @@ class File(Protocol):
     def truncate(self, size: int) -> None: ...
 
     def sync(self) -> None:
-        """Returns when the contents are on stable storage; after an error nothing is known about them."""
+        """Returns when the contents are on stable storage; after an error nothing is known about
+        them."""
         ...
 
     def close(self) -> None:
@@ -59,7 +63,8 @@ class DiskLock(Protocol):
 
 
 class LockedByOther(Exception):
-    """The lock is held by another process; `pid` is None when that process did not say who it is."""
+    """The lock is held by another process; `pid` is None when that process did not say who it
+    is."""
 
     def __init__(self, path: str, pid: int | None) -> None:
         super().__init__(f"{path} is locked by process {pid or 'unknown'}")
@@ -95,7 +100,8 @@ class Disk(Protocol):
     def remove_tree(self, path: str) -> None: ...
 
     def rename(self, source: str, target: str) -> None:
-        """Atomic, also over an existing file; a `File` keeps working when its `path` is set by its owner."""
+        """Atomic, also over an existing file; a `File` keeps working when its `path` is set by its
+        owner."""
         ...
 
     def sync_directory(self, path: str) -> None:
@@ -139,17 +145,22 @@ def read_whole(disk: Disk, path: str) -> bytes:
         file.close()
 
 
-def replace_file(disk: Disk, path: str, data: Buffer) -> None:
-    """Puts new contents in place so that after a crash there is the old file or the new one, whole."""
+def replace_file(disk: Disk, path: str, data: Buffer, *, is_synced: bool = True) -> None:
+    """Puts new contents in place so that after a crash there is the old file or the new one, whole.
+
+    Without `is_synced` that holds when the process dies, not when the machine does.
+    """
     temporary = path + ".tmp"
     file = disk.create(temporary)
     try:
         file.write_at(0, data)
-        file.sync()
+        if is_synced:
+            file.sync()
     finally:
         file.close()
     disk.rename(temporary, path)
-    disk.sync_directory(path.rpartition("/")[0])
+    if is_synced:
+        disk.sync_directory(path.rpartition("/")[0])
 
 
 def default_open_files() -> int:
@@ -236,7 +247,7 @@ class RealDisk:
         self._owner = threading.get_ident()
         self._open: deque[RealFile] = deque()  # in second-chance order: the next to be closed first
 
-    # --- descriptors -----------------------------------------------------------------------------------------------
+    # --- descriptors ------------------------------------------------------------------------------
 
     def adopt(self) -> None:
         """Makes the calling thread the one whose files share the cache; no file may be open."""
@@ -254,7 +265,8 @@ class RealDisk:
             self._open.append(file)
 
     def _evict(self) -> None:
-        """Closes files not used since the hand last passed them, until there is room for one more."""
+        """Closes files not used since the hand last passed them, until there is room for one
+        more."""
         while len(self._open) >= self._max_open_files:
             file = self._open.popleft()
             if file._descriptor < 0:
@@ -279,7 +291,7 @@ class RealDisk:
         """How many descriptors the cache holds."""
         return len(self._open)
 
-    # --- files -----------------------------------------------------------------------------------------------------
+    # --- files ------------------------------------------------------------------------------------
 
     def open(self, path: str) -> RealFile:
         return RealFile(self, path)
@@ -332,7 +344,8 @@ class RealDisk:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Apache Kafka takes a POSIX lock on the same file: hold both, so that each keeps the other out.
+            # Apache Kafka takes a POSIX lock on the same file: hold both, so that each keeps the
+            # other out.
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             text = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()

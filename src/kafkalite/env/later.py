@@ -1,8 +1,8 @@
 """A value that comes later: the one kind of promise in the broker.
 
-Owns the hand-over of a single value to the callbacks that wait for it, in the order they came. It never carries an
-exception (errors travel as values), never switches threads and never runs a coroutine. Invariant: it is resolved at
-most once, and every callback is called exactly once.
+Owns the hand-over of a single value to the callbacks that wait for it, in the order they came. It
+never carries an exception (errors travel as values), never switches threads and never runs a
+coroutine. Invariant: it is resolved at most once, and every callback is called exactly once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A disk in memory: the same behaviour as a real one, nothing kept when the process ends.
 
-Owns the bytes of its files. It never forgets or tears anything (the disk that does is in `sim`) and it is never
-full unless it was given a capacity. Invariant: a removed or replaced file stays readable through the `File` objects
-that were already in use, as with descriptors.
+Owns the bytes of its files. It never forgets or tears anything (the disk that does is in `sim`) and
+it is never full unless it was given a capacity. Invariant: a removed or replaced file stays
+readable through the `File` objects that were already in use, as with descriptors.
 """
 
 from __future__ import annotations

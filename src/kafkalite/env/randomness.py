@@ -1,7 +1,7 @@
 """Chance: the generators that everything random in the broker draws from, and ids made with them.
 
-Owns the choice between the system's randomness and a seed. Invariant: with a seed, the same calls give the same
-values, on every machine.
+Owns the choice between the system's randomness and a seed. Invariant: with a seed, the same calls
+give the same values, on every machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def seeded_random(seed: int | str) -> Random:
 
 
 def random_uuid(random: Random) -> bytes:
-    """A version 4 uuid, of those whose text does not begin with a dash (tools would take it for an option)."""
+    """A version 4 uuid, of those whose text does not begin with a dash (tools would take it for an
+    option)."""
     while True:
         value = random.getrandbits(128)
         value = value & ~(0xF << 76) | 0x4 << 76

@@ -1,0 +1,324 @@
+"""The real network: non-blocking sockets under an event loop's reader and writer callbacks.
+
+Owns the sockets and what waits to go out of them. Bytes come straight into the receiver's buffer and
+leave by one gather write per turn; large parts of files go from the page cache to the socket without
+passing through this process. Runs on uvloop and on asyncio's own loop alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import socket
+import sys
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from kafkalite.env.disk import FileRange
+from kafkalite.env.network import Address, Link, Part, Receiver
+
+_LOG = logging.getLogger(__name__)
+
+ACCEPTED_PER_TURN = 128
+# How long no connection is taken after the process ran out of descriptors.
+ACCEPT_PAUSE_SECONDS = 0.2
+# Below this a read into memory and one gather write cost less than sendfile's second system call.
+SENDFILE_BYTES = 65_536
+CHUNK_BYTES = 131_072
+GATHERED_PARTS = 64
+
+_MORE = getattr(socket, "MSG_MORE", 0)
+_HAS_SENDFILE = sys.platform == "linux"
+_OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+class SocketLink:
+    """A connected socket."""
+
+    __slots__ = (
+        "_descriptor",
+        "_is_closing",
+        "_is_reading",
+        "_is_writing",
+        "_loop",
+        "_queue",
+        "_receiver",
+        "_socket",
+        "peer_address",
+        "unsent_bytes",
+    )
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, connected: socket.socket, peer_address: Address
+    ) -> None:
+        self._loop = loop
+        self._socket = connected
+        self._descriptor = connected.fileno()
+        self._queue: deque[Part] | None = None
+        self._receiver: Receiver | None = None
+        self._is_reading = self._is_writing = self._is_closing = False
+        self.peer_address = peer_address
+        self.unsent_bytes = 0
+
+    @property
+    def local_address(self) -> Address:
+        host, port = self._socket.getsockname()[:2]
+        return host, port
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def start(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        self.resume()
+
+    def pause(self) -> None:
+        if self._is_reading:
+            self._is_reading = False
+            self._loop.remove_reader(self._descriptor)
+
+    def resume(self) -> None:
+        if not self._is_reading and not self._is_closing:
+            self._is_reading = True
+            self._loop.add_reader(self._descriptor, self._readable)
+
+    def _readable(self) -> None:
+        receiver = self._receiver
+        if receiver is None:
+            return
+        try:
+            count = self._socket.recv_into(receiver.buffer())
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            count = 0
+        if count:
+            receiver.received(count)
+        else:
+            self.abort()
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    def send(self, parts: Sequence[Part]) -> None:
+        if self._receiver is None or self._is_closing:
+            return
+        if self._queue is not None:
+            self._queue.extend(parts)
+            self.unsent_bytes += sum(map(len, parts))
+            return
+        if len(parts) == 1 and type(parts[0]) is bytes and self._send_whole(parts[0]):
+            return
+        self._queue = deque(parts)
+        self.unsent_bytes = sum(map(len, parts))
+        self._write()
+
+    def _send_whole(self, data: bytes) -> bool:
+        """The shortest way for the commonest case; False when any of it is left to do."""
+        try:
+            count = self._socket.send(data)
+        except OSError:
+            return False  # the long way meets the same error and tells it from a full socket
+        if count == len(data):
+            return True
+        self._queue = deque([memoryview(data)[count:]])
+        self.unsent_bytes = len(data) - count
+        self._await_writable()
+        return True
+
+    def _write(self) -> None:
+        queue = self._queue
+        try:
+            while queue:
+                if not self._write_some(queue):
+                    break
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError:
+            self.abort()
+            return
+        if queue:
+            self._await_writable()
+        else:
+            self._emptied()
+
+    def _write_some(self, queue: deque[Part]) -> bool:
+        """One system call's worth; False when the socket took less than it was offered."""
+        head = queue[0]
+        if type(head) is FileRange and len(head) >= SENDFILE_BYTES:
+            return self._write_range(queue, head)
+        batch, flags = _gather(queue)
+        offered = sum(map(len, batch))
+        if len(batch) == 1:
+            count = self._socket.send(batch[0], flags)
+        else:
+            count = self._socket.sendmsg(batch, (), flags)
+        self._took(queue, count)
+        return count == offered
+
+    def _write_range(self, queue: deque[Part], part: FileRange) -> bool:
+        descriptor = part.file.fileno() if _HAS_SENDFILE else None
+        offered = len(part)
+        if descriptor is not None:
+            count = os.sendfile(self._descriptor, descriptor, part.position, offered)
+        else:
+            offered = min(offered, CHUNK_BYTES)
+            count = self._socket.send(part.file.read_at(part.position, offered))
+        if count == 0:
+            raise EOFError(f"{part.file.path} ends before {part.position}")
+        self._took(queue, count)
+        return count == offered
+
+    def _took(self, queue: deque[Part], count: int) -> None:
+        """Drops what has gone from the front of the queue."""
+        self.unsent_bytes -= count
+        while count > 0:
+            head = queue[0]
+            if count < len(head):
+                queue[0] = _rest(head, count)
+                return
+            count -= len(head)
+            queue.popleft()
+
+    def _await_writable(self) -> None:
+        if not self._is_writing:
+            self._is_writing = True
+            self._loop.add_writer(self._descriptor, self._writable)
+
+    def _writable(self) -> None:
+        self._write()
+        if self._receiver is not None and not self._is_closing:
+            self._receiver.sent()
+
+    def _emptied(self) -> None:
+        self._queue = None
+        if self._is_writing:
+            self._is_writing = False
+            self._loop.remove_writer(self._descriptor)
+        if self._is_closing:
+            self.abort()
+
+    # --- ending -----------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        self.pause()
+        self._is_closing = True
+        if self._queue is None:
+            self.abort()
+
+    def abort(self) -> None:
+        receiver, self._receiver = self._receiver, None
+        self._is_closing = True
+        if self._descriptor < 0:
+            return
+        self.pause()
+        if self._is_writing:
+            self._is_writing = False
+            self._loop.remove_writer(self._descriptor)
+        self._descriptor = -1
+        self._queue = None
+        self.unsent_bytes = 0
+        self._socket.close()
+        if receiver is not None:
+            receiver.ended()
+
+
+class SocketPort:
+    """A listening socket."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        listening: socket.socket,
+        accept: Callable[[Link], None],
+    ) -> None:
+        self._loop = loop
+        self._socket = listening
+        self._accept = accept
+        self._resuming: asyncio.TimerHandle | None = None
+        host, port = listening.getsockname()[:2]
+        self.address: Address = (host, port)
+        loop.add_reader(listening.fileno(), self._acceptable)
+
+    def _acceptable(self) -> None:
+        """Takes a bounded number of connections, so that those which are open get their turn."""
+        for _ in range(ACCEPTED_PER_TURN):
+            try:
+                connected, peer = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                self._refused(error)
+                return
+            connected.setblocking(False)
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._accept(SocketLink(self._loop, connected, (peer[0], peer[1])))
+
+    def _refused(self, error: OSError) -> None:
+        if error.errno not in _OUT_OF_DESCRIPTORS:
+            return
+        _LOG.error("no connection can be taken for now: %s", error.strerror)
+        self._loop.remove_reader(self._socket.fileno())
+        self._resuming = self._loop.call_later(ACCEPT_PAUSE_SECONDS, self._resume)
+
+    def _resume(self) -> None:
+        self._resuming = None
+        self._loop.add_reader(self._socket.fileno(), self._acceptable)
+
+    def close(self) -> None:
+        if self._socket.fileno() < 0:
+            return
+        if self._resuming is None:
+            self._loop.remove_reader(self._socket.fileno())
+        else:
+            self._resuming.cancel()
+        self._socket.close()
+
+
+class SocketNetwork:
+    """The machine's own network, on one event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def listen(
+        self, host: str, port: int, backlog: int, accept: Callable[[Link], None]
+    ) -> SocketPort:
+        return SocketPort(self._loop, _listening_socket(host, port, backlog), accept)
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        self._loop.call_soon(callback)
+
+
+def _listening_socket(host: str, port: int, backlog: int) -> socket.socket:
+    if not host and socket.has_dualstack_ipv6():
+        listening = socket.create_server(
+            ("", port), family=socket.AF_INET6, backlog=backlog, dualstack_ipv6=True
+        )
+    else:
+        family = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM)[0][0]
+        listening = socket.create_server((host, port), family=family, backlog=backlog)
+    listening.setblocking(False)
+    return listening
+
+
+def _gather(queue: deque[Part]) -> tuple[list[bytes | bytearray | memoryview], int]:
+    """What goes out together: parts in memory and small parts of files, up to a large one."""
+    batch: list[bytes | bytearray | memoryview] = []
+    size = 0
+    for part in queue:
+        if type(part) is FileRange:
+            if len(part) >= SENDFILE_BYTES:
+                return batch, _MORE
+            part = part.read()  # noqa: PLW2901 - the queue keeps the range, should it not go whole
+        batch.append(part)
+        size += len(part)
+        if len(batch) == GATHERED_PARTS or size >= CHUNK_BYTES:
+            break
+    return batch, 0
+
+
+def _rest(part: Part, sent: int) -> Part:
+    if isinstance(part, FileRange):
+        return FileRange(part.file, part.position + sent, part.length - sent)
+    return memoryview(part)[sent:]

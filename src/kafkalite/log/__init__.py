@@ -1,0 +1,1 @@
+"""Partition logs in Apache Kafka's own files: append, read, recover, retain, compact."""

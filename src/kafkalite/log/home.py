@@ -1,0 +1,70 @@
+"""The directory that a log lives in, as far as the log itself needs to know it.
+
+Owns what the logs of one directory share: the world, the settings, the flusher, whether the disk
+still works, and files that are to vanish later. It never looks into a log. Invariant: once a
+directory has failed, nothing is written to it until the broker starts again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from kafkalite.env import Env
+from kafkalite.log.config import LogSettings
+from kafkalite.log.flusher import Flusher
+from kafkalite.protocol.errors import Error, KafkaError
+
+logger = logging.getLogger(__name__)
+
+
+class LogHome:
+    """One of the broker's log directories."""
+
+    def __init__(
+        self,
+        env: Env,
+        path: str,
+        settings: LogSettings,
+        on_failure: Callable[[LogHome, OSError], None] | None = None,
+    ) -> None:
+        self.env = env
+        self.disk = env.disk
+        self.path = path
+        self.settings = settings
+        self.failure: OSError | None = None
+        self.flusher = Flusher(env, self.fail)
+        self._on_failure = on_failure
+
+    @property
+    def is_online(self) -> bool:
+        return self.failure is None
+
+    def fail(self, error: OSError) -> None:
+        """Takes the directory out of service: what is on this disk is not known any more."""
+        if self.failure is None:
+            self.failure = error
+            logger.error("log directory %s is offline: %s", self.path, error)
+            if self._on_failure is not None:
+                self._on_failure(self, error)
+
+    def check_online(self) -> None:
+        if self.failure is not None:
+            raise KafkaError(Error.KAFKA_STORAGE_ERROR, f"log directory {self.path} is offline")
+
+    def remove_later(self, paths: list[str], delay_ms: int) -> None:
+        """Removes files after a delay in which readers may finish with them."""
+        self.env.clock.call_later(delay_ms, lambda: self.remove_now(paths))
+
+    def remove_now(self, paths: list[str]) -> None:
+        """Removes files or whole directories; those that are gone already are no problem."""
+        for path in paths if self.failure is None else ():
+            try:
+                if self.disk.is_directory(path):
+                    self.disk.remove_tree(path)
+                else:
+                    self.disk.remove(path)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                logger.warning("%s could not be removed: %s", path, error)

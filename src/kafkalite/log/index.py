@@ -1,0 +1,209 @@
+"""The sparse indexes of a segment: offset to position, and timestamp to offset.
+
+Owns the two files and how they are searched. Entries wait in memory until some have gathered or a
+flush asks for them: what a crash loses is rebuilt from the segment. It never reads the segment
+itself. Invariant: keys rise from entry to entry, in the file and from the file into what waits.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from kafkalite.env.disk import Disk, File
+
+_OFFSET_ENTRY = Struct(">II")  # offset relative to the segment's base, position in the segment
+_TIME_ENTRY = Struct(">qI")  # timestamp, offset relative to the segment's base
+_WAITING_BYTES = 4096  # this much gathers in memory before it is written
+NO_TIMESTAMP = -1
+
+
+class Index:
+    """Entries of one size, sorted, in a file and a tail in memory."""
+
+    __slots__ = ("_disk", "_entry", "_file", "_file_bytes", "_waiting", "base_offset", "path")
+
+    def __init__(self, disk: Disk, path: str, base_offset: int, entry: Struct) -> None:
+        self._disk = disk
+        self._entry = entry
+        self._file: File | None = None
+        self._file_bytes = -1  # not looked at yet
+        self._waiting = bytearray()
+        self.base_offset = base_offset
+        self.path = path
+
+    # --- the file ---------------------------------------------------------------------------------
+
+    def create(self) -> None:
+        """Starts with no entries, whatever was there."""
+        self._file = self._disk.create(self.path)
+        self._file_bytes = 0
+        self._waiting.clear()
+
+    def _open(self) -> File:
+        if self._file is None:
+            self._file = self._disk.open(self.path)
+        return self._file
+
+    def _stored_bytes(self) -> int:
+        if self._file_bytes < 0:
+            self._file_bytes = self._find_end(self._disk.size_of(self.path))
+        return self._file_bytes
+
+    def _find_end(self, size: int) -> int:
+        """The bytes in use. Apache Kafka preallocates its active indexes: zeros follow the last
+        entry then."""
+        width = self._entry.size
+        count = size // width
+        if count < 2 or self._fetch_stored(count - 1) != (0, 0):
+            return count * width
+        low, high = 1, count - 1  # the first entry may be zeros by right, later ones never
+        while low < high:
+            middle = (low + high) // 2
+            if self._fetch_stored(middle) == (0, 0):
+                high = middle
+            else:
+                low = middle + 1
+        return (low if low > 1 or self._fetch_stored(0) != (0, 0) else 0) * width
+
+    def _fetch_stored(self, slot: int) -> tuple[int, int]:
+        width = self._entry.size
+        first, second = self._entry.unpack(self._open().read_at(slot * width, width))
+        return first, second
+
+    def write_waiting(self) -> None:
+        """Puts what waits into the file (not onto the platter)."""
+        if self._waiting:
+            stored = self._stored_bytes()
+            self._open().write_at(stored, self._waiting)
+            self._file_bytes = stored + len(self._waiting)
+            self._waiting.clear()
+
+    def trim(self) -> None:
+        """Cuts the file to the entries in use."""
+        self.write_waiting()
+        if self._disk.size_of(self.path) != self._stored_bytes():
+            self._open().truncate(self._stored_bytes())
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def moved(self, path: str) -> None:
+        """The file has another name now."""
+        self.path = path
+        if self._file is not None:
+            self._file.path = path
+
+    # --- entries ----------------------------------------------------------------------------------
+
+    @property
+    def entries(self) -> int:
+        return (self._stored_bytes() + len(self._waiting)) // self._entry.size
+
+    def fetch(self, slot: int) -> tuple[int, int]:
+        """An entry as it is stored, with its relative offset."""
+        position = slot * self._entry.size - self._stored_bytes()
+        if position < 0:
+            return self._fetch_stored(slot)
+        first, second = self._entry.unpack_from(self._waiting, position)
+        return first, second
+
+    def _append(self, first: int, second: int) -> None:
+        self._waiting += self._entry.pack(first, second)
+        if len(self._waiting) >= _WAITING_BYTES:
+            self.write_waiting()
+
+    def _last_slot_up_to(self, key: int, field: int = 0) -> int:
+        """The last slot whose field is not above the key, or -1."""
+        low, high = 0, self.entries
+        while low < high:
+            middle = (low + high) // 2
+            if self.fetch(middle)[field] <= key:
+                low = middle + 1
+            else:
+                high = middle
+        return low - 1
+
+    def _keep(self, entries: int) -> None:
+        self.write_waiting()
+        size = entries * self._entry.size
+        if size < self._stored_bytes():
+            self._open().truncate(size)
+            self._file_bytes = size
+
+    def truncate(self, offset: int, field: int) -> None:
+        """Forgets entries at or after an offset."""
+        self._keep(self._last_slot_up_to(offset - self.base_offset - 1, field) + 1)
+
+
+class OffsetIndex(Index):
+    """Offset of a batch's last record to the position of that batch."""
+
+    __slots__ = ("_last_offset",)
+
+    def __init__(self, disk: Disk, path: str, base_offset: int) -> None:
+        super().__init__(disk, path, base_offset, _OFFSET_ENTRY)
+        self._last_offset: int | None = None
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last entry; the base offset when there is none."""
+        if self._last_offset is None:
+            entries = self.entries
+            self._last_offset = self.base_offset + (self.fetch(entries - 1)[0] if entries else 0)
+        return self._last_offset
+
+    def append(self, offset: int, position: int) -> None:
+        self._append(offset - self.base_offset, position)
+        self._last_offset = offset
+
+    def lookup(self, offset: int) -> int:
+        """A position at or before the batch that holds an offset."""
+        slot = self._last_slot_up_to(offset - self.base_offset)
+        return self.fetch(slot)[1] if slot >= 0 else 0
+
+    def offset_after(self, position: int) -> int | None:
+        """The last offset of the first indexed batch at or after a position."""
+        slot = self._last_slot_up_to(position - 1, 1) + 1
+        return self.base_offset + self.fetch(slot)[0] if slot < self.entries else None
+
+    def truncate_to(self, offset: int) -> None:
+        self.truncate(offset, 0)
+        self._last_offset = None
+
+
+class TimeIndex(Index):
+    """Largest timestamp so far to the last offset of the batch that brought it."""
+
+    __slots__ = ("_last",)
+
+    def __init__(self, disk: Disk, path: str, base_offset: int) -> None:
+        super().__init__(disk, path, base_offset, _TIME_ENTRY)
+        self._last: tuple[int, int] | None = None
+
+    @property
+    def last(self) -> tuple[int, int]:
+        """Timestamp and offset of the last entry; (-1, base offset) when there is none."""
+        if self._last is None:
+            entries = self.entries
+            timestamp, delta = self.fetch(entries - 1) if entries else (NO_TIMESTAMP, 0)
+            self._last = (timestamp, self.base_offset + delta)
+        return self._last
+
+    def append(self, timestamp: int, offset: int) -> None:
+        """Adds an entry when time has moved on since the last."""
+        if timestamp > self.last[0]:
+            self._append(timestamp, offset - self.base_offset)
+            self._last = (timestamp, offset)
+
+    def lookup(self, timestamp: int) -> tuple[int, int]:
+        """The last entry at or before a timestamp; (-1, base offset) when there is none."""
+        slot = self._last_slot_up_to(timestamp)
+        if slot < 0:
+            return NO_TIMESTAMP, self.base_offset
+        found, delta = self.fetch(slot)
+        return found, self.base_offset + delta
+
+    def truncate_to(self, offset: int) -> None:
+        self.truncate(offset, 1)
+        self._last = None

@@ -1,0 +1,150 @@
+"""What the batches of a log say of its producers: markers, and state rebuilt from snapshots and
+batches.
+
+Owns the fold from batches to `Producers`. It never appends and never refuses a batch: what is in
+the log was accepted once. Invariant: the state after a replay is the state that appends had left,
+but for producers that expired.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from kafkalite.env.disk import Buffer, Disk
+from kafkalite.log.checkpoints import CorruptFile
+from kafkalite.log.producers import (
+    WINDOW_BATCHES,
+    CompletedTransaction,
+    Marker,
+    Producers,
+    ProducerState,
+    SeenBatch,
+)
+from kafkalite.log.segment import Segment
+from kafkalite.log.snapshots import read_snapshot, snapshot_path
+from kafkalite.log.txn_index import AbortedTransaction
+from kafkalite.records.batch import NO_PRODUCER_ID, BatchHeader
+from kafkalite.records.control import read_marker
+from kafkalite.records.record import iterate_records
+
+logger = logging.getLogger(__name__)
+
+_LOOK_BACK_SEGMENTS = 2
+_LOOK_BACK_BATCHES = 100_000
+
+
+def marker_of(records: Buffer, header: BatchHeader) -> Marker | None:
+    """The end of a transaction that a batch is; None for data, and for a marker that was compacted
+    away."""
+    if not header.is_control:
+        return None
+    for record in iterate_records(records, header):
+        marker = read_marker(record)
+        if marker is not None:
+            return Marker(marker.is_commit, marker.coordinator_epoch, record.timestamp)
+    return None
+
+
+def note_completed(producers: Producers, segment: Segment, completed: CompletedTransaction) -> None:
+    """A transaction is over: into the transaction index if it was aborted."""
+    if completed.is_aborted:
+        stable = producers.last_stable_after(completed)
+        segment.txn_index.append(
+            AbortedTransaction(
+                completed.producer_id, completed.first_offset, completed.last_offset, stable
+            )
+        )
+    producers.complete(completed)
+
+
+def replay_batch(
+    producers: Producers, segment: Segment, header: BatchHeader
+) -> CompletedTransaction | None:
+    """Notes a batch of a segment; returns the transaction that it ended."""
+    completed = None
+    if header.producer_id != NO_PRODUCER_ID:
+        marker = None
+        if header.is_control:
+            data = segment.log.read_at(header.position, header.size)
+            header.position = 0
+            marker = marker_of(data, header)
+        completed = producers.apply(header, marker)
+    producers.end_offset = header.next_offset
+    return completed
+
+
+def replay(producers: Producers, segments: Sequence[Segment], end_offset: int) -> None:
+    """Brings the state from where it ends to an offset."""
+    for segment in segments:
+        start = producers.end_offset
+        for header in segment.walk(segment.index.lookup(start)):
+            if header.base_offset >= end_offset:
+                break
+            if header.last_offset >= start:
+                completed = replay_batch(producers, segment, header)
+                if completed is not None:
+                    producers.complete(completed)
+    producers.end_offset = end_offset
+
+
+def load_snapshot(
+    disk: Disk, directory: str, offsets: list[int], producers: Producers, oldest_ms: int
+) -> int | None:
+    """Takes the producers from the newest snapshot that is whole; returns its offset. Broken ones
+    are removed."""
+    while offsets:
+        offset = offsets[-1]
+        path = snapshot_path(directory, offset)
+        try:
+            states = read_snapshot(disk, path)
+        except CorruptFile as error:
+            logger.warning("the producer snapshot is rebuilt from the log: %s", error)
+            disk.remove(path)
+            offsets.pop()
+            continue
+        for state in states:
+            if state.transaction_start >= 0 or state.last_timestamp > oldest_ms:
+                producers.load(state)
+        producers.end_offset = offset
+        return offset
+    return None
+
+
+def look_back(segments: Sequence[Segment], state: ProducerState) -> list[SeenBatch]:
+    """The batches of a producer before the ones it has, oldest first, from the last segments that
+    can hold them.
+
+    Bounded in segments and batches: only headers are read, and only when a producer repeats a batch
+    that the snapshot did not keep.
+    """
+    before = state.batches[0].first_offset if state.batches else state.last_offset + 1
+    candidates = [segment for segment in segments if segment.base_offset < before]
+    found: list[SeenBatch] = []
+    for segment in reversed(candidates[-_LOOK_BACK_SEGMENTS:]):
+        earlier = _batches_of(segment, state, before)
+        found[:0] = earlier
+        if len(found) >= WINDOW_BATCHES:
+            break
+    return found[-WINDOW_BATCHES:]
+
+
+def _batches_of(segment: Segment, state: ProducerState, before: int) -> list[SeenBatch]:
+    found: list[SeenBatch] = []
+    for count, header in enumerate(segment.walk(0)):
+        if header.base_offset >= before or count >= _LOOK_BACK_BATCHES:
+            break
+        if header.producer_id != state.producer_id or header.is_control:
+            continue
+        if header.producer_epoch != state.epoch:
+            continue
+        found.append(
+            SeenBatch(
+                header.last_sequence,
+                header.last_offset,
+                header.last_offset_delta,
+                header.max_timestamp,
+            )
+        )
+        del found[:-WINDOW_BATCHES]
+    return found

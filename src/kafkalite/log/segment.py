@@ -1,0 +1,254 @@
+"""One segment: a file of record batches and its indexes.
+
+Owns the bytes from its base offset on and how a batch in it is found. It never decides when it
+ends, and it never checks what is appended. Invariant: `size` is where the last whole batch ends;
+bytes behind it are nobody's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafkalite.env.disk import Buffer, Disk, File
+from kafkalite.log.index import NO_TIMESTAMP, OffsetIndex, TimeIndex
+from kafkalite.log.names import INDEX, LOG, TIME_INDEX, TXN_INDEX, offset_name
+from kafkalite.log.txn_index import TxnIndex
+from kafkalite.records.batch import HEADER_BYTES, BatchHeader, peek_header
+from kafkalite.records.errors import CorruptRecords
+
+_WALK_BYTES = 16_384  # read at once while walking from batch to batch
+_MAX_RELATIVE_OFFSET = 2**31 - 1
+_MAX_INDEX_ENTRY_BYTES = 12
+
+
+class Segment:
+    """The batches from one offset on, up to the next segment."""
+
+    __slots__ = (
+        "_first_timestamp",
+        "_index",
+        "_max_timestamp",
+        "_time_index",
+        "_txn_index",
+        "base_offset",
+        "bytes_since_index",
+        "created_ms",
+        "directory",
+        "disk",
+        "log",
+        "size",
+        "suffix",
+    )
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        base_offset: int,
+        size: int,
+        created_ms: int,
+        suffix: str = "",
+    ) -> None:
+        self.disk = disk
+        self.directory = directory
+        self.base_offset = base_offset
+        self.size = size
+        self.created_ms = created_ms
+        self.suffix = suffix
+        self.log: File = disk.open(self.path(LOG))
+        self.bytes_since_index = 0
+        self._index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._txn_index: TxnIndex | None = None
+        self._max_timestamp: tuple[int, int] | None = None
+        self._first_timestamp: int | None = None
+
+    @classmethod
+    def create(
+        cls, disk: Disk, directory: str, base_offset: int, now_ms: int, suffix: str = ""
+    ) -> Segment:
+        """A new empty segment, its files on the disk."""
+        segment = cls(disk, directory, base_offset, 0, now_ms, suffix)
+        segment.log = disk.create(segment.path(LOG))
+        for kind in (INDEX, TIME_INDEX):
+            disk.create(segment.path(kind)).close()
+        segment._max_timestamp = (NO_TIMESTAMP, base_offset)
+        return segment
+
+    def path(self, kind: str) -> str:
+        return f"{self.directory}/{offset_name(self.base_offset, kind)}{self.suffix}"
+
+    # --- indexes, made when first asked for -------------------------------------------------------
+
+    @property
+    def index(self) -> OffsetIndex:
+        if self._index is None:
+            self._index = OffsetIndex(self.disk, self.path(INDEX), self.base_offset)
+        return self._index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        if self._time_index is None:
+            self._time_index = TimeIndex(self.disk, self.path(TIME_INDEX), self.base_offset)
+        return self._time_index
+
+    @property
+    def txn_index(self) -> TxnIndex:
+        if self._txn_index is None:
+            self._txn_index = TxnIndex(self.disk, self.path(TXN_INDEX))
+        return self._txn_index
+
+    # --- appending --------------------------------------------------------------------------------
+
+    def append(
+        self, records: Buffer, headers: list[BatchHeader], index_interval_bytes: int
+    ) -> None:
+        """Writes whole batches at the end. When it raises, the segment is as before."""
+        self.log.write_at(self.size, records)
+        for header in headers:
+            self.note(header.last_offset, header.max_timestamp, header.size, index_interval_bytes)
+
+    def note(self, last_offset: int, timestamp: int, size: int, index_interval_bytes: int) -> None:
+        """Counts in a batch that lies at the end now."""
+        highest = self._max_timestamp or self.max_timestamp
+        if timestamp > highest[0]:
+            highest = self._max_timestamp = (timestamp, last_offset)
+        if self.bytes_since_index > index_interval_bytes:
+            self.index.append(last_offset, self.size)
+            self.time_index.append(*highest)
+            self.bytes_since_index = 0
+        if self._first_timestamp is None and self.size == 0:
+            self._first_timestamp = timestamp
+        self.size += size
+        self.bytes_since_index += size
+
+    def can_hold(self, offset: int) -> bool:
+        """Whether the indexes can express an offset."""
+        return 0 <= offset - self.base_offset <= _MAX_RELATIVE_OFFSET
+
+    def is_index_full(self, segment_index_bytes: int) -> bool:
+        if self._index is None and self.size == 0:
+            return False
+        entries = max(self.index.entries, self.time_index.entries + 1)
+        return entries >= segment_index_bytes // _MAX_INDEX_ENTRY_BYTES
+
+    def waited_ms(self, now_ms: int, timestamp: int) -> int:
+        """How long this segment has been the one to append to: in record time where records have
+        it."""
+        first = self.first_timestamp
+        return timestamp - first if first >= 0 else now_ms - self.created_ms
+
+    def finish(self) -> None:
+        """Nothing will be appended any more: complete the indexes."""
+        self.time_index.append(*self.max_timestamp)
+        self.index.trim()
+        self.time_index.trim()
+
+    # --- timestamps -------------------------------------------------------------------------------
+
+    @property
+    def max_timestamp(self) -> tuple[int, int]:
+        """The largest timestamp, and the last offset of the batch that has it; -1 without any."""
+        if self._max_timestamp is None:
+            self._max_timestamp = self.time_index.last
+        return self._max_timestamp
+
+    @property
+    def first_timestamp(self) -> int:
+        if self._first_timestamp is None:
+            first = next(self.walk(0), None)
+            if first is None:
+                return NO_TIMESTAMP
+            self._first_timestamp = first.max_timestamp
+        return self._first_timestamp
+
+    def largest_timestamp(self) -> int:
+        """What retention goes by: of the records, or else when the file was last written."""
+        timestamp = self.max_timestamp[0]
+        return timestamp if timestamp >= 0 else self.disk.modified_ms(self.path(LOG))
+
+    # --- finding ----------------------------------------------------------------------------------
+
+    def walk(self, position: int, end: int | None = None) -> Iterator[BatchHeader]:
+        """The headers of the batches from a position on; their positions are those in the file."""
+        end = self.size if end is None else end
+        start, window = position, b""
+        while position < end:
+            if position + HEADER_BYTES > start + len(window):
+                start, window = (
+                    position,
+                    self.log.read_at(position, min(_WALK_BYTES, end - position)),
+                )
+            header = peek_header(window, position - start)
+            header.position = position
+            if position + header.size > end:
+                raise CorruptRecords(f"{self.path(LOG)}: the batch at {position} ends behind {end}")
+            yield header
+            position += header.size
+
+    def find(self, offset: int) -> BatchHeader | None:
+        """The batch that holds an offset, or the first one after it."""
+        for header in self.walk(self.index.lookup(offset)):
+            if header.last_offset >= offset:
+                return header
+        return None
+
+    def next_offset(self) -> int:
+        """The offset after the last record, found by reading."""
+        offset = self.base_offset
+        for header in self.walk(self.index.lookup(self.index.last_offset)):
+            offset = header.next_offset
+        return offset
+
+    # --- changing ---------------------------------------------------------------------------------
+
+    def truncate_to(self, offset: int, now_ms: int) -> None:
+        """Removes every batch that reaches an offset or lies behind it."""
+        header = self.find(offset)
+        self.index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
+        if header is not None:
+            self.log.truncate(header.position)
+            self.size = header.position
+        if self.size == 0:
+            self.created_ms = now_ms
+            self._first_timestamp = None
+        self.bytes_since_index = 0
+        self._max_timestamp = self._read_max_timestamp()
+
+    def _read_max_timestamp(self) -> tuple[int, int]:
+        highest = self.time_index.last
+        for header in self.walk(self.index.lookup(highest[1])):
+            if header.max_timestamp > highest[0]:
+                highest = (header.max_timestamp, header.last_offset)
+        return highest
+
+    def drop_tail(self) -> None:
+        """Removes bytes behind the last batch, which a failed write may have left."""
+        self.log.truncate(self.size)
+
+    def write_waiting(self) -> None:
+        """Puts index entries that wait in memory into their files."""
+        if self._index is not None:
+            self._index.write_waiting()
+        if self._time_index is not None:
+            self._time_index.write_waiting()
+
+    def close(self) -> None:
+        self.log.close()
+        for index in (self._index, self._time_index):
+            if index is not None:
+                index.close()
+
+    def moved(self, directory: str, suffix: str) -> None:
+        """The files have other names now."""
+        self.directory = directory
+        self.suffix = suffix
+        self.log.path = self.path(LOG)
+        if self._index is not None:
+            self._index.moved(self.path(INDEX))
+        if self._time_index is not None:
+            self._time_index.moved(self.path(TIME_INDEX))
+        if self._txn_index is not None:
+            self._txn_index.path = self.path(TXN_INDEX)

@@ -1,0 +1,96 @@
+"""Cutting a log at its end, or emptying it: what a follower does to agree with its leader.
+
+Owns the order in which segments, indexes, epochs, snapshots and producer state are cut, such that a
+crash between any two steps leaves a log that recovery accepts. Invariant: afterwards the log ends
+at the offset asked for, or below it where a batch spans it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafkalite.log.names import SNAPSHOT, is_offset_name, offset_of
+from kafkalite.log.producers import Producers
+from kafkalite.log.replay import load_snapshot, replay
+from kafkalite.log.segment import Segment
+from kafkalite.log.snapshots import snapshot_offsets, snapshot_path
+
+if TYPE_CHECKING:
+    from kafkalite.log.partition_log import PartitionLog
+
+
+def truncate_to(log: PartitionLog, offset: int) -> bool:
+    """Removes every batch that reaches an offset; True when there was one."""
+    if offset >= log.log_end_offset:
+        if log.epochs.truncate_end(log.log_end_offset):
+            log.save_epochs()
+        return False
+    if offset <= log.segments[0].base_offset:
+        truncate_fully(log, offset)
+        return True
+    # The recovery point first: whatever a crash leaves behind is then looked at by recovery.
+    log.recovery_point = min(log.recovery_point, offset)
+    while log.segments[-1].base_offset >= offset:
+        remove_segment(log, log.segments[-1])
+    log.active.truncate_to(offset, log.home.env.clock.now_ms())
+    end_offset = log.active.next_offset()
+    _end_at(log, end_offset)
+    if log.epochs.truncate_end(end_offset):
+        log.save_epochs()
+    log.log_start_offset = min(log.log_start_offset, end_offset)
+    reload_producers(log)
+    log.high_watermark = min(log.high_watermark, end_offset)
+    return True
+
+
+def truncate_fully(log: PartitionLog, offset: int) -> None:
+    """Empties the log; the next record gets the offset given."""
+    log.recovery_point = min(log.recovery_point, offset)
+    for segment in reversed(list(log.segments)):
+        remove_segment(log, segment)
+    segment = Segment.create(log.home.disk, log.directory, offset, log.home.env.clock.now_ms())
+    log.add_segment(segment)
+    _end_at(log, offset)
+    log.recovery_point = offset
+    log.log_start_offset = offset
+    if log.epochs.clear():
+        log.save_epochs()
+    reload_producers(log)
+    log.high_watermark = offset
+
+
+def _end_at(log: PartitionLog, offset: int) -> None:
+    log.log_end_offset = offset
+    log.recovery_point = min(log.recovery_point, offset)
+    log.truncated(offset)
+
+
+def remove_segment(log: PartitionLog, segment: Segment) -> None:
+    """Removes a segment's files at once: its offsets will be given again, so its names are
+    needed."""
+    log.drop_segment(segment)
+    segment.close()
+    disk = log.home.disk
+    # The log file last: recovery removes indexes without a log, but would trust a log without them.
+    for kind in (".txnindex", ".timeindex", ".index", ".log"):
+        if disk.exists(segment.path(kind)):
+            disk.remove(segment.path(kind))
+
+
+def reload_producers(log: PartitionLog) -> None:
+    """Makes the producer state that of the log as it is now."""
+    disk, start, end = log.home.disk, log.log_start_offset, log.log_end_offset
+    names = disk.list_directory(log.directory)
+    for name in names:
+        if is_offset_name(name, SNAPSHOT) and not start < offset_of(name) <= end:
+            disk.remove(snapshot_path(log.directory, offset_of(name)))
+    offsets = [offset for offset in snapshot_offsets(names) if start < offset <= end]
+    if log.producers is None:
+        log.snapshot_taken(offsets[-1] if offsets else start)
+        return
+    producers = Producers(log.look_back, start)
+    oldest_ms = log.home.env.clock.now_ms() - log.home.settings.producer_id_expiration_ms
+    load_snapshot(disk, log.directory, offsets, producers, oldest_ms)
+    log.snapshot_taken(producers.end_offset)
+    replay(producers, log.segments, end)
+    log.producers = producers

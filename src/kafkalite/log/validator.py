@@ -1,0 +1,231 @@
+"""What may enter a log, and the fields of it that the leader sets.
+
+Owns the checks that Apache Kafka's log makes of what a client, a coordinator or a leader sends,
+with its error codes, and the batches that must be built anew. It never changes a log. Invariant:
+what comes out has rising offsets from the first one given, the leader's epoch, and a right
+checksum.
+
+The bytes of a batch v2 stay as they are but for the header, unless the topic asks for another codec
+or the offsets inside are not dense. Records are looked at one by one, as Apache Kafka does, to
+refuse a batch whose records are not what its header says, keyless records where keys are needed,
+and timestamps out of bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafkalite.log.config import CREATE_TIME, FOREVER, LogConfig
+from kafkalite.log.producers import AppendOrigin
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.records.batch import (
+    NO_TIMESTAMP,
+    BatchHeader,
+    Compression,
+    TimestampType,
+    check_produced,
+    codec,
+    iterate_headers,
+    patch,
+    patch_timestamps,
+    read_header,
+    verify,
+)
+from kafkalite.records.convert import up_convert
+from kafkalite.records.errors import CorruptRecords, InvalidRecords, TruncatedRecords
+from kafkalite.records.scan import BadRecord, BatchSummary, RecordRules, scan
+
+Writable = bytearray | memoryview
+
+_PRODUCER = "producer"
+_CODECS = {
+    "uncompressed": Compression.NONE,
+    "gzip": Compression.GZIP,
+    "snappy": Compression.SNAPPY,
+    "lz4": Compression.LZ4,
+    "zstd": Compression.ZSTD,
+}
+_SHOWN_ERRORS = 3
+
+
+class RefusedRecords(KafkaError):
+    """A batch of which some records break a rule; which ones is told where the reply has room for
+    it."""
+
+    def __init__(self, code: Error, message: str, records: list[BadRecord]) -> None:
+        super().__init__(code, message)
+        self.records = records
+
+
+@dataclass(slots=True)
+class Checked:
+    """Batches that may be written as they are."""
+
+    records: bytes | bytearray | memoryview
+    headers: list[BatchHeader]
+    log_append_time_ms: int = NO_TIMESTAMP
+
+
+@dataclass(slots=True)
+class Leader:
+    """What the leader gives to the batches it appends."""
+
+    config: LogConfig
+    origin: AppendOrigin
+    first_offset: int
+    leader_epoch: int
+    now_ms: int
+    is_old_format_taken: bool = False
+
+
+def check_for_leader(records: Writable, leader: Leader) -> Checked:
+    """Checks one batch v2 of a client or a coordinator, and gives it its offsets."""
+    header = _only_batch(records)
+    if header.magic != 2:
+        if not leader.is_old_format_taken:
+            raise InvalidRecords(f"a batch of magic {header.magic} where 2 is needed")
+        return _convert(records, leader)
+    config = leader.config
+    is_client = leader.origin == AppendOrigin.CLIENT
+    if is_client and header.base_offset != 0:
+        raise InvalidRecords(f"the base offset of a produced batch is {header.base_offset}, not 0")
+    check_size(header.size, config)
+    verify(records, header)
+    if is_client:
+        check_produced(header)
+    if _needs_codec(header, config):
+        return _build_anew(memoryview(records)[: header.size], leader)
+    if is_client:
+        summary = scan_records(records, header, leader)
+        if not summary.is_dense and header.compression != Compression.NONE:
+            return _build_anew(memoryview(records)[: header.size], leader)
+        max_timestamp = summary.max_timestamp
+    else:
+        max_timestamp = header.max_timestamp
+    if len(records) != header.size:
+        records = memoryview(records)[: header.size]
+    patch(records, header, leader.first_offset, leader.leader_epoch)
+    if config.message_timestamp_type == CREATE_TIME:
+        patch_timestamps(records, header, TimestampType.CREATE_TIME, max_timestamp)
+        return Checked(records, [header])
+    patch_timestamps(records, header, TimestampType.LOG_APPEND_TIME, leader.now_ms)
+    return Checked(records, [header], leader.now_ms)
+
+
+def check_size(size: int, config: LogConfig) -> None:
+    if size > config.max_message_bytes:
+        raise KafkaError(
+            Error.MESSAGE_TOO_LARGE,
+            f"a batch of {size} bytes is larger than max.message.bytes {config.max_message_bytes}",
+        )
+
+
+def _only_batch(records: Writable) -> BatchHeader:
+    """The one batch; a torn second one behind it is ignored, as Apache Kafka does."""
+    try:
+        header = read_header(records)
+    except TruncatedRecords as error:
+        raise InvalidRecords(f"no whole batch: {error}") from None
+    is_alone = header.magic != 2 or header.end == len(records)
+    if not is_alone and next(iterate_headers(records, header.end), None) is not None:
+        raise InvalidRecords("more than one batch for a partition")
+    return header
+
+
+def _convert(records: Writable, leader: Leader) -> Checked:
+    """Messages of the formats before v2, as old producers send them."""
+    for header in iterate_headers(records):
+        check_size(header.size, leader.config)
+        verify(records, header)
+    return _build_anew(records, leader)
+
+
+# --- records --------------------------------------------------------------------------------------
+
+
+def rules_for(config: LogConfig, now_ms: int) -> RecordRules:
+    if config.message_timestamp_type != CREATE_TIME:
+        return RecordRules(config.is_compacted, TimestampType.LOG_APPEND_TIME)
+    rules = RecordRules(config.is_compacted)
+    if config.message_timestamp_before_max_ms < FOREVER:
+        rules.oldest_timestamp = now_ms - config.message_timestamp_before_max_ms
+    if config.message_timestamp_after_max_ms < FOREVER:
+        rules.newest_timestamp = now_ms + config.message_timestamp_after_max_ms
+    return rules
+
+
+def scan_records(records: Writable, header: BatchHeader, leader: Leader) -> BatchSummary:
+    summary = scan(records, header, rules_for(leader.config, leader.now_ms))
+    if summary.bad:
+        raise refusal(summary.bad)
+    return summary
+
+
+def refusal(bad: list[BadRecord]) -> RefusedRecords:
+    if any(record.code == Error.INVALID_TIMESTAMP for record in bad):
+        message = "One or more records have been rejected due to invalid timestamp"
+        return RefusedRecords(Error.INVALID_TIMESTAMP, message, bad)
+    shown = "; ".join(f"record {record.index}: {record.message}" for record in bad[:_SHOWN_ERRORS])
+    return RefusedRecords(Error.INVALID_RECORD, f"{len(bad)} records are refused: {shown}", bad)
+
+
+# --- building anew --------------------------------------------------------------------------------
+
+
+def _needs_codec(header: BatchHeader, config: LogConfig) -> bool:
+    """Whether the topic wants another codec than the producer used; control batches are left
+    alone."""
+    if config.compression_type == _PRODUCER or (header.is_control and header.compression == 0):
+        codec(header)
+        return False
+    return header.compression != _CODECS[config.compression_type]
+
+
+def _level(compression: Compression, config: LogConfig) -> int | None:
+    return {
+        Compression.GZIP: config.compression_gzip_level,
+        Compression.LZ4: config.compression_lz4_level,
+        Compression.ZSTD: config.compression_zstd_level,
+    }.get(compression)
+
+
+def _build_anew(records: Writable, leader: Leader) -> Checked:
+    """The same records as one batch v2, at dense offsets, in the codec that the topic asks for."""
+    config = leader.config
+    compression = None if config.compression_type == _PRODUCER else _CODECS[config.compression_type]
+    append_time = None if config.message_timestamp_type == CREATE_TIME else leader.now_ms
+    converted = up_convert(
+        records,
+        base_offset=leader.first_offset,
+        partition_leader_epoch=leader.leader_epoch,
+        compression=compression,
+        level=None if compression is None else _level(compression, config),
+        append_time=append_time,
+        rules=rules_for(config, leader.now_ms),
+    )
+    if converted.bad:
+        raise refusal(converted.bad)
+    check_size(len(converted.batch), config)
+    header = read_header(converted.batch)
+    return Checked(converted.batch, [header], NO_TIMESTAMP if append_time is None else append_time)
+
+
+# --- what another broker's leader, or a raft leader, has set already ------------------------------
+
+
+def check_as_given(records: Writable, next_offset: int, leader_epoch: int | None) -> Checked:
+    """Checks batches whose offsets and epochs are set; those of a later epoch than ours are left
+    out."""
+    headers: list[BatchHeader] = []
+    end = 0
+    for header in iterate_headers(records):
+        if leader_epoch is not None and header.partition_leader_epoch > leader_epoch:
+            break
+        verify(records, header)
+        if header.last_offset < next_offset or header.last_offset < header.base_offset:
+            raise CorruptRecords(f"offset {header.last_offset} came where {next_offset} was next")
+        next_offset = header.next_offset
+        headers.append(header)
+        end = header.end
+    view = records if end == len(records) else memoryview(records)[:end]
+    return Checked(view, headers)
