@@ -1,0 +1,50 @@
+"""DeleteRecords, versions 0–2: moves the log start offset of partitions forward.
+
+Version 2 is flexible. An offset of -1 means the high watermark. What lies below the new start is
+gone for readers at once and from the disk when the log's next retention pass finds whole segments.
+"""
+
+from __future__ import annotations
+
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import DeleteRecordsRequest, DeleteRecordsResponse
+
+HIGH_WATERMARK = -1
+NO_LOW_WATERMARK = -1
+
+
+def delete_records(
+    context: Context, call: Call, request: DeleteRecordsRequest
+) -> DeleteRecordsResponse:
+    return DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsResponse.Topic(
+                name=topic.name,
+                partitions=[_delete(context, topic.name, asked) for asked in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _delete(
+    context: Context, topic: str, asked: DeleteRecordsRequest.Partition
+) -> DeleteRecordsResponse.Partition:
+    answer = DeleteRecordsResponse.Partition(
+        partition_index=asked.partition_index, low_watermark=NO_LOW_WATERMARK
+    )
+    try:
+        answer.low_watermark = _move_start(context, topic, asked)
+    except KafkaError as error:
+        answer.error_code = error.code
+    return answer
+
+
+def _move_start(context: Context, topic: str, asked: DeleteRecordsRequest.Partition) -> int:
+    if context.cluster.is_internal(topic):
+        raise KafkaError(Error.INVALID_TOPIC_EXCEPTION)
+    partition = context.partitions.find(topic, asked.partition_index)
+    partition.check_leader()
+    return partition.delete_records_before(asked.offset)

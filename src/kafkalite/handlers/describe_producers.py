@@ -1,0 +1,49 @@
+"""DescribeProducers, version 0: the producers that a partition's leader keeps state of (KIP-664).
+
+What `find-hanging` of Apache Kafka's transactions tool stands on.
+"""
+
+from __future__ import annotations
+
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.protocol.errors import KafkaError
+from kafkalite.protocol.messages import DescribeProducersRequest, DescribeProducersResponse
+
+
+def describe_producers(
+    context: Context, call: Call, request: DescribeProducersRequest
+) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        topics=[
+            DescribeProducersResponse.Topic(
+                name=topic.name,
+                partitions=[
+                    _describe(context, topic.name, index) for index in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _describe(context: Context, topic: str, index: int) -> DescribeProducersResponse.Partition:
+    answer = DescribeProducersResponse.Partition(partition_index=index)
+    try:
+        partition = context.partitions.find(topic, index)
+        partition.check_leader()
+    except KafkaError as error:
+        answer.error_code, answer.error_message = error.code, error.message
+        return answer
+    for producer in partition.log.active_producers():
+        answer.active_producers.append(
+            DescribeProducersResponse.ActiveProducer(
+                producer_id=producer.producer_id,
+                producer_epoch=producer.epoch,
+                last_sequence=producer.last_sequence,
+                last_timestamp=producer.last_timestamp,
+                coordinator_epoch=producer.coordinator_epoch,
+                current_txn_start_offset=producer.transaction_start,
+            )
+        )
+    return answer

@@ -1,0 +1,221 @@
+"""Fetch, versions 0–18: reads record batches, waiting a while when there are too few.
+
+Versions: 0–3 old message formats (converted down), 3 `max_bytes` over all partitions, 4 isolation
+level and batches v2, 5 log start offset, 7 sessions (KIP-227), 9 leader epochs (KIP-320), 10 zstd,
+11 rack and preferred replica (KIP-392), 12 flexible, diverging epochs (KIP-595), 13 topic ids
+(KIP-516), 15 replica state (KIP-903), 16 node endpoints (KIP-951), 17 directory ids, 18 the
+follower's high watermark (KIP-1166).
+"""
+
+from __future__ import annotations
+
+from kafkalite.env.later import Later
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.handlers.fetch_sessions import Fetch, Wanted
+from kafkalite.handlers.leaders import current_leader, endpoints
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import FetchRequest, FetchResponse
+from kafkalite.records.convert import down_convert
+from kafkalite.replication.partition import Partition, PartitionRead
+
+READ_COMMITTED = 1
+HARD_LIMIT_VERSION = 2
+LAST_OLD_FORMAT_VERSION = 3
+LIMITED_VERSION = 3
+ZSTD_VERSION = 10
+TOPIC_ID_VERSION = 13
+MOVED = (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH)
+
+Answers = list[tuple[Wanted, FetchResponse.Partition]]
+
+
+def fetch(
+    context: Context, call: Call, request: FetchRequest
+) -> FetchResponse | Later[FetchResponse]:
+    now_ms = context.env.clock.now_ms()
+    asked = context.fetch_sessions.open(request, call.version, now_ms)
+    if asked.error != Error.NONE:
+        return FetchResponse(error_code=asked.error)
+    attempt = _Attempt(context, call, request, asked)
+    if attempt.run(is_last=request.max_wait_ms <= 0 or not asked.wanted):
+        return attempt.later.value
+    watched = attempt.partitions()
+    context.waiting.park(watched, request.max_wait_ms, attempt.run)
+    return attempt.later
+
+
+class _Attempt:
+    """One fetch, read again each time that a partition of it has moved."""
+
+    __slots__ = ("asked", "call", "context", "later", "request")
+
+    def __init__(
+        self, context: Context, call: Call, request: FetchRequest, asked: Fetch
+    ) -> None:
+        self.context = context
+        self.call = call
+        self.request = request
+        self.asked = asked
+        self.later: Later[FetchResponse] = Later()
+
+    def partitions(self) -> list[Partition]:
+        found = (_find(self.context, self.call, wanted) for wanted in self.asked.wanted)
+        return [partition for partition in found if partition is not None]
+
+    def run(self, is_last: bool) -> bool:
+        """Read everything; answer when there is enough, an error, or no time left."""
+        answers, size, is_urgent = self._read()
+        if not (is_last or is_urgent or size >= self.request.min_bytes):
+            return False
+        self.later.resolve(self._respond(answers))
+        return True
+
+    def _read(self) -> tuple[Answers, int, bool]:
+        answers: Answers = []
+        size, is_urgent = 0, False
+        version = self.call.version
+        most = self.context.config.get_int("fetch.max.bytes")
+        room = min(self.request.max_bytes, most) if version >= LIMITED_VERSION else most
+        min_one = version > HARD_LIMIT_VERSION
+        for wanted in self.asked.wanted:
+            answer = self._read_one(wanted, room, min_one)
+            length = len(answer.records or b"")
+            if length:
+                size += length
+                room = max(0, room - length)
+                min_one = False
+            is_urgent |= answer.error_code != Error.NONE or (
+                answer.diverging_epoch.end_offset != -1
+            )
+            answers.append((wanted, answer))
+        return answers, size, is_urgent
+
+    def _read_one(self, wanted: Wanted, room: int, min_one: bool) -> FetchResponse.Partition:
+        partition = _find(self.context, self.call, wanted)
+        try:
+            if partition is None:
+                raise KafkaError(_missing(self.context, self.call, wanted))
+            return self._read_partition(partition, wanted, room, min_one)
+        except KafkaError as error:
+            return FetchResponse.Partition(
+                partition_index=wanted.index, error_code=error.code,
+                high_watermark=-1, records=b"",
+            )
+
+    def _read_partition(
+        self, partition: Partition, wanted: Wanted, room: int, min_one: bool
+    ) -> FetchResponse.Partition:
+        position = wanted.position
+        full_max_bytes = position.max_bytes
+        position.max_bytes = min(full_max_bytes, room)
+        try:
+            found = partition.read(
+                position,
+                is_committed_only=self.request.isolation_level == READ_COMMITTED,
+                min_one=min_one,
+            )
+        finally:
+            position.max_bytes = full_max_bytes
+        return self._answer(wanted, partition, found)
+
+    def _answer(
+        self, wanted: Wanted, partition: Partition, found: PartitionRead
+    ) -> FetchResponse.Partition:
+        answer = FetchResponse.Partition(
+            partition_index=wanted.index,
+            high_watermark=found.high_watermark,
+            last_stable_offset=found.last_stable_offset,
+            log_start_offset=found.log_start_offset,
+            records=found.records if found.records is not None else b"",
+            aborted_transactions=None,
+        )
+        if found.aborted is not None:
+            answer.aborted_transactions = [
+                FetchResponse.AbortedTransaction(producer_id=producer_id, first_offset=offset)
+                for producer_id, offset in found.aborted
+            ]
+        if found.diverging is not None:
+            epoch, end_offset = found.diverging
+            answer.diverging_epoch = FetchResponse.DivergingEpoch(
+                epoch=epoch, end_offset=end_offset
+            )
+        if self.call.version < ZSTD_VERSION:
+            self._convert(answer, wanted, partition, found)
+        return answer
+
+    def _convert(
+        self,
+        answer: FetchResponse.Partition,
+        wanted: Wanted,
+        partition: Partition,
+        found: PartitionRead,
+    ) -> None:
+        """Give an old client what it can read, or say that it cannot."""
+        if partition.log.config.compression_type == "zstd":
+            raise KafkaError(Error.UNSUPPORTED_COMPRESSION_TYPE)
+        if self.call.version <= LAST_OLD_FORMAT_VERSION and found.records is not None:
+            magic = 0 if self.call.version <= 1 else 1
+            answer.records = down_convert(found.records.read(), magic, wanted.position.offset)
+
+    def _name_leaders(self, answers: Answers) -> list[FetchResponse.NodeEndpoint]:
+        """Spare a client that came to the wrong leader the metadata round trip (KIP-951)."""
+        leaders: set[int] = set()
+        for wanted, answer in answers:
+            if answer.error_code in MOVED:
+                leader_id, leader_epoch = current_leader(
+                    self.context, wanted.topic, wanted.topic_id, wanted.index
+                )
+                answer.current_leader = FetchResponse.CurrentLeader(
+                    leader_id=leader_id, leader_epoch=leader_epoch
+                )
+                leaders.add(leader_id)
+        return [
+            FetchResponse.NodeEndpoint(node_id=node_id, host=host, port=port, rack=rack)
+            for node_id, host, port, rack in endpoints(self.context, self.call, leaders)
+        ] if leaders else []
+
+    def _respond(self, answers: Answers) -> FetchResponse:
+        sessions, version = self.context.fetch_sessions, self.call.version
+        now_ms = self.context.env.clock.now_ms()
+        told: Answers = []
+        for wanted, answer in answers:
+            has_news = wanted.must_tell(answer)
+            if has_news or not self.asked.is_incremental:
+                told.append((wanted, answer))
+            if len(answer.records or b"") > 0:
+                sessions.served(self.asked, wanted, version)
+        return FetchResponse(
+            session_id=sessions.close(self.asked, self.request, version, now_ms),
+            responses=_by_topic(told, version),
+            node_endpoints=self._name_leaders(told),
+        )
+
+
+def _find(context: Context, call: Call, wanted: Wanted) -> Partition | None:
+    if call.version >= TOPIC_ID_VERSION:
+        name = context.partitions.topic_name(wanted.topic_id)
+        return context.partitions.get(name, wanted.index) if name is not None else None
+    return context.partitions.get(wanted.topic, wanted.index)
+
+
+def _missing(context: Context, call: Call, wanted: Wanted) -> Error:
+    if call.version < TOPIC_ID_VERSION:
+        return Error.UNKNOWN_TOPIC_OR_PARTITION
+    name = context.cluster.image.topic_name(wanted.topic_id)
+    return Error.UNKNOWN_TOPIC_ID if name is None else Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _by_topic(answers: Answers, version: int) -> list[FetchResponse.Response]:
+    """Neighbours of one topic share an entry; the order of partitions stays as it was served."""
+    responses: list[FetchResponse.Response] = []
+    last: bytes | str | None = None
+    for wanted, answer in answers:
+        name: bytes | str = wanted.topic_id if version >= TOPIC_ID_VERSION else wanted.topic
+        if name != last:
+            responses.append(
+                FetchResponse.Response(topic=wanted.topic, topic_id=wanted.topic_id)
+            )
+            last = name
+        responses[-1].partitions.append(answer)
+    return responses

@@ -1,0 +1,211 @@
+"""Fetch sessions (KIP-227): what a fetcher asked for before and need not say again.
+
+Owns the sessions of one broker, their epochs and their eviction; reads no record. A session's
+partitions are kept in the order in which they are to be served: one that was given records goes to
+the end, so that a small `max_bytes` starves nobody.
+Invariant: a session holds exactly the partitions that its fetcher believes it holds, or is gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+
+from kafkalite.protocol.errors import Error
+from kafkalite.protocol.messages import FetchRequest, FetchResponse
+from kafkalite.replication.partition import FetchPosition
+
+NO_SESSION = 0
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+EVICTION_MS = 120_000
+MAX_EPOCH = 2**31 - 1
+
+PartitionKey = tuple[bytes | str, int]
+
+
+@dataclass(slots=True)
+class Wanted:
+    """A partition that a fetcher wants, and what it was told last."""
+
+    topic: str
+    topic_id: bytes
+    index: int
+    position: FetchPosition
+    told_high_watermark: int = -1
+    told_log_start_offset: int = -1
+    is_in_session: bool = False
+
+    def must_tell(self, answer: FetchResponse.Partition) -> bool:
+        """Whether an incremental answer has to mention this partition; remembers what it tells."""
+        has_news = (
+            len(answer.records or b"") > 0
+            or answer.error_code != Error.NONE
+            or answer.high_watermark != self.told_high_watermark
+            or answer.log_start_offset != self.told_log_start_offset
+            or answer.diverging_epoch.end_offset != -1
+        )
+        self.told_high_watermark = answer.high_watermark
+        self.told_log_start_offset = answer.log_start_offset
+        if answer.error_code != Error.NONE:
+            self.told_high_watermark = -1  # told again, with or without the error, next time
+        return has_news
+
+
+@dataclass(slots=True)
+class Session:
+    """One fetcher's standing request."""
+
+    id: int
+    uses_topic_ids: bool
+    is_privileged: bool
+    partitions: dict[PartitionKey, Wanted]
+    epoch: int
+    created_ms: int
+    used_ms: int
+
+    @property
+    def rank(self) -> tuple[bool, int, int]:
+        """Evicted first when smallest: consumers before replicas, small before large."""
+        return self.is_privileged, len(self.partitions), self.id
+
+    def next_epoch(self) -> int:
+        epoch = self.epoch
+        self.epoch = 1 if epoch == MAX_EPOCH else epoch + 1
+        return epoch
+
+
+@dataclass(slots=True)
+class Fetch:
+    """What one request asks for, whether in a session or not."""
+
+    wanted: list[Wanted] = field(default_factory=list)
+    session: Session | None = None
+    is_incremental: bool = False
+    wants_session: bool = False
+    error: Error = Error.NONE
+
+
+class FetchSessions:
+    """The sessions of one broker, at most `slots` of them."""
+
+    def __init__(self, slots: int, random: Random) -> None:
+        self.slots = slots
+        self._random = random
+        self._sessions: dict[int, Session] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def open(self, request: FetchRequest, version: int, now_ms: int) -> Fetch:
+        """What the request asks for, with its session brought up to date."""
+        if request.session_epoch == FINAL_EPOCH:  # also what versions before sessions say
+            self._sessions.pop(request.session_id, None)
+            return Fetch(list(_wanted(request, version).values()))
+        if request.session_epoch == INITIAL_EPOCH:
+            self._sessions.pop(request.session_id, None)
+            return Fetch(list(_wanted(request, version).values()), wants_session=True)
+        return self._resume(request, version, now_ms)
+
+    def _resume(self, request: FetchRequest, version: int, now_ms: int) -> Fetch:
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            return Fetch(error=Error.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != request.session_epoch:
+            return Fetch(error=Error.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != (version >= 13):
+            return Fetch(error=Error.FETCH_SESSION_TOPIC_ID_ERROR)
+        _update(session, request, version)
+        session.used_ms = now_ms
+        if not session.partitions:
+            del self._sessions[session.id]
+            return Fetch()
+        session.next_epoch()
+        return Fetch(list(session.partitions.values()), session, is_incremental=True)
+
+    def close(self, fetch: Fetch, request: FetchRequest, version: int, now_ms: int) -> int:
+        """The session id to answer with; a full fetch that wants a session gets one if it can."""
+        if fetch.session is not None:
+            return fetch.session.id
+        if not fetch.wants_session or not self._has_room(fetch, request, now_ms):
+            return NO_SESSION
+        session = Session(
+            self._new_id(), version >= 13, _replica_id(request) >= 0,
+            {_key(wanted, version): wanted for wanted in fetch.wanted}, 1, now_ms, now_ms,
+        )
+        self._sessions[session.id] = session
+        return session.id
+
+    def served(self, fetch: Fetch, wanted: Wanted, version: int) -> None:
+        """A partition was given records: it comes last the next time."""
+        if fetch.session is not None:
+            key = _key(wanted, version)
+            if fetch.session.partitions.pop(key, None) is not None:
+                fetch.session.partitions[key] = wanted
+
+    def _has_room(self, fetch: Fetch, request: FetchRequest, now_ms: int) -> bool:
+        if len(self._sessions) < self.slots:
+            return True
+        if not self._sessions:
+            return False
+        oldest = min(self._sessions.values(), key=lambda session: session.used_ms)
+        if now_ms - oldest.used_ms > EVICTION_MS:
+            del self._sessions[oldest.id]
+            return True
+        return self._evict_smaller(_replica_id(request) >= 0, len(fetch.wanted), now_ms)
+
+    def _evict_smaller(self, is_privileged: bool, size: int, now_ms: int) -> bool:
+        """Give a larger or privileged newcomer the place of the least of those old enough."""
+        least = min(self._sessions.values(), key=lambda session: session.rank)
+        is_settled = now_ms - least.created_ms > EVICTION_MS
+        outranks = is_privileged > least.is_privileged or (
+            is_privileged == least.is_privileged and is_settled and size > len(least.partitions)
+        )
+        if outranks:
+            del self._sessions[least.id]
+        return outranks
+
+    def _new_id(self) -> int:
+        while True:
+            session_id = self._random.randint(1, 2**31 - 1)
+            if session_id not in self._sessions:
+                return session_id
+
+
+def _replica_id(request: FetchRequest) -> int:
+    return max(request.replica_id, request.replica_state.replica_id)
+
+
+def _key(wanted: Wanted, version: int) -> PartitionKey:
+    return (wanted.topic_id if version >= 13 else wanted.topic), wanted.index
+
+
+def _wanted(request: FetchRequest, version: int) -> dict[PartitionKey, Wanted]:
+    found: dict[PartitionKey, Wanted] = {}
+    for topic in request.topics:
+        name: bytes | str = topic.topic_id if version >= 13 else topic.topic
+        for asked in topic.partitions:
+            found[name, asked.partition] = Wanted(
+                topic.topic, topic.topic_id, asked.partition, _position(asked)
+            )
+    return found
+
+
+def _position(asked: FetchRequest.Partition) -> FetchPosition:
+    return FetchPosition(
+        asked.fetch_offset, asked.partition_max_bytes, asked.current_leader_epoch,
+        asked.last_fetched_epoch, asked.log_start_offset,
+    )
+
+
+def _update(session: Session, request: FetchRequest, version: int) -> None:
+    for key, wanted in _wanted(request, version).items():
+        known = session.partitions.get(key)
+        if known is None:
+            session.partitions[key] = wanted
+        else:
+            known.position = wanted.position
+    for topic in request.forgotten_topics_data:
+        name: bytes | str = topic.topic_id if version >= 13 else topic.topic
+        for index in topic.partitions:
+            session.partitions.pop((name, index), None)

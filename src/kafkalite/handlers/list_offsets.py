@@ -1,0 +1,91 @@
+"""ListOffsets, versions 0–11: finds offsets by time or by name.
+
+Versions: 0 a list of segment starts before a time, 1 the first record at or after a time, 2
+isolation level, 4 leader epochs, 6 flexible, 7 the record of the largest timestamp (KIP-734), 8 the
+earliest local offset (KIP-405), 9 the latest tiered offset (KIP-1005), 10 a timeout for remote
+look-ups, 11 the earliest offset that waits for tiering (KIP-1023).
+"""
+
+from __future__ import annotations
+
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
+from kafkalite.replication.partition import Partition
+
+LATEST = -1
+EARLIEST = -2
+# The names that a client may ask for, and the version from which it may.
+NAMED_SINCE = {LATEST: 0, EARLIEST: 0, -3: 7, -4: 8, -5: 9, -6: 11}
+READ_COMMITTED = 1
+UNKNOWN = -1
+
+Answer = ListOffsetsResponse.Partition
+
+
+def list_offsets(
+    context: Context, call: Call, request: ListOffsetsRequest
+) -> ListOffsetsResponse:
+    twice = _asked_twice(request)
+    response = ListOffsetsResponse()
+    for topic in request.topics:
+        answers = ListOffsetsResponse.Topic(name=topic.name)
+        response.topics.append(answers)
+        for asked in topic.partitions:
+            answer = Answer(partition_index=asked.partition_index)
+            try:
+                if (topic.name, asked.partition_index) in twice:
+                    raise KafkaError(Error.INVALID_REQUEST)
+                _look_up(context, call, request, topic.name, asked, answer)
+            except KafkaError as error:
+                answer.error_code = error.code
+            answers.partitions.append(answer)
+    return response
+
+
+def _asked_twice(request: ListOffsetsRequest) -> set[tuple[str, int]]:
+    seen: set[tuple[str, int]] = set()
+    twice: set[tuple[str, int]] = set()
+    for topic in request.topics:
+        for asked in topic.partitions:
+            key = topic.name, asked.partition_index
+            (twice if key in seen else seen).add(key)
+    return twice
+
+
+def _look_up(
+    context: Context,
+    call: Call,
+    request: ListOffsetsRequest,
+    topic: str,
+    asked: ListOffsetsRequest.Partition,
+    answer: Answer,
+) -> None:
+    timestamp = asked.timestamp
+    if timestamp < 0 and call.version < NAMED_SINCE.get(timestamp, 2**15):
+        raise KafkaError(Error.UNSUPPORTED_VERSION)
+    partition = context.partitions.find(topic, asked.partition_index)
+    partition.check_leader(asked.current_leader_epoch)
+    is_committed_only = request.isolation_level == READ_COMMITTED
+    if call.version == 0:
+        answer.old_style_offsets = _segment_starts(partition, timestamp, asked.max_num_offsets)
+        return
+    found = partition.offset_for_time(timestamp, is_committed_only=is_committed_only)
+    if found is not None:
+        answer.timestamp, answer.offset, answer.leader_epoch = found
+
+
+def _segment_starts(partition: Partition, timestamp: int, max_offsets: int) -> list[int]:
+    """What version 0 answers: starts of segments last written before a time, latest first."""
+    starts: list[tuple[int, int | None]] = [*partition.segment_starts()]
+    if partition.log.log_end_offset > starts[-1][0]:
+        starts.append((partition.log.log_end_offset, None))
+    if timestamp == EARLIEST:
+        chosen = starts[:1]
+    elif timestamp == LATEST:
+        chosen = starts
+    else:
+        chosen = [start for start in starts if start[1] is not None and start[1] <= timestamp]
+    offsets = [min(offset, partition.high_watermark) for offset, _ in reversed(chosen)]
+    return list(dict.fromkeys(offsets))[:max_offsets]

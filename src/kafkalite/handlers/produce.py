@@ -1,0 +1,175 @@
+"""Produce, versions 0–13: appends record batches to partitions led by this broker.
+
+Versions: 0–1 message format 0, 2 format 1 and log append time, 3 batches v2 and transactional ids,
+5 log start offset, 7 zstd, 8 record errors (KIP-467), 9 flexible, 10 the current leader (KIP-951),
+11 TRANSACTION_ABORTABLE, 12 partitions join a transaction by being written to (KIP-890), 13 topic
+ids (KIP-516).
+acks=0 is never answered; an error closes the connection instead, so that the client looks again.
+"""
+
+from __future__ import annotations
+
+from kafkalite.env.later import Later
+from kafkalite.handlers.call import Call, CloseConnection
+from kafkalite.handlers.context import Context
+from kafkalite.handlers.leaders import current_leader, endpoints
+from kafkalite.handlers.produce_entry import Answer, Entry
+from kafkalite.handlers.produce_transactional import admit
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import ProduceRequest, ProduceResponse
+from kafkalite.records.batch import BatchHeader, Compression, iterate_headers
+from kafkalite.records.errors import InvalidRecords
+from kafkalite.replication.partition import Partition
+
+ALL_IN_SYNC = -1
+ACKS = (-1, 0, 1)
+BATCHES_V2_VERSION = 3
+ZSTD_VERSION = 7
+TOPIC_ID_VERSION = 13
+
+Reply = ProduceResponse | CloseConnection | None
+
+
+def produce(context: Context, call: Call, request: ProduceRequest) -> Reply | Later[Reply]:
+    response = ProduceResponse()
+    entries = _entries(context, call, request, response)
+    transactional = [entry for entry in entries if entry.is_transactional]
+    if not transactional:
+        return _append_all(context, call, request, response, entries)
+    admitted = admit(context, call, request, entries, transactional)
+    if admitted.is_resolved:
+        return _append_all(context, call, request, response, entries)
+    reply: Later[Reply] = Later()
+    for entry in entries:
+        entry.keep_records()  # the connection's buffer is used again before the answer comes
+
+    def append(_: None) -> None:
+        appended = _append_all(context, call, request, response, entries)
+        if isinstance(appended, Later):
+            appended.then(reply.resolve)
+        else:
+            reply.resolve(appended)
+
+    admitted.then(append)
+    return reply
+
+
+def _entries(
+    context: Context, call: Call, request: ProduceRequest, response: ProduceResponse
+) -> list[Entry]:
+    """One entry per partition asked for; what goes wrong there is that partition's answer alone."""
+    entries: list[Entry] = []
+    for topic in request.topic_data:
+        answers = ProduceResponse.Response(name=topic.name, topic_id=topic.topic_id)
+        response.responses.append(answers)
+        for data in topic.partition_data:
+            entry = Entry(topic, data.records, Answer(index=data.index))
+            answers.partition_responses.append(entry.answer)
+            try:
+                if request.acks not in ACKS:
+                    raise KafkaError(Error.INVALID_REQUIRED_ACKS)
+                entry.partition = _find(context, call, topic, data.index)
+                entry.header = _check_format(call.version, data.records)
+            except KafkaError as error:
+                entry.refuse(error)
+            entries.append(entry)
+    return entries
+
+
+def _find(
+    context: Context, call: Call, topic: ProduceRequest.TopicData, index: int
+) -> Partition:
+    if call.version < TOPIC_ID_VERSION:
+        return context.partitions.find(topic.name, index)
+    name = context.partitions.topic_name(topic.topic_id)
+    if name is None:
+        raise KafkaError(Error.UNKNOWN_TOPIC_ID)
+    return context.partitions.find(name, index)
+
+
+def _check_format(version: int, records: memoryview | None) -> BatchHeader | None:
+    """The header of the one batch that a request may carry for a partition, since version 3."""
+    if version < BATCHES_V2_VERSION:
+        return None
+    headers = iterate_headers(records) if records is not None else iter(())
+    header = next(headers, None)
+    if header is None:
+        raise _invalid(version, "must carry a record batch for each partition")
+    if header.magic != 2:
+        raise _invalid(version, f"must carry batches of format 2, not {header.magic}")
+    if version < ZSTD_VERSION and header.compression == Compression.ZSTD:
+        raise KafkaError(Error.UNSUPPORTED_COMPRESSION_TYPE)
+    if next(headers, None) is not None:
+        raise _invalid(version, "must carry exactly one record batch for each partition")
+    return header
+
+
+def _invalid(version: int, what: str) -> InvalidRecords:
+    return InvalidRecords(f"a Produce request of version {version} {what}")
+
+
+def _append_all(
+    context: Context,
+    call: Call,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    entries: list[Entry],
+) -> Reply | Later[Reply]:
+    now_ms = context.env.clock.now_ms()
+    for entry in entries:
+        entry.append(now_ms, is_all=request.acks == ALL_IN_SYNC)
+    if request.acks == 0:
+        return _unanswered(entries)
+    _name_leaders(context, call, response)
+    return _acknowledge(context, request, response, entries)
+
+
+def _unanswered(entries: list[Entry]) -> CloseConnection | None:
+    for entry in entries:
+        if entry.answer.error_code != Error.NONE:
+            name = entry.topic.name or entry.topic.topic_id.hex()
+            error = Error(entry.answer.error_code).name
+            return CloseConnection(f"{error} for {name}-{entry.answer.index}, with acks=0")
+    return None
+
+
+def _name_leaders(context: Context, call: Call, response: ProduceResponse) -> None:
+    """Spare a client that came to the wrong broker the metadata round trip (KIP-951)."""
+    leaders: set[int] = set()
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            if answer.error_code == Error.NOT_LEADER_OR_FOLLOWER:
+                leader_id, leader_epoch = current_leader(
+                    context, topic.name, topic.topic_id, answer.index
+                )
+                answer.current_leader = ProduceResponse.CurrentLeader(
+                    leader_id=leader_id, leader_epoch=leader_epoch
+                )
+                leaders.add(leader_id)
+    if leaders:
+        response.node_endpoints = [
+            ProduceResponse.NodeEndpoint(node_id=node_id, host=host, port=port, rack=rack)
+            for node_id, host, port, rack in endpoints(context, call, leaders)
+        ]
+
+
+def _acknowledge(
+    context: Context, request: ProduceRequest, response: ProduceResponse, entries: list[Entry]
+) -> Reply | Later[Reply]:
+    """Answer now if nothing has to be waited for, else when all of it is committed."""
+    if not any(entry.is_waiting() for entry in entries):
+        return response
+    reply: Later[Reply] = Later()
+
+    def attempt(is_last: bool) -> bool:
+        waiting = [entry for entry in entries if entry.is_waiting()]
+        if waiting and not is_last:
+            return False
+        for entry in waiting:
+            entry.answer.error_code = Error.REQUEST_TIMED_OUT
+        reply.resolve(response)
+        return True
+
+    watched = [entry.partition for entry in entries if entry.partition is not None]
+    context.waiting.park(watched, request.timeout_ms, attempt)
+    return reply

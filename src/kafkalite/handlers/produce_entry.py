@@ -1,0 +1,75 @@
+"""One partition's part of a Produce request, from the look-up to its acknowledgement.
+
+Owns the partition's answer. Whatever goes wrong here is that answer's error and nobody else's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import ProduceRequest, ProduceResponse
+from kafkalite.records.batch import BatchHeader
+from kafkalite.replication.partition import NOT_ASKED, Partition, Proof
+
+Answer = ProduceResponse.PartitionResponse
+RecordError = ProduceResponse.RecordError
+
+
+@dataclass(slots=True)
+class Entry:
+    """What is to be appended where, and what became of it."""
+
+    topic: ProduceRequest.TopicData
+    records: memoryview | None
+    answer: Answer
+    partition: Partition | None = None
+    header: BatchHeader | None = None
+    proof: Proof = NOT_ASKED
+    end_offset: int = 0
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.header is not None and self.header.is_transactional
+
+    def keep_records(self) -> None:
+        """Take a copy, since what was received is about to be overwritten."""
+        if self.records is not None:
+            self.records = memoryview(bytearray(self.records))
+
+    def refuse(self, error: KafkaError) -> None:
+        answer = self.answer
+        answer.error_code = error.code
+        answer.error_message = error.message
+        answer.base_offset = -1
+        answer.record_errors = [
+            RecordError(batch_index=bad.index, batch_index_error_message=bad.message)
+            for bad in getattr(error, "record_errors", ())
+        ]
+
+    def append(self, now_ms: int, *, is_all: bool) -> None:
+        answer, partition = self.answer, self.partition
+        if answer.error_code != Error.NONE or partition is None or self.records is None:
+            return
+        try:
+            result = partition.append(self.records, now_ms, is_all=is_all, proof=self.proof)
+        except KafkaError as error:
+            self.refuse(error)
+            return
+        answer.base_offset = result.base_offset
+        answer.log_append_time_ms = result.log_append_time_ms
+        answer.log_start_offset = result.log_start_offset
+        self.end_offset = result.last_offset + 1
+
+    def is_waiting(self) -> bool:
+        """Whether what was appended is still to be committed; a lost role is its answer."""
+        partition, answer = self.partition, self.answer
+        if partition is None or answer.error_code != Error.NONE:
+            return False
+        if partition.high_watermark >= self.end_offset:
+            return False
+        if not partition.is_leader:
+            answer.error_code = Error.NOT_LEADER_OR_FOLLOWER
+        elif not partition.log.home.is_online:
+            answer.error_code = Error.KAFKA_STORAGE_ERROR
+        return answer.error_code == Error.NONE

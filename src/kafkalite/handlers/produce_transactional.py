@@ -1,0 +1,100 @@
+"""The question before a transactional append: does the coordinator know of it? (KIP-890)
+
+Asks at most once per request, and only for partitions where the transaction has not begun. Until
+Produce version 12 a partition must have been added before; from then on it is added here.
+"""
+
+from __future__ import annotations
+
+from kafkalite.env.later import Later
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.handlers.produce_entry import Entry
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import ProduceRequest
+from kafkalite.replication.partition import Proof
+
+ABORTABLE_VERSION = 11
+ADDING_VERSION = 12
+
+
+def admit(
+    context: Context,
+    call: Call,
+    request: ProduceRequest,
+    entries: list[Entry],
+    transactional: list[Entry],
+) -> Later[None]:
+    """Resolved when every entry has its proof or its refusal."""
+    refusal = _refusal(request, transactional)
+    if refusal is not None:
+        for entry in entries:
+            entry.refuse(refusal)
+        return Later.of(None)
+    unproven = [entry for entry in transactional if _needs_proof(call, entry)]
+    if not unproven:
+        return Later.of(None)
+    return _ask(context, call, request, unproven)
+
+
+def _refusal(request: ProduceRequest, transactional: list[Entry]) -> KafkaError | None:
+    """What is wrong with the request as a whole."""
+    if request.transactional_id is None:
+        return KafkaError(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    producers = {
+        (entry.header.producer_id, entry.header.producer_epoch)
+        for entry in transactional
+        if entry.header is not None
+    }
+    if len(producers) > 1:
+        return KafkaError(
+            Error.INVALID_PRODUCER_ID_MAPPING,
+            "Transactional records contained more than one producer ID",
+        )
+    return None
+
+
+def _needs_proof(call: Call, entry: Entry) -> bool:
+    """Whether the transaction is to begin in this partition; a stale epoch is refused at once."""
+    header, partition = entry.header, entry.partition
+    assert header is not None
+    assert partition is not None
+    try:
+        partition.check_leader()
+        verification = partition.log.start_verification(
+            header.producer_id, header.base_sequence, header.producer_epoch,
+            supports_epoch_bump=call.version >= ADDING_VERSION,
+        )
+    except KafkaError as error:
+        entry.refuse(error)
+        return False
+    entry.proof = Proof(verification)
+    return verification is not None
+
+
+def _ask(
+    context: Context, call: Call, request: ProduceRequest, unproven: list[Entry]
+) -> Later[None]:
+    header = unproven[0].header
+    assert header is not None
+    where = {
+        (entry.partition.topic, entry.partition.index): entry
+        for entry in unproven
+        if entry.partition is not None
+    }
+    admitted: Later[None] = Later()
+
+    def answered(refusals: dict[tuple[str, int], KafkaError]) -> None:
+        for one, error in refusals.items():
+            where[one].refuse(error)
+        admitted.resolve(None)
+
+    context.transactions.admit(
+        request.transactional_id,
+        header.producer_id,
+        header.producer_epoch,
+        tuple(where),
+        is_adding=call.version >= ADDING_VERSION,
+        knows_abortable=call.version >= ABORTABLE_VERSION,
+    ).then(answered)
+    return admitted

@@ -1,0 +1,242 @@
+"""One partition as this broker holds it: its log, and the role this broker plays for it.
+
+Owns the leader epoch that requests are checked against, the high watermark's advance and who waits
+on either. Never reads or writes a file itself: that is the log's. With one replica the high
+watermark follows the log end (under fsync durability: what is on disk); a replicated partition's
+follows its in-sync replicas, so the three offsets are separate values everywhere.
+Invariant: log_start <= last_stable <= high_watermark <= log_end.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from kafkalite.env.disk import FileRange
+from kafkalite.env.later import Later
+from kafkalite.log.partition_log import AppendOrigin, AppendResult, FoundOffset, PartitionLog
+from kafkalite.log.producers import Verification
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.replication.waiting import Parked
+
+NO_EPOCH = -1
+NO_LEADER = -1
+NO_TIMESTAMP = -1
+LATEST_TIMESTAMP = -1
+
+
+@dataclass(slots=True)
+class Leadership:
+    """What the cluster's metadata says of a partition."""
+
+    leader_id: int
+    leader_epoch: int
+    partition_epoch: int
+    replicas: list[int]
+    isr: list[int]
+
+
+@dataclass(slots=True)
+class PartitionRead:
+    """What a fetch of one partition found."""
+
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    records: FileRange | None = None
+    aborted: list[tuple[int, int]] | None = None
+    diverging: tuple[int, int] | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.records) if self.records is not None else 0
+
+
+@dataclass(slots=True)
+class FetchPosition:
+    """Where a reader stands in a partition, and what it believes of the leader."""
+
+    offset: int
+    max_bytes: int
+    leader_epoch: int = NO_EPOCH
+    last_fetched_epoch: int = NO_EPOCH
+    log_start_offset: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What a transactional batch brings along: see `PartitionLog.start_verification`."""
+
+    verification: Verification | None = None
+    is_waived: bool = False
+
+
+NOT_ASKED = Proof(is_waived=True)
+
+
+@dataclass(slots=True)
+class Partition:
+    """A replica on this broker and its waiters."""
+
+    topic: str
+    index: int
+    topic_id: bytes
+    node_id: int
+    log: PartitionLog
+    leadership: Leadership
+    _watchers: dict[Parked, None] = field(default_factory=dict)
+    _uncommitted: deque[tuple[int, Later[None]]] = field(default_factory=deque)
+
+    @property
+    def is_leader(self) -> bool:
+        return self.leadership.leader_id == self.node_id
+
+    @property
+    def leader_epoch(self) -> int:
+        return self.leadership.leader_epoch
+
+    @property
+    def high_watermark(self) -> int:
+        return self.log.high_watermark
+
+    @property
+    def last_stable_offset(self) -> int:
+        return self.log.last_stable_offset
+
+    def check_leader(self, expected_epoch: int = NO_EPOCH) -> None:
+        """Refuse a request that is not for this leader in this epoch."""
+        if expected_epoch != NO_EPOCH and expected_epoch != self.leadership.leader_epoch:
+            is_old = expected_epoch < self.leadership.leader_epoch
+            raise KafkaError(Error.FENCED_LEADER_EPOCH if is_old else Error.UNKNOWN_LEADER_EPOCH)
+        if self.leadership.leader_id != self.node_id:
+            raise KafkaError(Error.NOT_LEADER_OR_FOLLOWER)
+
+    def append(
+        self,
+        records: memoryview,
+        now_ms: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        *,
+        is_all: bool = False,
+        proof: Proof = NOT_ASKED,
+        transaction_version: int = 0,
+    ) -> AppendResult:
+        """Append as leader and let the high watermark follow; `is_all` means acks=all.
+
+        A client's transactional batch brings a proof that its coordinator knows of it; a marker
+        says by which version of transactions its epoch is to be judged.
+        """
+        self.check_leader()
+        log = self.log
+        if is_all and len(self.leadership.isr) < log.config.min_insync_replicas:
+            raise KafkaError(Error.NOT_ENOUGH_REPLICAS)
+        result = log.append_as_leader(
+            records, self.leadership.leader_epoch, origin, now_ms,
+            verification=proof.verification, is_verified=proof.is_waived,
+            transaction_version=transaction_version,
+        )
+        if log.is_durable_on_append:
+            self.advance(log.log_end_offset)
+        else:
+            log.when_durable(log.log_end_offset).then(self._became_durable)
+        return result
+
+    def _became_durable(self, offset: int) -> None:
+        self.advance(offset)
+        self.wake()  # also when the directory failed instead: whoever waits must learn of it
+
+    def advance(self, high_watermark: int) -> None:
+        """Raise the high watermark and wake whoever waited for it."""
+        log = self.log
+        if high_watermark <= log.high_watermark:
+            return
+        assert high_watermark <= log.log_end_offset
+        log.high_watermark = high_watermark
+        while self._uncommitted and self._uncommitted[0][0] <= high_watermark:
+            self._uncommitted.popleft()[1].resolve(None)
+        self.wake()
+
+    def when_committed(self, offset: int) -> Later[None]:
+        """Resolved once every record below `offset` is committed."""
+        later: Later[None] = Later()
+        if offset <= self.log.high_watermark:
+            later.resolve(None)
+        else:
+            self._uncommitted.append((offset, later))
+        return later
+
+    def watch(self, parked: Parked) -> None:
+        self._watchers[parked] = None
+
+    def unwatch(self, parked: Parked) -> None:
+        self._watchers.pop(parked, None)
+
+    def wake(self) -> None:
+        """Have whoever watches look again: new data, a new role, or the partition's end."""
+        for parked in self._watchers:
+            parked.moved()
+
+    def end_offset(self, *, is_committed_only: bool) -> int:
+        """Where a consumer of this isolation level must stop reading."""
+        return self.log.last_stable_offset if is_committed_only else self.log.high_watermark
+
+    def read(
+        self, position: FetchPosition, *, is_committed_only: bool, min_one: bool
+    ) -> PartitionRead:
+        """Records from a position on, as far as this isolation level may see."""
+        self.check_leader(position.leader_epoch)
+        log = self.log
+        found = PartitionRead(
+            log.high_watermark, log.last_stable_offset, log.log_start_offset
+        )
+        found.diverging = self._divergence(position)
+        if found.diverging is not None:
+            return found
+        limit = self.end_offset(is_committed_only=is_committed_only)
+        slice_ = log.read(position.offset, position.max_bytes, limit, min_one)
+        found.records = slice_.range
+        if is_committed_only:
+            found.aborted = log.aborted_transactions(position.offset, slice_.end_offset)
+        return found
+
+    def offset_for_time(
+        self, timestamp: int, *, is_committed_only: bool
+    ) -> FoundOffset | None:
+        """The offset of a moment or of a named offset, as ListOffsets
+        counts them; None where this isolation level can see no such record."""
+        limit = self.end_offset(is_committed_only=is_committed_only)
+        if timestamp == LATEST_TIMESTAMP:
+            return FoundOffset(NO_TIMESTAMP, limit, self.leadership.leader_epoch)
+        return self.log.offset_for_time(timestamp, limit)
+
+    def segment_starts(self) -> list[tuple[int, int]]:
+        """Each segment's first offset, and when it was last written to."""
+        log = self.log
+        disk = log.home.disk
+        return [
+            (max(segment.base_offset, log.log_start_offset), disk.modified_ms(segment.path(".log")))
+            for segment in log.segments
+        ]
+
+    def delete_records_before(self, offset: int) -> int:
+        """Move the log's start up to `offset` (-1: the high watermark); returns the new start."""
+        log = self.log
+        if not log.config.is_deleted:
+            raise KafkaError(Error.POLICY_VIOLATION)
+        target = log.high_watermark if offset == -1 else offset
+        if not 0 <= target <= log.high_watermark:
+            raise KafkaError(Error.OFFSET_OUT_OF_RANGE)
+        log.delete_records_before(target)
+        return log.log_start_offset
+
+    def _divergence(self, position: FetchPosition) -> tuple[int, int] | None:
+        """Where the reader's log parts from ours. Asked before the offset's range is checked:
+        a reader with a tail that we never had must truncate, not start over."""
+        if position.last_fetched_epoch == NO_EPOCH:
+            return None
+        epoch, end_offset = self.log.end_offset_for_epoch(position.last_fetched_epoch)
+        if epoch == NO_EPOCH or end_offset == -1:
+            raise KafkaError(Error.OFFSET_OUT_OF_RANGE)
+        if epoch < position.last_fetched_epoch or end_offset < position.offset:
+            return epoch, end_offset
+        return None

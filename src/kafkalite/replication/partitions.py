@@ -1,0 +1,60 @@
+"""The replicas on this broker, by topic name and by topic id, opened and closed as metadata says.
+
+Owns the map from names to partitions and nothing about their contents. Invariant: a partition is
+in the map exactly while its log is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafkalite.log.manager import LogManager
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.replication.partition import Leadership, Partition
+from kafkalite.replication.waiting import Waiting
+
+
+class Partitions:
+    """Every partition that this broker has a replica of."""
+
+    def __init__(self, node_id: int, logs: LogManager, waiting: Waiting) -> None:
+        self.node_id = node_id
+        self.logs = logs
+        self.waiting = waiting
+        self._by_name: dict[tuple[str, int], Partition] = {}
+        self._names: dict[bytes, str] = {}
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(self._by_name.values())
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        return self._names.get(topic_id)
+
+    def get(self, topic: str, index: int) -> Partition | None:
+        return self._by_name.get((topic, index))
+
+    def find(self, topic: str, index: int) -> Partition:
+        """The partition, or the error that a client expects for a missing one."""
+        partition = self._by_name.get((topic, index))
+        if partition is None:
+            raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
+        return partition
+
+    def add(self, partition: Partition) -> None:
+        self._by_name[partition.topic, partition.index] = partition
+        self._names[partition.topic_id] = partition.topic
+
+    def remove(self, topic: str, index: int) -> Partition | None:
+        """Take a partition out of service; those who wait on it look again and find it gone."""
+        partition = self._by_name.pop((topic, index), None)
+        if partition is None:
+            return None
+        partition.leadership = Leadership(-1, partition.leader_epoch, -1, [], [])
+        partition.wake()
+        return partition
+
+    def forget_topic(self, topic_id: bytes) -> None:
+        self._names.pop(topic_id, None)
