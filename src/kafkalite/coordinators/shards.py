@@ -1,0 +1,100 @@
+"""The shards of one internal topic: which of them answers for a key, and whether it is ours.
+
+Owns one runtime per partition of the topic that this broker leads. Knows nothing of what a shard
+does. Invariant: a partition has a runtime exactly while this broker leads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafkalite.coordinators.ports import Partition
+from kafkalite.coordinators.runtime import Runtime, Shard
+from kafkalite.env import Env
+from kafkalite.env.later import Later
+from kafkalite.protocol.errors import Error, KafkaError
+
+
+def java_hash(text: str) -> int:
+    """`String.hashCode` of Java: over UTF-16 code units, in 32 bits with a sign."""
+    value = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    return value - (1 << 32) if value >> 31 else value
+
+
+def partition_of(key: str, partition_count: int) -> int:
+    """The partition that coordinates a key; Kafka counts the one hash without an absolute as 0."""
+    value = java_hash(key)
+    return 0 if value == -(1 << 31) else abs(value) % partition_count
+
+
+@dataclass(slots=True)
+class Shards:
+    """Runtimes by partition index."""
+
+    env: Env
+    topic: str
+    partition_count: Callable[[], int]
+    make_shard: Callable[[Partition], Shard]
+    deliver: Callable[[int, Any], None]
+    runtimes: dict[int, Runtime] = field(default_factory=dict)
+
+    def gained(self, index: int, partition: Partition) -> None:
+        """This broker leads the partition now: load its log and answer for its keys."""
+        self.lost(index)
+        runtime = Runtime(
+            self.env,
+            partition,
+            lambda: self.make_shard(partition),
+            name=f"{self.topic}-{index}",
+            deliver=lambda errand: self.deliver(index, errand),
+        )
+        self.runtimes[index] = runtime
+        runtime.load()
+
+    def lost(self, index: int) -> None:
+        """This broker does not lead the partition any more."""
+        runtime = self.runtimes.pop(index, None)
+        if runtime is not None:
+            runtime.unload()
+
+    def partition_for(self, key: str) -> int:
+        return partition_of(key, self.partition_count())
+
+    def submit(self, key: str, event: Any) -> Later[Any]:
+        """The answer of the key's shard, or the error that sends the client elsewhere."""
+        if self.partition_count() == 0:
+            return Later.of(KafkaError(Error.NOT_COORDINATOR))
+        return self.submit_to(self.partition_for(key), event)
+
+    def submit_to(self, index: int, event: Any) -> Later[Any]:
+        runtime = self.runtimes.get(index)
+        if runtime is None:
+            return Later.of(KafkaError(Error.NOT_COORDINATOR))
+        return runtime.submit(event)
+
+    def submit_all(self, make_event: Callable[[], Any]) -> Later[list[Any]]:
+        """The answers of all shards of this broker, in order of their partitions."""
+        return gather([self.runtimes[i].submit(make_event()) for i in sorted(self.runtimes)])
+
+
+def gather(laters: list[Later[Any]]) -> Later[list[Any]]:
+    """All values, in the order of the slots, once the last one has come."""
+    gathered: Later[list[Any]] = Later()
+    missing = len(laters)
+
+    def arrived(_: Any) -> None:
+        nonlocal missing
+        missing -= 1
+        if missing == 0:
+            gathered.resolve([later.value for later in laters])
+
+    if not laters:
+        gathered.resolve([])
+    for later in laters:
+        later.then(arrived)
+    return gathered

@@ -1,0 +1,1 @@
+"""Exactly once: the coordinator of transactional ids (KIP-98, KIP-360, KIP-890)."""

@@ -1,0 +1,43 @@
+"""AddOffsetsToTxn, versions 0–4: makes a group's offsets part of a transaction.
+
+Versions: 2 PRODUCER_FENCED, 3 flexible, 4 TRANSACTION_ABORTABLE. What joins the transaction is the
+partition of `__consumer_offsets` that coordinates the group; from transaction version 2 on clients
+leave this out and TxnOffsetCommit adds it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkalite.coordinators.transactions.events import AddPartitions
+from kafkalite.coordinators.transactions.markers import OFFSETS_TOPIC
+from kafkalite.env.later import Later
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.handlers.transactional import code_of
+from kafkalite.protocol.errors import Error
+from kafkalite.protocol.messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+
+FENCED_SINCE_VERSION = 2
+
+
+def add_offsets_to_txn(
+    context: Context, call: Call, request: AddOffsetsToTxnRequest
+) -> AddOffsetsToTxnResponse | Later[AddOffsetsToTxnResponse]:
+    if not request.transactional_id:
+        return AddOffsetsToTxnResponse(error_code=Error.INVALID_REQUEST)
+    event = AddPartitions(
+        request.transactional_id,
+        request.producer_id,
+        request.producer_epoch,
+        ((OFFSETS_TOPIC, context.groups.partition_for(request.group_id)),),
+        client_version=0,
+    )
+    response: Later[AddOffsetsToTxnResponse] = Later()
+
+    def answered(answer: Any) -> None:
+        code = code_of(call, answer, FENCED_SINCE_VERSION)
+        response.resolve(AddOffsetsToTxnResponse(error_code=code))
+
+    context.transactions.submit(request.transactional_id, event).then(answered)
+    return response

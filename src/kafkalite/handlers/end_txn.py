@@ -1,0 +1,47 @@
+"""EndTxn, versions 0–5: commits or aborts a transaction.
+
+Versions: 2 PRODUCER_FENCED, 3 flexible, 4 TRANSACTION_ABORTABLE, 5 transaction version 2: the epoch
+rises with each end and the answer tells the producer id and epoch to go on with (KIP-890).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkalite.coordinators.transactions.events import EndTransaction
+from kafkalite.env.later import Later
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.handlers.transactional import error_for
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import EndTxnRequest, EndTxnResponse
+
+FENCED_SINCE_VERSION = 2
+EPOCH_BUMP_VERSION = 5
+
+
+def end_txn(
+    context: Context, call: Call, request: EndTxnRequest
+) -> EndTxnResponse | Later[EndTxnResponse]:
+    if not request.transactional_id:
+        return EndTxnResponse(error_code=Error.INVALID_REQUEST)
+    event = EndTransaction(
+        request.transactional_id,
+        request.producer_id,
+        request.producer_epoch,
+        request.committed,
+        client_version=2 if call.version >= EPOCH_BUMP_VERSION else 0,
+    )
+    response: Later[EndTxnResponse] = Later()
+
+    def answered(answer: Any) -> None:
+        if isinstance(answer, KafkaError):
+            code = error_for(call, answer, FENCED_SINCE_VERSION)
+            response.resolve(EndTxnResponse(error_code=code))
+        else:
+            response.resolve(EndTxnResponse(
+                producer_id=answer.producer_id, producer_epoch=answer.producer_epoch
+            ))
+
+    context.transactions.submit(request.transactional_id, event).then(answered)
+    return response
