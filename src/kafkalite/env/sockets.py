@@ -1,8 +1,8 @@
 """The real network: non-blocking sockets under an event loop's reader and writer callbacks.
 
-Owns the sockets and what waits to go out of them. Bytes come straight into the receiver's buffer and
-leave by one gather write per turn; large parts of files go from the page cache to the socket without
-passing through this process. Runs on uvloop and on asyncio's own loop alike.
+Owns the sockets and what waits to go out of them. Bytes come straight into the receiver's buffer
+and leave by one gather write per turn; large parts of files go from the page cache to the socket
+without passing through this process. Runs on uvloop and on asyncio's own loop alike.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from kafkalite.env.disk import FileRange
+from kafkalite.env.disk import Buffer, FileRange
 from kafkalite.env.network import Address, Link, Part, Receiver
 
 _LOG = logging.getLogger(__name__)
@@ -31,6 +31,7 @@ GATHERED_PARTS = 64
 
 _MORE = getattr(socket, "MSG_MORE", 0)
 _HAS_SENDFILE = sys.platform == "linux"
+_PEER_GONE = (ConnectionError, TimeoutError)
 _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -64,8 +65,7 @@ class SocketLink:
 
     @property
     def local_address(self) -> Address:
-        host, port = self._socket.getsockname()[:2]
-        return host, port
+        return _plain(self._socket.getsockname())
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -134,7 +134,11 @@ class SocketLink:
                     break
         except (BlockingIOError, InterruptedError):
             pass
-        except OSError:
+        except _PEER_GONE:
+            self.abort()
+            return
+        except OSError as error:
+            _LOG.error("a reply to %s:%d was cut off: %s", *self.peer_address, error)
             self.abort()
             return
         if queue:
@@ -165,7 +169,7 @@ class SocketLink:
             offered = min(offered, CHUNK_BYTES)
             count = self._socket.send(part.file.read_at(part.position, offered))
         if count == 0:
-            raise EOFError(f"{part.file.path} ends before {part.position}")
+            raise _ends_early(part)
         self._took(queue, count)
         return count == offered
 
@@ -236,8 +240,7 @@ class SocketPort:
         self._socket = listening
         self._accept = accept
         self._resuming: asyncio.TimerHandle | None = None
-        host, port = listening.getsockname()[:2]
-        self.address: Address = (host, port)
+        self.address = _plain(listening.getsockname())
         loop.add_reader(listening.fileno(), self._acceptable)
 
     def _acceptable(self) -> None:
@@ -252,7 +255,7 @@ class SocketPort:
                 return
             connected.setblocking(False)
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._accept(SocketLink(self._loop, connected, (peer[0], peer[1])))
+            self._accept(SocketLink(self._loop, connected, _plain(peer)))
 
     def _refused(self, error: OSError) -> None:
         if error.errno not in _OUT_OF_DESCRIPTORS:
@@ -302,20 +305,38 @@ def _listening_socket(host: str, port: int, backlog: int) -> socket.socket:
     return listening
 
 
-def _gather(queue: deque[Part]) -> tuple[list[bytes | bytearray | memoryview], int]:
+def _gather(queue: deque[Part]) -> tuple[list[Buffer], int]:
     """What goes out together: parts in memory and small parts of files, up to a large one."""
-    batch: list[bytes | bytearray | memoryview] = []
+    batch: list[Buffer] = []
     size = 0
     for part in queue:
-        if type(part) is FileRange:
+        if isinstance(part, FileRange):
             if len(part) >= SENDFILE_BYTES:
                 return batch, _MORE
-            part = part.read()  # noqa: PLW2901 - the queue keeps the range, should it not go whole
-        batch.append(part)
+            batch.append(_read(part))
+        else:
+            batch.append(part)
         size += len(part)
         if len(batch) == GATHERED_PARTS or size >= CHUNK_BYTES:
             break
     return batch, 0
+
+
+def _read(part: FileRange) -> bytes:
+    """All of a part of a file: its length has been announced to the peer."""
+    data = part.read()
+    if len(data) != len(part):
+        raise _ends_early(part)
+    return data
+
+
+def _ends_early(part: FileRange) -> OSError:
+    return OSError(errno.EIO, f"{part.file.path} ends before {part.position + part.length}")
+
+
+def _plain(address: tuple[str, int] | tuple[str, int, int, int]) -> Address:
+    """Host and port; an IPv4 peer of a socket for both families by its IPv4 address."""
+    return address[0].removeprefix("::ffff:"), address[1]
 
 
 def _rest(part: Part, sent: int) -> Part:

@@ -1,0 +1,1 @@
+"""From sockets to handlers and back: listeners, connections, dispatch and their limits."""

@@ -1,0 +1,256 @@
+"""What peers may cost us: memory for requests and replies, time for a frame, lines in the log.
+
+Owns the counts that all connections share and the one timer that looks for those out of time. Never
+touches bytes. Invariant: what a peer claims costs nothing; only what has arrived is counted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, deque
+from dataclasses import dataclass
+from typing import Protocol
+
+from kafkalite.config.broker import BrokerConfig
+from kafkalite.env.clock import Clock, Timer
+
+_LOG = logging.getLogger(__name__)
+
+SWEEP_MS = 250
+IDLE_LOOKS = 20  # in the time that a connection may be idle
+# When request memory is short, a frame that has been coming for so long makes room for others.
+PRESSED_FRAME_MS = 1_000
+
+LINES_PER_SECOND = 5
+BURST_LINES = 20
+LOGGED_KINDS = 100
+
+
+class Expiring(Protocol):
+    """A connection, as the sweep sees it."""
+
+    last_active_ms: int
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a reply is owed, so that silence is ours and not the peer's."""
+        ...
+
+    def expire(self, reason: str) -> None: ...
+
+    def memory_freed(self) -> None: ...
+
+
+@dataclass(slots=True)
+class Limits:
+    """The settings that connections are held to."""
+
+    max_request_bytes: int = 104_857_600
+    max_queued_request_bytes: int = 268_435_456
+    frame_timeout_ms: int = 30_000
+    max_idle_ms: int = 600_000
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> Limits:
+        return cls(
+            max_request_bytes=config.get_int("socket.request.max.bytes"),
+            max_queued_request_bytes=config.get_int("queued.max.request.bytes"),
+            frame_timeout_ms=config.get_int("kafkalite.frame.timeout.ms"),
+            max_idle_ms=config.get_int("connections.max.idle.ms"),
+        )
+
+
+class RequestMemory:
+    """Bytes that wait for the rest of their frame or for their turn, over all connections."""
+
+    __slots__ = ("_waiters", "limit", "used")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit if limit > 0 else 1 << 62  # -1: no limit, as in Kafka
+        self.used = 0
+        self._waiters: deque[Expiring] = deque()
+
+    @property
+    def is_short(self) -> bool:
+        return self.used >= self.limit
+
+    @property
+    def is_waited_for(self) -> bool:
+        return bool(self._waiters)
+
+    def take(self, count: int) -> None:
+        self.used += count
+
+    def wait(self, connection: Expiring) -> None:
+        """Has `memory_freed` called when there is room again."""
+        self._waiters.append(connection)
+
+    def give_back(self, count: int) -> None:
+        self.used -= count
+        assert self.used >= 0
+        while self._waiters and self.used < self.limit:
+            self._waiters.popleft().memory_freed()
+
+
+class Deadlines:
+    """Closes what is idle or too slow: one timer, and work only for connections that are due."""
+
+    def __init__(self, clock: Clock, limits: Limits, memory: RequestMemory) -> None:
+        self._clock = clock
+        self._limits = limits
+        self._memory = memory
+        self._frames: dict[Expiring, int] = {}  # by the moment of the first byte, oldest first
+        self._open: dict[Expiring, None] = {}
+        self._timer: Timer | None = None
+        self.now_ms = clock.monotonic_ms()  # as of the last sweep: exact enough for deadlines
+        self._next_idle_ms = self.now_ms
+
+    def start(self) -> None:
+        self._timer = self._clock.call_later(SWEEP_MS, self._sweep)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def add(self, connection: Expiring) -> None:
+        connection.last_active_ms = self.now_ms
+        self._open[connection] = None
+
+    def remove(self, connection: Expiring) -> None:
+        self._open.pop(connection, None)
+        self._frames.pop(connection, None)
+
+    def frame_begun(self, connection: Expiring) -> None:
+        """Part of a frame has come; its time runs from the first call until `frame_done`."""
+        self._frames.setdefault(connection, self.now_ms)
+
+    def frame_done(self, connection: Expiring) -> None:
+        self._frames.pop(connection, None)
+
+    def _sweep(self) -> None:
+        self._timer = self._clock.call_later(SWEEP_MS, self._sweep)
+        self.now_ms = self._clock.monotonic_ms()
+        self._end_slow_frames()
+        self._end_idle()
+
+    def _end_slow_frames(self) -> None:
+        limit_ms = self._limits.frame_timeout_ms
+        while self._frames:
+            connection, begun_ms = next(iter(self._frames.items()))
+            age_ms = self.now_ms - begun_ms
+            is_pressed = self._memory.is_waited_for and age_ms >= PRESSED_FRAME_MS
+            if age_ms < limit_ms and not is_pressed:
+                return
+            del self._frames[connection]
+            connection.expire(
+                f"a request was not complete after {age_ms} ms"
+                + (", and memory for requests was short" if age_ms < limit_ms else "")
+            )
+
+    def _end_idle(self) -> None:
+        """Looks at all connections, but seldom: silence is measured in minutes."""
+        limit_ms = self._limits.max_idle_ms
+        if limit_ms < 0 or self.now_ms < self._next_idle_ms:
+            return
+        self._next_idle_ms = self.now_ms + limit_ms // IDLE_LOOKS
+        for connection in list(self._open):
+            if self.now_ms - connection.last_active_ms >= limit_ms and not connection.is_busy:
+                connection.expire("")
+
+
+class ConnectionCounts:
+    """How many connections there may be: in all, from one address, and new ones per second."""
+
+    def __init__(self, config: BrokerConfig, clock: Clock) -> None:
+        self._config = config
+        self._clock = clock
+        self.total = 0
+        self._by_host: Counter[str] = Counter()
+        self._second = 0
+        self._created = 0
+
+    def admit(self, host: str) -> str | None:
+        """Counts a connection in, or says which setting keeps it out."""
+        config = self._config
+        if self.total >= config.get_int("max.connections"):
+            return "max.connections"
+        if self._by_host[host] >= self._limit_of(host):
+            return "max.connections.per.ip"
+        if not self._may_create():
+            return "max.connection.creation.rate"
+        self.total += 1
+        self._by_host[host] += 1
+        return None
+
+    def leave(self, host: str) -> None:
+        self.total -= 1
+        self._by_host[host] -= 1
+        if self._by_host[host] <= 0:
+            del self._by_host[host]
+
+    def _limit_of(self, host: str) -> int:
+        overrides = self._config.get_str("max.connections.per.ip.overrides")
+        for item in filter(None, overrides.split(",")):
+            name, _, count = item.strip().rpartition(":")
+            if name == host:
+                return int(count)
+        return self._config.get_int("max.connections.per.ip")
+
+    def _may_create(self) -> bool:
+        second = self._clock.monotonic_ms() // 1000
+        if second != self._second:
+            self._second, self._created = second, 0
+        self._created += 1
+        return self._created <= self._config.get_int("max.connection.creation.rate")
+
+
+class LimitedLog:
+    """Log lines about peers, so few of each kind that a flood of bad frames is no flood of lines."""
+
+    def __init__(self, clock: Clock, logger: logging.Logger = _LOG) -> None:
+        self._clock = clock
+        self._logger = logger
+        self._kinds: dict[str, _Allowance] = {}
+        self.counts: Counter[str] = Counter()
+
+    def warn(self, kind: str, text: str) -> None:
+        self._write(logging.WARNING, kind, text)
+
+    def bug(self, kind: str, text: str, error: BaseException) -> None:
+        """A mistake of ours, with its stack."""
+        self._write(logging.ERROR, kind, text, error)
+
+    def _write(
+        self, level: int, kind: str, text: str, error: BaseException | None = None
+    ) -> None:
+        self.counts[kind] += 1
+        allowance = self._kinds.get(kind)
+        if allowance is None:
+            if len(self._kinds) >= LOGGED_KINDS:
+                self._kinds.clear()
+            allowance = self._kinds[kind] = _Allowance(self._clock.monotonic_ms())
+        unwritten = allowance.unwritten
+        if allowance.take(self._clock.monotonic_ms()):
+            more = f" ({unwritten} more like it were not logged)" if unwritten else ""
+            self._logger.log(level, "%s%s", text, more, exc_info=error)
+
+
+@dataclass(slots=True)
+class _Allowance:
+    """A bucket of lines that fills with time."""
+
+    filled_ms: int
+    lines: float = BURST_LINES
+    unwritten: int = 0
+
+    def take(self, now_ms: int) -> bool:
+        self.lines = min(
+            BURST_LINES, self.lines + (now_ms - self.filled_ms) * LINES_PER_SECOND / 1000
+        )
+        self.filled_ms = now_ms
+        if self.lines < 1:
+            self.unwritten += 1
+            return False
+        self.lines -= 1
+        self.unwritten = 0
+        return True
