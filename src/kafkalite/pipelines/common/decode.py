@@ -1,0 +1,166 @@
+"""Decodes values into columns: JSON, Avro and Avro framed with a schema id. Never drops a row.
+
+Owns the pure steps from bytes to a struct. Invariant: each row keeps its bytes, and one that does
+not decode says why in `error`; what a schema does not name is kept as text in `rescued`.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.types import StructType
+
+FORMATS = ("raw", "json", "avro", "confluent-avro")
+
+# The frame: a zero byte, the schema's id in four bytes, then Avro.
+FRAME_BYTES = 5
+
+NOT_JSON = "not JSON"
+NOT_OF_SCHEMA = "does not fit the schema"
+NOT_AVRO = "not Avro of the schema"
+NOT_FRAMED = "no schema id before the Avro"
+UNKNOWN_SCHEMA = "unknown schema id"
+
+_CORRUPT = "__corrupt"
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """A format of values and its schema: DDL or Spark's JSON for JSON, an .avsc text for Avro.
+
+    For `confluent-avro`, `schema` is the reader's and `schemas` the writers' by id.
+    """
+
+    format: str = "raw"
+    schema: str | None = None
+    schemas: Mapping[int, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.format not in FORMATS:
+            raise ValueError(f"no value format {self.format!r}; there are {', '.join(FORMATS)}")
+        if self.format == "avro" and self.schema is None:
+            raise ValueError("plain Avro does not say its schema: give one")
+
+
+def decode(df: DataFrame, decoding: Decoding) -> DataFrame:
+    """Adds `data` (struct or variant), `rescued` and `error` to rows with a `value`.
+
+    A null value, which is a tombstone, decodes to nothing and is no error.
+    """
+    match decoding.format:
+        case "raw":
+            return df
+        case "json" if decoding.schema is None:
+            return _decode_any_json(df)
+        case "json":
+            return _decode_json(df, ddl(decoding.schema or ""))
+        case "avro":
+            return _decode_avro(df, decoding.schema or "")
+        case _:
+            return _decode_framed(df, decoding)
+
+
+def ddl(text: str) -> StructType:
+    """A schema from DDL (`id BIGINT, name STRING`) or from Spark's own JSON."""
+    if text.lstrip().startswith("{"):
+        return StructType.fromJson(json.loads(text))
+    parsed = StructType.fromDDL(text)
+    assert isinstance(parsed, StructType)
+    return parsed
+
+
+def schema_id(value: Column) -> Column:
+    """The id in the frame, null for a value that has none."""
+    framed = (sf.substring(value, 1, 1) == sf.lit(b"\x00")) & (sf.length(value) >= FRAME_BYTES)
+    number = sf.conv(sf.hex(sf.substring(value, 2, 4)), 16, 10).cast("int")
+    return sf.when(framed, number)
+
+
+def _decode_any_json(df: DataFrame) -> DataFrame:
+    # Without a schema nothing can drift: a variant holds whatever comes.
+    data = sf.try_parse_json(sf.col("value").cast("string"))
+    error = sf.when(sf.col("value").isNotNull() & data.isNull(), NOT_JSON)
+    return df.select("*", data.alias("data"), _no_text("rescued"), error.alias("error"))
+
+
+def _decode_json(df: DataFrame, schema: StructType) -> DataFrame:
+    text = sf.col("value").cast("string")
+    wide = StructType([*schema.fields]).add(_CORRUPT, "string")
+    parsed = sf.from_json(text, wide, {"columnNameOfCorruptRecord": _CORRUPT})
+    whole = sf.try_parse_json(text)
+    corrupt = parsed[_CORRUPT].isNotNull() | parsed.isNull()
+    error = sf.when(text.isNull(), None)
+    error = error.when(whole.isNull(), NOT_JSON).when(corrupt, NOT_OF_SCHEMA)
+    data = sf.struct(*[parsed[name].alias(name) for name in schema.fieldNames()])
+    # Fields that the schema does not name, and the whole text when it names them otherwise.
+    drifted = sf.map_filter(
+        sf.from_json(text, "map<string,string>"), lambda key, _: ~key.isin(schema.fieldNames())
+    )
+    rescued = sf.when(corrupt & text.isNotNull(), text).when(
+        sf.size(drifted) > 0, sf.to_json(drifted)
+    )
+    return df.select(
+        "*",
+        sf.when(text.isNotNull() & whole.isNotNull(), data).alias("data"),
+        rescued.alias("rescued"),
+        error.alias("error"),
+    )
+
+
+def _decode_avro(df: DataFrame, schema: str) -> DataFrame:
+    data, failed = _from_avro(sf.col("value"), schema, schema)
+    error = sf.when(sf.col("value").isNotNull() & failed, NOT_AVRO)
+    return _with_data(df, data, error)
+
+
+def _decode_framed(df: DataFrame, decoding: Decoding) -> DataFrame:
+    """Each row by the schema that its frame names, read as the reader's schema."""
+    number = schema_id(sf.col("value"))
+    body = sf.expr(f"substring(value, {FRAME_BYTES + 1})")
+    newest = decoding.schemas[max(decoding.schemas)] if decoding.schemas else None
+    reader = decoding.schema or newest
+    error = sf.when(sf.col("value").isNull(), None).when(number.isNull(), NOT_FRAMED)
+    if reader is None or not decoding.schemas:
+        error = error.otherwise(sf.concat(sf.lit(f"{UNKNOWN_SCHEMA} "), number))
+        return df.select("*", _no_text("rescued"), error.alias("error"))
+    data = None
+    for each, writer in sorted(decoding.schemas.items()):
+        decoded, failed = _from_avro(sf.when(number == each, body), writer, reader)
+        data = (
+            sf.when(number == each, decoded) if data is None else data.when(number == each, decoded)
+        )
+        error = error.when((number == each) & failed, NOT_AVRO)
+    known = number.isin(sorted(decoding.schemas))
+    error = error.when(~known, sf.concat(sf.lit(f"{UNKNOWN_SCHEMA} "), number))
+    assert data is not None
+    return _with_data(df, data, error)
+
+
+def _from_avro(value: Column, writer: str, reader: str) -> tuple[Column, Column]:
+    """The decoded struct, and whether the bytes did not decode."""
+    from pyspark.sql.avro.functions import from_avro
+
+    options = {"mode": "PERMISSIVE", "avroSchema": reader}
+    data = from_avro(value, writer, options)
+    # Spark gives a struct of nulls for bytes that fail. Bytes that say so take one byte a field.
+    names = [each["name"] for each in json.loads(reader)["fields"]]
+    empty = sf.lit(True)
+    for name in names:
+        empty = empty & data[name].isNull()
+    written = len(json.loads(writer)["fields"])
+    return data, empty & (sf.length(value) != written)
+
+
+def _with_data(df: DataFrame, data: Column, error: Column) -> DataFrame:
+    return df.select(
+        "*",
+        sf.when(error.isNull() & sf.col("value").isNotNull(), data).alias("data"),
+        _no_text("rescued"),
+        error.alias("error"),
+    )
+
+
+def _no_text(name: str) -> Column:
+    return sf.lit(None).cast("string").alias(name)

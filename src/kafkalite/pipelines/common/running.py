@@ -1,0 +1,211 @@
+"""Runs a streaming query of a pipeline: plan, watch, stop cleanly, and name what went wrong.
+
+Owns the life of one query. What a batch does is the pipeline's; what is done already is Spark's
+checkpoint's. Invariant: a batch that ends without an error has passed the check for lost records.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from kafkalite.pipelines.common.admin import KafkaAdmin
+from kafkalite.pipelines.common.checkpoint import NOTES, Checkpoint
+from kafkalite.pipelines.common.files import Folder
+from kafkalite.pipelines.common.losses import Guard
+from kafkalite.pipelines.common.offsets import Offsets, Range, between, count, parse
+from kafkalite.pipelines.common.source import KafkaSource, resolve, starting_offsets
+from kafkalite.pipelines.common.stopping import StopRequest
+
+POLL_S = 1
+# A batch under way is awaited this long after a request to stop; then it is redone on restart.
+STOP_GRACE_POLLS = 120
+
+
+class PipelineError(RuntimeError):
+    """A pipeline cannot go on; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One micro-batch: its number within the query, and the offsets that it holds."""
+
+    id: int
+    query_id: str
+    ranges: tuple[Range, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """When batches run. `continuous` is one after another without a pause, until stopped."""
+
+    kind: str = "available-now"
+    interval: str = "10 seconds"
+
+    def options(self) -> dict[str, Any]:
+        choices: dict[str, dict[str, Any]] = {
+            "available-now": {"availableNow": True},
+            "interval": {"processingTime": self.interval},
+            "continuous": {"processingTime": "0 seconds"},
+        }
+        if self.kind not in choices:
+            raise ValueError(f"no trigger {self.kind!r}; there are {', '.join(choices)}")
+        return choices[self.kind]
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a run is. `total` is what lay ahead when it began, by offsets."""
+
+    total: int
+    rows: int = 0
+    batches: int = 0
+    rows_per_s: float = 0.0
+    lag: int = 0
+    reached: Offsets = field(default_factory=dict)
+
+
+Write = Callable[[DataFrame, Batch], None]
+Watch = Callable[[Progress], None]
+# Told of each step of a batch as it is reached: "planned", "written", "noted".
+Observe = Callable[[str, Batch], None]
+
+
+@dataclass(slots=True)
+class StreamJob:
+    """A source, a checkpoint, and what to do with each batch."""
+
+    spark: SparkSession
+    name: str
+    source: KafkaSource
+    checkpoint: str
+    write: Write
+    trigger: Trigger = field(default_factory=Trigger)
+    keep_going: bool = False
+    observe: Observe = lambda step, batch: None
+    note: Write | None = None
+
+    def run(self, watch: Watch | None = None, stop: StopRequest | None = None) -> Progress:
+        """Runs until the trigger ends it, a stop is requested, or an error is raised."""
+        with KafkaAdmin(self.spark, self.source.client_options) as admin:
+            return _Run(self, admin, stop or StopRequest()).run(watch or (lambda progress: None))
+
+
+class _Run:
+    def __init__(self, job: StreamJob, admin: KafkaAdmin, stop: StopRequest) -> None:
+        self._job = job
+        self._admin = admin
+        self._stop = stop
+        self._checkpoint = Checkpoint(job.spark, job.checkpoint)
+        notes = Folder(job.spark, f"{job.checkpoint}/{NOTES}")
+        self._guard = Guard(admin, notes, job.keep_going)
+        self._failure: BaseException | None = None
+        self._under_way: int | None = None
+        self._seen: set[int] = set()
+
+    def run(self, watch: Watch) -> Progress:
+        progress = self._ahead()
+        query = self._start()
+        try:
+            while not query.awaitTermination(POLL_S):
+                self._collect(query, progress)
+                watch(progress)
+                if self._stop.requested and self._is_between_batches():
+                    query.stop()
+        except PySparkException as error:
+            self._explain(error)
+        finally:
+            query.stop()
+        self._collect(query, progress)
+        progress.reached = self._checkpoint.done()
+        watch(progress)
+        return progress
+
+    def _ahead(self) -> Progress:
+        """Refuses to start over lost records, and counts what is to be read."""
+        partitions = resolve(self._job.source, self._admin)
+        if not partitions:
+            raise PipelineError(f"no topic to read: {self._job.source} matches none on the cluster")
+        resumes_at = self._checkpoint.resumes_at()
+        if resumes_at is None:
+            resumes_at = starting_offsets(self._job.source, self._admin)
+        self._guard.check(resumes_at)
+        return Progress(total=count(between(resumes_at, self._admin.ends(partitions))))
+
+    def _start(self) -> StreamingQuery:
+        job = self._job
+        source = job.source.with_options(failOnDataLoss=str(not job.keep_going).lower())
+        writer = source.stream(job.spark).writeStream.queryName(job.name)
+        writer = writer.option("checkpointLocation", job.checkpoint)
+        return writer.trigger(**job.trigger.options()).foreachBatch(self._each_batch).start()
+
+    def _each_batch(self, df: DataFrame, batch_id: int) -> None:
+        self._under_way = batch_id
+        try:
+            self._write(df, batch_id)
+        except BaseException as error:
+            # Spark gives back a text; the caller is to have the error itself.
+            self._failure = error
+            raise
+
+    def _write(self, df: DataFrame, batch_id: int) -> None:
+        starts = self._checkpoint.starts(batch_id)
+        self._guard.check(starts)
+        query_id = self._checkpoint.query_id()
+        assert query_id is not None, "Spark writes its metadata before the first batch"
+        ranges = between(starts, self._checkpoint.ends(batch_id) or {})
+        batch = Batch(batch_id, query_id, tuple(ranges))
+        self._job.observe("planned", batch)
+        self._job.write(df, batch)
+        self._job.observe("written", batch)
+        if self._job.note is not None:
+            self._job.note(df, batch)
+        self._job.observe("noted", batch)
+
+    def _is_between_batches(self) -> bool:
+        done = self._checkpoint.last_done()
+        if self._under_way is None or (done is not None and done >= self._under_way):
+            return True
+        return self._stop.waited_more_than(STOP_GRACE_POLLS)
+
+    def _collect(self, query: StreamingQuery, progress: Progress) -> None:
+        for each in query.recentProgress:
+            if each["batchId"] in self._seen or not each["numInputRows"]:
+                continue
+            self._seen.add(each["batchId"])
+            progress.batches += 1
+            progress.rows += each["numInputRows"]
+            progress.rows_per_s = each["processedRowsPerSecond"]
+            progress.lag = _lag(each["sources"][0])
+
+    def _explain(self, error: PySparkException) -> None:
+        """Raises what really happened: our own error, lost records, or Spark's in one line."""
+        if self._failure is not None:
+            raise self._failure
+        planned = self._checkpoint.last_planned()
+        if planned is not None:
+            self._guard.check(self._checkpoint.starts(planned))
+        raise PipelineError(f"Spark: {first_line(error)}") from error
+
+
+def first_line(error: BaseException) -> str:
+    """The sentence of an error of Spark's, without its plan and stack."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+def _lag(source: dict[str, Any]) -> int:
+    """Records behind the end, as Spark's source reports it per batch."""
+    reached, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
+    return count(between(reached, latest)) if reached else 0
+
+
+def _offsets(said: Any) -> Offsets:
+    # A progress gives JSON or what is in it, depending on how it was come by.
+    if not said:
+        return {}
+    return parse(said if isinstance(said, str) else json.dumps(said))

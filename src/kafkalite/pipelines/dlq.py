@@ -1,0 +1,178 @@
+"""`dlq`: records that do not decode or break a rule go to a dead letter topic, bytes untouched.
+
+Owns the verdict on each record and the headers that Kafka Connect's dead letter queues have, so
+that tools for those read ours. A record is neither changed nor lost: it is in the dead letter topic
+once, or it was good. When too many are bad, the breaker stops before anything is written.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from kafkalite.pipelines.common.checkpoint import NOTES
+from kafkalite.pipelines.common.decode import Decoding, decode
+from kafkalite.pipelines.common.files import Folder
+from kafkalite.pipelines.common.running import (
+    Batch,
+    Observe,
+    PipelineError,
+    Progress,
+    StreamJob,
+    Trigger,
+    Watch,
+)
+from kafkalite.pipelines.common.schemas import Schemas
+from kafkalite.pipelines.common.source import BRONZE, KafkaSource
+from kafkalite.pipelines.common.stopping import StopRequest
+from kafkalite.pipelines.common.topic_sink import TopicSink
+
+PREFIX = "__connect.errors."
+CONVERSION, TRANSFORMATION = "VALUE_CONVERTER", "TRANSFORMATION"
+
+_HEADERS = "array<struct<key:string,value:binary>>"
+_DATA_EXCEPTION = "org.apache.kafka.connect.errors.DataException"
+
+
+def judge(df: DataFrame, decoding: Decoding, rules: Mapping[str, str]) -> DataFrame:
+    """The step: adds `error` (null for a good record) and the `stage` that found it.
+
+    A rule is an SQL predicate over the record's columns and `data`. A record for which it is not
+    true, null included, breaks it; the first broken rule names the error.
+    """
+    rows = decode(df, decoding)
+    not_decoded: Column = (
+        sf.col("error") if "error" in rows.columns else sf.lit(None).cast("string")
+    )
+    error = sf.when(not_decoded.isNotNull(), not_decoded)
+    for name, predicate in rules.items():
+        broken = ~sf.coalesce(sf.expr(predicate), sf.lit(False))
+        error = error.when(broken, sf.lit(f"rule {name} broken: {predicate}"))
+    stage = sf.when(not_decoded.isNotNull(), CONVERSION).when(error.isNotNull(), TRANSFORMATION)
+    return rows.select(*BRONZE, error.alias("error"), stage.alias("stage"))
+
+
+def dead_letters(judged: DataFrame, topic: str, name: str = "kafkalite-dlq") -> DataFrame:
+    """The bad records as they go to the dead letter topic, with Connect's headers added."""
+    said = {
+        "topic": sf.col("topic"),
+        "partition": sf.col("partition").cast("string"),
+        "offset": sf.col("offset").cast("string"),
+        "connector.name": sf.lit(name),
+        "task.id": sf.lit("0"),
+        "stage": sf.col("stage"),
+        "class.name": sf.lit("kafkalite.pipelines.dlq"),
+        "exception.class.name": sf.lit(_DATA_EXCEPTION),
+        "exception.message": sf.col("error"),
+    }
+    added = [
+        sf.struct(sf.lit(PREFIX + what).alias("key"), sf.encode(text, "UTF-8").alias("value"))
+        for what, text in said.items()
+    ]
+    headers = sf.concat(sf.coalesce("headers", sf.array().cast(_HEADERS)), sf.array(*added))
+    return judged.where("error IS NOT NULL").select(
+        sf.lit(topic).alias("topic"),
+        "key",
+        "value",
+        "timestamp",
+        headers.alias("headers"),
+        sf.col("topic").alias("from_topic"),
+        sf.col("partition").alias("from_partition"),
+        sf.col("offset").alias("from_offset"),
+    )
+
+
+def leave_out_landed(rows: DataFrame, landed: DataFrame) -> DataFrame:
+    """The rows whose origin no dead letter names yet."""
+    # The last of its headers: a dead letter of a dead letter names both origins.
+    names = sf.reverse(sf.transform("headers", lambda header: header["key"]))
+    values = sf.reverse(sf.transform("headers", lambda header: header["value"]))
+
+    def said(what: str) -> Column:
+        place = sf.array_position(names, PREFIX + what)
+        return sf.try_element_at(values, place.cast("int")).cast("string")
+
+    origins = landed.where("headers IS NOT NULL").where(sf.array_contains(names, f"{PREFIX}offset"))
+    origins = origins.select(
+        said("topic").alias("from_topic"),
+        said("partition").cast("int").alias("from_partition"),
+        said("offset").cast("long").alias("from_offset"),
+    )
+    return rows.join(origins, ["from_topic", "from_partition", "from_offset"], "left_anti")
+
+
+@dataclass(slots=True)
+class DeadLetters:
+    """Sorts the bad records of topics out into `topic`."""
+
+    spark: SparkSession
+    source: KafkaSource
+    topic: str
+    checkpoint: str
+    decoding: Decoding = field(default_factory=Decoding)
+    rules: Mapping[str, str] = field(default_factory=dict)
+    schema_registry: str = ""
+    target: KafkaSource | None = None
+    max_error_rate: float = 1.0
+    breaker_from_rows: int = 100
+    trigger: Trigger = field(default_factory=Trigger)
+    keep_going: bool = False
+    good: int = 0
+    bad: int = 0
+    _schemas: Schemas | None = None
+
+    def __post_init__(self) -> None:
+        if self.decoding.format == "confluent-avro":
+            self._schemas = Schemas(self.schema_registry)
+
+    def step(self, df: DataFrame) -> DataFrame:
+        decoding = self.decoding
+        if self._schemas is not None:
+            decoding = replace(decoding, schemas=self._schemas.of(df))
+        return judge(df, decoding, self.rules)
+
+    def run(
+        self,
+        watch: Watch | None = None,
+        stop: StopRequest | None = None,
+        observe: Observe = lambda step, batch: None,
+    ) -> Progress:
+        return self.job(observe).run(watch, stop)
+
+    def job(self, observe: Observe = lambda step, batch: None) -> StreamJob:
+        return StreamJob(
+            self.spark,
+            f"dlq {self.topic}",
+            self.source,
+            self.checkpoint,
+            self._write,
+            self.trigger,
+            self.keep_going,
+            observe,
+        )
+
+    def _write(self, df: DataFrame, batch: Batch) -> None:
+        judged = self.step(df).persist()
+        try:
+            total, bad = judged.agg(sf.count("*"), sf.count("error")).collect()[0]
+            self._break_if_too_many(total, bad, batch)
+            if bad:
+                self._sink().write(dead_letters(judged, self.topic), batch.id, leave_out_landed)
+        finally:
+            judged.unpersist()
+        self.good += total - bad
+        self.bad += bad
+
+    def _break_if_too_many(self, total: int, bad: int, batch: Batch) -> None:
+        if total >= self.breaker_from_rows and bad / total > self.max_error_rate:
+            raise PipelineError(
+                f"{bad} of {total} records are bad, more than {self.max_error_rate:.0%}: nothing "
+                f"of this batch was written ({', '.join(map(str, batch.ranges))})"
+            )
+
+    def _sink(self) -> TopicSink:
+        target = self.target or self.source
+        options = {k: v for k, v in target.options.items() if k.startswith("kafka.")}
+        notes = Folder(self.spark, f"{self.checkpoint}/{NOTES}")
+        return TopicSink(self.spark, target.bootstrap_servers, {self.topic}, notes, options)

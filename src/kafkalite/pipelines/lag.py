@@ -1,0 +1,107 @@
+"""`lag`: Spark's progress as the offsets of a consumer group, so that every lag tool sees Spark.
+
+Owns the commits; the group has no members, and Spark never reads these offsets back. They are
+committed after Spark's own commit, so a tool may see less than is done, never more.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from kafkalite.pipelines.common.admin import KafkaAdmin
+from kafkalite.pipelines.common.checkpoint import Checkpoint
+from kafkalite.pipelines.common.offsets import Offsets, TopicPartition, parse
+from kafkalite.pipelines.common.running import PipelineError
+from kafkalite.pipelines.common.source import KafkaSource
+
+
+class CommitOffsetsListener(StreamingQueryListener):
+    """`spark.streams.addListener(CommitOffsetsListener(spark, source, "my-group"))`.
+
+    With `query_name` it commits for that query alone; otherwise for every query of the session.
+    """
+
+    def __init__(
+        self, spark: SparkSession, source: KafkaSource, group: str, query_name: str | None = None
+    ) -> None:
+        self._admin = KafkaAdmin(spark, source.client_options)
+        self._group = group
+        self._query_name = query_name
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+        pass
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        pass
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        pass
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        progress = json.loads(event.progress.json)
+        if self._query_name in (None, progress["name"]):
+            offsets = ends_of(progress)
+            if offsets:
+                self._admin.commit(self._group, offsets)
+
+    def close(self) -> None:
+        self._admin.close()
+
+
+def ends_of(progress: dict[str, Any]) -> Offsets:
+    """The step: where the Kafka sources of a progress report ended."""
+    found: Offsets = {}
+    for source in progress["sources"]:
+        end = source.get("endOffset")
+        if end and source["description"].startswith("KafkaV2["):
+            found |= parse(end if isinstance(end, str) else json.dumps(end))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLag:
+    """One partition: what the query has done, where the log ends, and the records between."""
+
+    topic: str
+    partition: int
+    done: int
+    end: int
+
+    @property
+    def lag(self) -> int:
+        return max(0, self.end - self.done)
+
+
+@dataclass(slots=True)
+class Lag:
+    """Commits what a checkpoint has done as `group`; for queries that run without the listener."""
+
+    spark: SparkSession
+    source: KafkaSource
+    checkpoint: str
+    group: str = ""
+
+    def measure(self) -> list[PartitionLag]:
+        done = Checkpoint(self.spark, self.checkpoint).done()
+        if not done:
+            raise PipelineError(f"{self.checkpoint} has no finished batch of a Kafka source")
+        with KafkaAdmin(self.spark, self.source.client_options) as admin:
+            ends = admin.ends(done)
+        return lags(done, ends)
+
+    def commit(self) -> list[PartitionLag]:
+        """Commits once and gives the lag."""
+        measured = self.measure()
+        with KafkaAdmin(self.spark, self.source.client_options) as admin:
+            admin.commit(self.group, {(each.topic, each.partition): each.done for each in measured})
+        return measured
+
+
+def lags(done: Offsets, ends: dict[TopicPartition, int]) -> list[PartitionLag]:
+    return [
+        PartitionLag(topic, partition, offset, ends[topic, partition])
+        for (topic, partition), offset in sorted(done.items())
+    ]

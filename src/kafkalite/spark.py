@@ -1,0 +1,192 @@
+"""`session(*connectors)`: a SparkSession with the jars that fit the installed pyspark.
+
+Owns which jars make which connector, and the sentences that explain why they do not fit. Never
+touches the broker. Invariant: a session returned here can load every connector asked for.
+"""
+
+import importlib.metadata
+import importlib.util
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kafkalite.jvm import jars, java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Spark's minor version for which the `spark` group of kafkalite/jvm/jars.toml is resolved.
+SUPPORTED = "4.2"
+INSTALL = "pip install 'kafkalite[spark]'"
+
+# Connector: artifacts of the jar group (without Scala suffix and version), and a class as proof.
+CONNECTORS: dict[str, tuple[frozenset[str], str]] = {
+    "kafka": (
+        frozenset(
+            {
+                "spark-sql-kafka-0-10_2.13",
+                "spark-token-provider-kafka-0-10_2.13",
+                "commons-pool2",
+                "kafka-clients",
+            }
+        ),
+        "org.apache.spark.sql.kafka010.KafkaSourceProvider",
+    ),
+    "delta": (
+        frozenset({"delta-spark_4.2_2.13", "delta-storage"}),
+        "io.delta.sql.DeltaSparkSessionExtension",
+    ),
+    "avro": (frozenset({"spark-avro_2.13"}), "org.apache.spark.sql.avro.AvroFileFormat"),
+}
+
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+_COMMON = {
+    # Buckets and dates are cut in one zone, wherever the driver stands.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.showConsoleProgress": "false",
+    # A repeated task would write its records to a topic twice; a repeated batch does not.
+    "spark.task.maxFailures": "1",
+    "spark.speculation": "false",
+}
+_LOCAL = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.databricks.delta.snapshotPartitions": "2",
+}
+
+
+class SparkMismatch(RuntimeError):
+    """pyspark, Spark and the connectors do not fit together; the message says what to do."""
+
+
+def session(
+    *connectors: str,
+    app: str = "kafkalite",
+    master: str | None = None,
+    config: Mapping[str, str] | None = None,
+) -> "SparkSession":
+    """A SparkSession that can load `connectors`: any of kafka, delta and avro; all by default.
+
+    `master` defaults to what `spark-submit` or the environment says, else to `local[*]`.
+    Settings in `config` win over those made here. An active session is taken if it can load them.
+    """
+    wanted = connectors or tuple(CONNECTORS)
+    unknown = sorted(set(wanted) - set(CONNECTORS))
+    if unknown:
+        raise SparkMismatch(f"no connector {unknown[0]!r}; there are {', '.join(CONNECTORS)}")
+    _check_versions()
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is None:
+        os.environ.setdefault("JAVA_HOME", java.environment()["JAVA_HOME"])
+        active = _build(wanted, app, master, dict(config or {}))
+    _check_loadable(active, wanted)
+    return active
+
+
+def jar_paths(*connectors: str) -> list[Path]:
+    """The jars of these connectors, fetched if they are not in the cache yet."""
+    artifacts = frozenset[str]().union(*(CONNECTORS[name][0] for name in connectors))
+    found = [path for path in jars.paths("spark") if _artifact(path) in artifacts]
+    missing = artifacts - {_artifact(path) for path in found}
+    assert not missing, f"jars.toml lacks {sorted(missing)}"
+    return found
+
+
+def _artifact(path: Path) -> str:
+    """`commons-pool2` of `commons-pool2-2.12.1.jar`."""
+    return re.sub(r"-\d+(\.\d+)*\.jar$", "", path.name)
+
+
+def _build(
+    connectors: tuple[str, ...], app: str, master: str | None, config: dict[str, str]
+) -> "SparkSession":
+    from pyspark.sql import SparkSession
+
+    where = master or config.get("spark.master") or os.environ.get("SPARK_MASTER")
+    # Under spark-submit the master is already decided; naming one here would override it.
+    where = where or (None if "PYSPARK_GATEWAY_PORT" in os.environ else "local[*]")
+    paths = ",".join(str(path) for path in jar_paths(*connectors))
+    settings = {**_COMMON, "spark.jars": paths}
+    settings |= _LOCAL if where is not None and where.startswith("local") else {}
+    settings |= _DELTA if "delta" in connectors else {}
+    settings |= config
+    builder: SparkSession.Builder = SparkSession.builder.appName(app)
+    if where is not None:
+        builder = builder.master(where)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _check_versions() -> None:
+    """Before a JVM starts: pyspark there, of a version with connectors, and not mixed."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise SparkMismatch(f"pyspark is not installed: {INSTALL}")
+    installed = importlib.metadata.version("pyspark")
+    if not installed.startswith(f"{SUPPORTED}."):
+        raise SparkMismatch(
+            f"pyspark {installed} is installed, and the Kafka connector that kafkalite fetches is "
+            f"for Spark {SUPPORTED} (not every Spark has one on Maven Central): "
+            f"pip install 'pyspark=={SUPPORTED}.0'"
+        )
+    home = os.environ.get("SPARK_HOME")
+    spark = _version_at(Path(home)) if home else None
+    if spark is not None and not spark.startswith(f"{SUPPORTED}."):
+        raise SparkMismatch(
+            f"SPARK_HOME={home} is Spark {spark}, but pyspark {installed} is installed: "
+            "unset SPARK_HOME, or point it at the same version"
+        )
+
+
+def _version_at(home: Path) -> str | None:
+    for jar in (home / "jars").glob("spark-core_*.jar"):
+        return jar.stem.rpartition("-")[2]
+    return None
+
+
+def _check_loadable(spark: "SparkSession", connectors: tuple[str, ...]) -> None:
+    """An active session keeps the jars that it was started with: say so, not "data source"."""
+    lacking = [name for name in connectors if not _has_class(spark, CONNECTORS[name][1])]
+    if lacking:
+        listed = ",".join(str(path) for path in jar_paths(*lacking))
+        raise SparkMismatch(
+            f"the running SparkSession was started without the connector {', '.join(lacking)}, "
+            "and a running one cannot take it: call kafkalite.spark.session before any other "
+            f"SparkSession is built, or start Spark with --jars {listed}"
+        )
+    if "kafka" in connectors:
+        _check_kafka_clients(spark)
+
+
+def _check_kafka_clients(spark: "SparkSession") -> None:
+    """Another kafka-clients earlier on the class path fails later, as a NoSuchMethodError."""
+    assert spark.sparkContext._jvm is not None
+    found = spark.sparkContext._jvm.org.apache.kafka.common.utils.AppInfoParser.getVersion()
+    if int(found.partition(".")[0]) < 3:
+        raise SparkMismatch(
+            f"kafka-clients {found} is on Spark's class path before the 3.9 that its connector "
+            "needs: remove that jar from SPARK_HOME/jars or spark.driver.extraClassPath"
+        )
+
+
+def _has_class(spark: "SparkSession", name: str) -> bool:
+    from py4j.protocol import Py4JError
+
+    assert spark.sparkContext._jvm is not None
+    loader = spark.sparkContext._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    try:
+        loader.loadClass(name)
+    except Py4JError:
+        return False
+    return True
