@@ -22,7 +22,18 @@ _ZERO: dict[str, Any] = {
     "records": b"",
     "uuid": ZERO_UUID,
 }
-_MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<a new one>"})()
+
+
+class New:
+    """Stands in a signature for a default that each object must have for itself."""
+
+    __slots__ = ("struct",)
+
+    def __init__(self, struct: str | None) -> None:
+        self.struct = struct  # the name of a nested struct; None is a list
+
+    def __repr__(self) -> str:
+        return f"<a new {self.struct or 'list'}>"
 
 
 def build(message: spec.Message, module: str) -> type[Any]:
@@ -31,7 +42,7 @@ def build(message: spec.Message, module: str) -> type[Any]:
     names: dict[str, Any] = {
         "__name__": module,
         "dataclass": dataclasses.dataclass(init=False, repr=False, eq=False),
-        "MISSING": _MISSING,
+        "New": New,
         "represent": _represent,
         "SPEC": message,
         "API_KEY": message.api.key if message.api else None,
@@ -86,14 +97,20 @@ def _init_source(struct: spec.Struct, message: spec.Message) -> list[str]:
     body = []
     for field in struct.fields:
         name = field.name
-        if field.default is None and (field.is_array or field.struct is not None):
-            fresh = "[]" if field.is_array else f"{message.name}.{field.type}()"
-            parameters.append(f"{name}=MISSING")
-            body.append(f"    self.{name} = {fresh} if {name} is MISSING else {name}")
+        if _is_fresh(field):
+            kind = None if field.is_array else field.type
+            new = "[]" if field.is_array else f"{message.name}.{field.type}()"
+            parameters.append(f"{name}=New({kind!r})")
+            body.append(f"    self.{name} = {new} if {name}.__class__ is New else {name}")
         else:
             parameters.append(f"{name}={default_value(object, field)!r}")
             body.append(f"    self.{name} = {name}")
     return [f"def __init__({', '.join(parameters)}):", *(body or ["    pass"])]
+
+
+def _is_fresh(field: spec.Field) -> bool:
+    """Whether the default is a list or a struct: then each object must have its own."""
+    return field.default is None and (field.is_array or field.struct is not None)
 
 
 def _eq_source(names: list[str]) -> list[str]:

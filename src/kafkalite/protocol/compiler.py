@@ -12,7 +12,7 @@ from kafkalite.protocol.layout import layout
 
 def decoder(cls: type[Any], version: int, *, is_prefix: bool = False) -> Callable[..., Any]:
     title = f"{cls.__name__} v{version}"
-    return compile_decoder(layout(cls, version), title, is_prefix=is_prefix)
+    return compile_decoder(cls, layout(cls, version), title, is_prefix=is_prefix)
 
 
 def encoder(cls: type[Any], version: int) -> Callable[..., Any]:

@@ -9,12 +9,14 @@ what is read past the end otherwise is an IndexError or struct.error, and become
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from construct.core import Construct
 
 from kafkalite.protocol import primitives
+from kafkalite.protocol.classes import New
 from kafkalite.protocol.errors import MalformedFrame
 from kafkalite.protocol.source import (
     Source,
@@ -26,17 +28,16 @@ from kafkalite.protocol.source import (
     unnamed,
 )
 
-_LITERALS = (int, float, str, bytes, bool, type(None))
-
 
 def compile_decoder(
-    layout: primitives.Object, title: str, *, is_prefix: bool
+    cls: type[Any], layout: primitives.Object, title: str, *, is_prefix: bool
 ) -> Callable[..., Any]:
     """`decode(data, p=0)`: the message, and with `is_prefix` also the position after it."""
-    writer = _Decoder(title)
+    writer = _Decoder(title, cls)
     source = writer.source
     source.names |= {
         "MalformedFrame": MalformedFrame,
+        "new": object.__new__,
         "continue_uvarint": continue_uvarint,
         "read_tag": read_tag,
         "skip_tags": skip_tags,
@@ -45,8 +46,7 @@ def compile_decoder(
     }
     with source.block("try:"):
         _write_prologue(source, _has_records(layout))
-        made = writer.object(layout)
-        writer.flush()
+        made = writer.object(layout, "message")
         if is_prefix:
             source.add(f"return {made}, p")
         else:
@@ -83,8 +83,9 @@ class _Decoder:
     `run` is what is still to be read at position p: struct formats, and the variables for them.
     """
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, cls: type[Any]) -> None:
         self.title = title
+        self.cls = cls
         self.source = Source("def decode(data, p=0):")
         self.run: list[tuple[str, str]] = []
 
@@ -97,8 +98,8 @@ class _Decoder:
         self.run.append((layout, variable))
         return variable
 
-    def flush(self) -> None:
-        """Reads the run: what follows needs its values, or moves p."""
+    def flush(self, back: int = 0) -> None:
+        """Reads the run, whose values are needed next; p is then `back` bytes before its end."""
         if not self.run:
             return
         layout = "".join(layout for layout, _ in self.run)
@@ -109,11 +110,15 @@ class _Decoder:
             name = self.source.struct(layout, "unpack_from")
             comma = "," if len(self.run) == 1 else ""
             self.source.add(f"{variables}{comma} = {name}(data, p)")
-        self.source.add(f"p += {struct.calcsize('>' + layout)}")
+        self.advance(struct.calcsize(">" + layout) - back)
         self.run.clear()
 
+    def advance(self, count: int) -> None:
+        if count:
+            self.source.add(f"p {'+' if count > 0 else '-'}= {abs(count)}")
+
     def value(self, subcon: Construct, name: str) -> str:
-        """The expression of a value; it can be a variable that flush has yet to assign."""
+        """The variable of a value, which the next flush may have yet to assign."""
         subcon = unnamed(subcon)
         layout = fixed_format(subcon)
         if layout is not None:
@@ -124,99 +129,112 @@ class _Decoder:
             return self.list(subcon, name)
         if isinstance(subcon, primitives.NullableStruct):
             return self.nullable_struct(subcon, name)
-        return self.object(subcon)
+        return self.object(subcon, name)
 
-    def object(self, subcon: primitives.Object) -> str:
+    def object(self, subcon: primitives.Object, name: str) -> str:
+        """Makes the object without its constructor, which costs more than the rest of it."""
         values = {
             member.name: self.value(member, member.name) for member in subcon.subcon.subcons
         }
         if subcon.tagged is not None:
             values |= self.tagged(subcon.tagged, subcon.factory)
-        factory = self.source.constant(subcon.factory.__name__, subcon.factory)
-        arguments = [
-            values.get(name) or self.default(default)
-            for name, default in _defaults(subcon.factory).items()
-        ]
-        return f"{factory}({', '.join(arguments)})"
+        self.flush()
+        made = self.source.new(name + "_")
+        self.source.add(f"{made} = new({self.source.constant('Class', subcon.factory)})")
+        for slot, default in _defaults(subcon.factory).items():
+            self.source.add(f"{made}.{slot} = {values.get(slot) or self.default(default)}")
+        return made
 
     def default(self, default: Any) -> str:
-        is_literal = isinstance(default, _LITERALS)
-        return repr(default) if is_literal else self.source.constant("DEFAULT", default)
+        if not isinstance(default, New):
+            return repr(default)
+        if default.struct is None:
+            return "[]"
+        return f"{self.source.constant('Class', getattr(self.cls, default.struct))}()"
 
-    def length(self, subcon: primitives.Length) -> tuple[str, int, int]:
-        """A variable read from the wire; what to take off it; and the value that means null."""
-        if isinstance(subcon, primitives.CompactLength):
-            variable = self.later("B", "n")
-            self.flush()
-            with self.source.block(f"if {variable} > 127:"):
-                self.source.add(f"{variable}, p = continue_uvarint(data, p, {variable})")
-            return variable, 1, 0
-        variable = self.later(str(fixed_format(subcon.subcon)), "n")
-        self.flush()
-        return variable, 0, -1
+    def length(self, subcon: primitives.Length, name: str, *, back: int, most: int = 0) -> str:
+        """The variable of a length, its varint complete; p is `back` bytes before what follows."""
+        is_compact = isinstance(subcon, primitives.CompactLength)
+        count = self.later("B" if is_compact else str(fixed_format(subcon.subcon)), "n")
+        self.flush(back)
+        if is_compact:
+            with self.source.block(f"if {count} > 127:"):
+                ahead = f" + {back}" * bool(back)
+                self.source.add(f"{count}, p = continue_uvarint(data, p{ahead}, {count})")
+                if most:
+                    with self.source.block(f"if {count} > {most + 1}:"):
+                        self.refuse(f"{name} is too long")
+                self.advance(-back)
+        return count
+
+    @contextmanager
+    def unless_null(
+        self, length: primitives.Length, count: str, value: str, *, back: int
+    ) -> Iterator[None]:
+        """What is written inside runs for anything but null, which is read here."""
+        if not length.is_nullable:
+            yield
+            return
+        null = 0 if isinstance(length, primitives.CompactLength) else -1
+        with self.source.block(f"if {count} == {null}:"):
+            self.source.add(f"{value} = None")
+            self.advance(back)
+        with self.source.block("else:"):
+            yield
 
     def sized(self, subcon: primitives.Sized, name: str) -> str:
-        count, excess, null = self.length(subcon.subcon)
-        value = self.source.new(name + "_")
-        if not subcon.subcon.is_nullable:
-            self.content(subcon, value, count, excess)
-            return value
-        with self.source.block(f"if {count} == {null}:"):
-            self.source.add(f"{value} = None")
-        with self.source.block("else:"):
-            self.content(subcon, value, count, excess)
+        """With p left one byte back, the one that a compact length is too high by cancels out."""
+        add, length, value = self.source.add, subcon.subcon, self.source.new(name + "_")
+        back = int(isinstance(length, primitives.CompactLength))
+        most = primitives.MAX_STRING_BYTES if isinstance(subcon, primitives.Text) else 0
+        count = self.length(length, name, back=back, most=most)
+        with self.unless_null(length, count, value, back=back):
+            add(f"e = p + {count}")
+            with self.source.block(f"if not p {'<' if back else '<='} e <= end:"):
+                self.refuse(f"{name} does not end in the frame")
+            content = "[p + 1:e]" if back else "[p:e]"
+            if isinstance(subcon, primitives.Text):
+                add(f"{value} = data{content}.decode()")
+            elif isinstance(subcon, primitives.Records):
+                add(f"{value} = view{content}")
+            else:
+                add(f"{value} = bytes(data{content})")
+            add("p = e")
         return value
-
-    def content(self, subcon: primitives.Sized, value: str, count: str, excess: int) -> None:
-        add = self.source.add
-        add(f"e = p + {count}" + (f" - {excess}" if excess else ""))
-        with self.source.block("if not p <= e <= end:"):
-            self.refuse(f"{value.rpartition('_')[0]} does not end in the frame")
-        if isinstance(subcon, primitives.Text):
-            if excess:  # a length of two bytes says no more than this by itself
-                with self.source.block(f"if {count} > {primitives.MAX_STRING_BYTES + excess}:"):
-                    self.refuse(f"{value.rpartition('_')[0]} is too long")
-            add(f"{value} = data[p:e].decode()")
-        elif isinstance(subcon, primitives.Records):
-            add(f"{value} = view[p:e]")
-        else:
-            add(f"{value} = bytes(data[p:e])")
-        add("p = e")
 
     def list(self, subcon: primitives.List, name: str) -> str:
-        count, excess, null = self.length(subcon.length)
-        value = self.source.new(name + "_")
-        if not subcon.length.is_nullable:
-            self.elements(subcon, value, count, excess)
-            return value
-        with self.source.block(f"if {count} == {null}:"):
-            self.source.add(f"{value} = None")
-        with self.source.block("else:"):
-            self.elements(subcon, value, count, excess)
+        length, value = subcon.length, self.source.new(name + "_")
+        least = least_bytes(subcon.subcon)
+        layout = fixed_format(subcon.subcon)
+        count = self.length(length, name, back=0)
+        with self.unless_null(length, count, value, back=0):
+            if isinstance(length, primitives.CompactLength):
+                self.source.add(f"{count} -= 1")
+            with self.source.block(f"if not 0 <= {count} * {least} <= end - p:"):
+                self.refuse(f"more {name} than the frame can hold")
+            if layout is None:
+                self.elements(subcon.subcon, name, value, count)
+            else:
+                self.fixed_elements(layout, value, count, least)
         return value
 
-    def elements(self, subcon: primitives.List, value: str, count: str, excess: int) -> None:
-        add = self.source.add
-        if excess:
-            add(f"{count} -= {excess}")
-        least = least_bytes(subcon.subcon)
-        needed = count if least == 1 else f"{count} * {least}"
-        with self.source.block(f"if not 0 <= {needed} <= end - p:"):
-            self.refuse(f"more {value.rpartition('_')[0]} than the frame can hold")
-        layout = fixed_format(subcon.subcon)
-        if layout is None:
-            add(f"{value} = []")
-            with self.source.block(f"for _ in range({count}):"):
-                element = self.value(subcon.subcon, value.rpartition("_")[0])
-                self.flush()
-                add(f"{value}.append({element})")
-        elif len(layout) == 1:
-            add(f"{value} = list(unpack_from(f'>{{{count}}}{layout}', data, p)) if {count} else []")
-            add(f"p += {needed}")
+    def elements(self, subcon: Construct, name: str, value: str, count: str) -> None:
+        """Counts down: for the few elements that most lists have, cheaper than a range."""
+        self.source.add(f"{value} = []")
+        with self.source.block(f"while {count}:"):
+            self.source.add(f"{count} -= 1")
+            element = self.value(subcon, name)
+            self.flush()
+            self.source.add(f"{value}.append({element})")
+
+    def fixed_elements(self, layout: str, value: str, count: str, least: int) -> None:
+        if len(layout) == 1:
+            read = f"unpack_from(f'>{{{count}}}{layout}', data, p)"
+            self.source.add(f"{value} = list({read}) if {count} else []")
         else:
-            add(f"e = p + {needed}")
-            add(f"{value} = [bytes(data[q:q + {least}]) for q in range(p, e, {least})]")
-            add("p = e")
+            starts = f"range(p, p + {count} * {least}, {least})"
+            self.source.add(f"{value} = [bytes(data[q:q + {least}]) for q in {starts}]")
+        self.source.add(f"p += {count} * {least}")
 
     def nullable_struct(self, subcon: primitives.NullableStruct, name: str) -> str:
         layout = "B" if subcon.absent == 0 else "b"  # a varint of 0 or 1 is one byte
@@ -226,9 +244,7 @@ class _Decoder:
         with self.source.block(f"if {marker} == {subcon.absent}:"):
             self.source.add(f"{value} = None")
         with self.source.block(f"elif {marker} == {subcon.present}:"):
-            made = self.object(subcon.subcon)
-            self.flush()
-            self.source.add(f"{value} = {made}")
+            self.source.add(f"{value} = {self.object(subcon.subcon, name)}")
         with self.source.block("else:"):
             self.refuse(f"a marker before {name} that is none")
         return value
@@ -236,12 +252,11 @@ class _Decoder:
     def tagged(
         self, subcon: primitives.TaggedFields, factory: Callable[..., Any]
     ) -> dict[str, str]:
+        if not subcon.fields:
+            self.no_tags()
+            return {}
         count = self.later("B", "tags")
         self.flush()
-        if not subcon.fields:
-            with self.source.block(f"if {count}:"):
-                self.source.add(f"p = skip_tags(data, p, end, {count})")
-            return {}
         defaults = _defaults(factory)
         values = {}
         for field in subcon.fields.values():
@@ -250,6 +265,19 @@ class _Decoder:
         with self.source.block(f"if {count}:"):
             self.tags(subcon, values, count)
         return values
+
+    def no_tags(self) -> None:
+        """Where no tag is known there is mostly a lone zero."""
+        if not self.run:
+            with self.source.block("if data[p]:"):
+                self.source.add("p = skip_tags(data, p + 1, end, data[p])")
+            with self.source.block("else:"):
+                self.source.add("p += 1")
+            return
+        count = self.later("B", "tags")
+        self.flush()
+        with self.source.block(f"if {count}:"):
+            self.source.add(f"p = skip_tags(data, p, end, {count})")
 
     def tags(self, subcon: primitives.TaggedFields, values: dict[str, str], count: str) -> None:
         add = self.source.add

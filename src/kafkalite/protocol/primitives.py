@@ -55,7 +55,7 @@ class Length(Subconstruct):  # type: ignore[misc]
         self.is_nullable = is_nullable
 
     def _parse(self, stream: io.BytesIO, context: Any, path: str) -> int | None:
-        return _checked(self.subcon._parse(stream, context, path), self.is_nullable, path)
+        return _checked(self.subcon._parsereport(stream, context, path), self.is_nullable, path)
 
     def _build(self, obj: int | None, stream: io.BytesIO, context: Any, path: str) -> None:
         _refuse_null(obj, self.is_nullable, path)
@@ -66,7 +66,7 @@ class CompactLength(Length):
     """A count or a size, or None for null: one more than it as a varint, 0 for null."""
 
     def _parse(self, stream: io.BytesIO, context: Any, path: str) -> int | None:
-        return _checked(self.subcon._parse(stream, context, path) - 1, self.is_nullable, path)
+        return _checked(self.subcon._parsereport(stream, context, path) - 1, self.is_nullable, path)
 
     def _build(self, obj: int | None, stream: io.BytesIO, context: Any, path: str) -> None:
         _refuse_null(obj, self.is_nullable, path)
@@ -93,7 +93,7 @@ class Sized(Subconstruct):  # type: ignore[misc]
         super().__init__(subcon)
 
     def _parse(self, stream: io.BytesIO, context: Any, path: str) -> Any:
-        length = self.subcon._parse(stream, context, path)
+        length = self.subcon._parsereport(stream, context, path)
         if length is None:
             return None
         return self.read(stream_read(stream, length, path), path)
@@ -153,12 +153,12 @@ class List(Subconstruct):  # type: ignore[misc]
         self.length = length
 
     def _parse(self, stream: io.BytesIO, context: Any, path: str) -> list[Any] | None:
-        count = self.length._parse(stream, context, path)
+        count = self.length._parsereport(stream, context, path)
         if count is None:
             return None
         if count > _left(stream):  # no element is smaller than a byte
             raise StreamError(f"{count} elements in {_left(stream)} bytes", path=path)
-        return [self.subcon._parse(stream, context, path) for _ in range(count)]
+        return [self.subcon._parsereport(stream, context, path) for _ in range(count)]
 
     def _build(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> None:
         self.length._build(None if obj is None else len(obj), stream, context, path)
@@ -176,12 +176,12 @@ class NullableStruct(Subconstruct):  # type: ignore[misc]
         self.present = present
 
     def _parse(self, stream: io.BytesIO, context: Any, path: str) -> Any:
-        marker = self.marker._parse(stream, context, path)
+        marker = self.marker._parsereport(stream, context, path)
         if marker == self.absent:
             return None
         if marker != self.present:
             raise ConstructError(f"marker {marker} before a struct", path=path)
-        return self.subcon._parse(stream, context, path)
+        return self.subcon._parsereport(stream, context, path)
 
     def _build(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> None:
         marker = self.absent if obj is None else self.present
@@ -211,14 +211,14 @@ class TaggedFields(Construct):  # type: ignore[misc]
 
     def _parse(self, stream: io.BytesIO, context: Any, path: str) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        count = self.uvarint._parse(stream, context, path)
+        count = self.uvarint._parsereport(stream, context, path)
         previous = -1
         for _ in range(count):
-            tag = self.uvarint._parse(stream, context, path)
+            tag = self.uvarint._parsereport(stream, context, path)
             if tag <= previous:
                 raise ConstructError(f"tag {tag} after tag {previous}", path=path)
             previous = tag
-            data = stream_read(stream, self.uvarint._parse(stream, context, path), path)
+            data = stream_read(stream, self.uvarint._parsereport(stream, context, path), path)
             if tag in self.fields:
                 field = self.fields[tag]
                 found[field.name] = _parse_whole(field.subcon, data, context, path)
@@ -241,7 +241,7 @@ class TaggedFields(Construct):  # type: ignore[misc]
 
 def _parse_whole(subcon: Construct, data: bytes, context: Any, path: str) -> Any:
     stream = io.BytesIO(data)
-    value = subcon._parse(stream, context, path)
+    value = subcon._parsereport(stream, context, path)
     if _left(stream):
         raise ConstructError(f"{_left(stream)} bytes too many in a tagged field", path=path)
     return value
@@ -258,10 +258,10 @@ class Object(Subconstruct):  # type: ignore[misc]
         self.tagged = tagged
 
     def _parse(self, stream: io.BytesIO, context: Any, path: str) -> Any:
-        values = self.subcon._parse(stream, context, path)
+        values = self.subcon._parsereport(stream, context, path)
         values.pop("_io", None)
         if self.tagged is not None:
-            values |= self.tagged._parse(stream, context, path)
+            values |= self.tagged._parsereport(stream, context, path)
         return self.factory(**values)
 
     def _build(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> None:
