@@ -8,19 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafkalite.log.manager import LogManager
 from kafkalite.protocol.errors import Error, KafkaError
-from kafkalite.replication.partition import Leadership, Partition
-from kafkalite.replication.waiting import Waiting
+from kafkalite.replication.partition import NO_LEADER, Leadership, Partition
 
 
 class Partitions:
     """Every partition that this broker has a replica of."""
 
-    def __init__(self, node_id: int, logs: LogManager, waiting: Waiting) -> None:
+    def __init__(self, node_id: int) -> None:
         self.node_id = node_id
-        self.logs = logs
-        self.waiting = waiting
         self._by_name: dict[tuple[str, int], Partition] = {}
         self._names: dict[bytes, str] = {}
 
@@ -52,7 +48,7 @@ class Partitions:
         partition = self._by_name.pop((topic, index), None)
         if partition is None:
             return None
-        partition.leadership = Leadership(-1, partition.leader_epoch, -1, [], [])
+        partition.leadership = Leadership(NO_LEADER, partition.leader_epoch, -1, [], [])
         partition.wake()
         return partition
 

@@ -118,7 +118,12 @@ class Transactions:
         )
 
         def report() -> None:
-            self.shards.submit_to(index, written)
+            self.shards.submit_to(index, written).then(reported)
+
+        def reported(answer: Any) -> None:
+            # A partition that was lost has its errand sent again by whoever loads it.
+            if isinstance(answer, KafkaError) and index in self.shards.runtimes:
+                self.retry(report)
 
         self.errands.run(transaction, runtime.partition.leader_epoch, report)
 

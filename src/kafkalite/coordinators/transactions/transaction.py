@@ -133,10 +133,9 @@ class Transaction:
     def with_partitions(
         self, added: Iterable[TopicPartition], client_version: int, now_ms: int
     ) -> Transaction:
-        known = set(self.partitions)
-        fresh = tuple(one for one in dict.fromkeys(added) if one not in known)
         return self._to(
-            State.ONGOING, now_ms, partitions=self.partitions + fresh,
+            State.ONGOING, now_ms,
+            partitions=tuple(sorted({*self.partitions, *added})),
             started_ms=now_ms if self.state in SETTLED else self.started_ms,
             client_version=client_version,
         )
