@@ -72,7 +72,7 @@ def iterate_records(
         return
     window = open_window(buffer, header, max_record_bytes)
     try:
-        yield from _iterate(window, header)
+        yield from iterate_window(window, header)
     except IndexError:
         raise InvalidRecords("a record ends inside one of its fields") from None
 
@@ -83,7 +83,8 @@ def check_countable(header: BatchHeader) -> None:
         raise InvalidRecords(f"a batch of {header.record_count} records")
 
 
-def _iterate(window: Window, header: BatchHeader) -> Iterator[Record]:
+def iterate_window(window: Window, header: BatchHeader) -> Iterator[Record]:
+    """The records of an open window; IndexError when one ends inside a field."""
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     is_append_time = header.timestamp_type == TimestampType.LOG_APPEND_TIME
     headers: tuple[RecordHeader, ...]
@@ -216,8 +217,8 @@ class BatchBuilder:
         "_encoded",
         "_has_delete_horizon",
         "_last_delta",
-        "_max_timestamp",
         "count",
+        "max_timestamp",
     )
 
     def __init__(self, delete_horizon_ms: int | None = None) -> None:
@@ -226,7 +227,7 @@ class BatchBuilder:
         self._encoded = bytearray()
         self._base_timestamp = delete_horizon_ms
         self._last_delta = -1
-        self._max_timestamp = NO_TIMESTAMP
+        self.max_timestamp = NO_TIMESTAMP
 
     @property
     def size(self) -> int:
@@ -252,7 +253,7 @@ class BatchBuilder:
         self._encoded += encode_varint(len(body))
         self._encoded += body
         self._last_delta = delta
-        self._max_timestamp = max(self._max_timestamp, timestamp)
+        self.max_timestamp = max(self.max_timestamp, timestamp)
         self.count += 1
 
     def build(
@@ -289,7 +290,7 @@ class BatchBuilder:
             attributes,
             self._last_delta if last_offset_delta is None else last_offset_delta,
             NO_TIMESTAMP if self._base_timestamp is None else self._base_timestamp,
-            self._max_timestamp if max_timestamp is None else max_timestamp,
+            self.max_timestamp if max_timestamp is None else max_timestamp,
             producer_id,
             producer_epoch,
             base_sequence,

@@ -89,7 +89,7 @@ def scan_in_steps(
     if header.record_count == 0:
         return summary
     try:
-        yield from _scan(open_window(buffer, header), header, rules, summary, step_records)
+        yield from scan_window(open_window(buffer, header), header, rules, summary, step_records)
     except IndexError:
         raise InvalidRecords("a record ends inside one of its fields") from None
     if header.timestamp_type == TimestampType.LOG_APPEND_TIME:
@@ -99,14 +99,16 @@ def scan_in_steps(
     return summary
 
 
-def _scan(
+def scan_window(
     window: Window,
     header: BatchHeader,
     rules: RecordRules,
     summary: BatchSummary,
-    step_records: int,
+    step_records: int = STEP_RECORDS,
 ) -> Generator[None, None, None]:
+    """Fill the summary from an open window; IndexError when a record ends inside a field."""
     base_timestamp, needs_key = header.base_timestamp, rules.needs_key
+    is_append_time = header.timestamp_type == TimestampType.LOG_APPEND_TIME
     oldest, newest = _oldest_and_newest(header, rules)
     data, position, size = window.data, 0, len(window.data)
     index, next_step = 0, step_records
@@ -129,7 +131,8 @@ def _scan(
         if offset_delta != index:
             summary.is_dense = False
         if (needs_key and key_length < 0) or not oldest <= timestamp <= newest:
-            _judge(summary, header, rules, index, timestamp, key_length)
+            shown = header.max_timestamp if is_append_time else timestamp
+            note(summary.bad, judge(header, rules, index, shown, key_length >= 0))
         index += 1
         if index == next_step:
             next_step += step_records
@@ -217,28 +220,26 @@ def _oldest_and_newest(header: BatchHeader, rules: RecordRules) -> tuple[int, in
     return rules.oldest_timestamp, rules.newest_timestamp
 
 
-def _judge(
-    summary: BatchSummary,
-    header: BatchHeader,
-    rules: RecordRules,
-    index: int,
-    timestamp: int,
-    key_length: int,
-) -> None:
-    """Note a record that breaks a rule; the key is looked at first, as in Apache Kafka."""
-    is_append_time = header.timestamp_type == TimestampType.LOG_APPEND_TIME
-    if is_append_time:
-        timestamp = header.max_timestamp
-    code, message = Error.INVALID_TIMESTAMP, ""
-    if rules.needs_key and key_length < 0:
-        code, message = Error.INVALID_RECORD, "Compacted topic cannot accept message without key"
-    elif rules.timestamp_type == TimestampType.CREATE_TIME and timestamp != NO_TIMESTAMP:
-        if not rules.oldest_timestamp <= timestamp <= rules.newest_timestamp:
-            message = (
-                f"Timestamp {timestamp} is not within"
-                f" [{rules.oldest_timestamp}, {rules.newest_timestamp}]"
-            )
-    elif is_append_time:
+def judge(
+    header: BatchHeader, rules: RecordRules, index: int, timestamp: int, has_key: bool
+) -> BadRecord | None:
+    """Whether a record breaks a rule; its key is looked at first, as in Apache Kafka."""
+    if rules.needs_key and not has_key:
+        message = "Compacted topic cannot accept message without key"
+        return BadRecord(index, Error.INVALID_RECORD, message)
+    if rules.timestamp_type == TimestampType.CREATE_TIME and timestamp != NO_TIMESTAMP:
+        if rules.oldest_timestamp <= timestamp <= rules.newest_timestamp:
+            return None
+        allowed = f"[{rules.oldest_timestamp}, {rules.newest_timestamp}]"
+        message = f"Timestamp {timestamp} is not within {allowed}"
+    elif header.timestamp_type == TimestampType.LOG_APPEND_TIME:
         message = "A producer may not set the timestamp type to LogAppendTime"
-    if message and len(summary.bad) < MAX_BAD_RECORDS:
-        summary.bad.append(BadRecord(index, code, message))
+    else:
+        return None
+    return BadRecord(index, Error.INVALID_TIMESTAMP, message)
+
+
+def note(bad: list[BadRecord], record: BadRecord | None) -> None:
+    """Keep a bad record's name while there is room for it."""
+    if record is not None and len(bad) < MAX_BAD_RECORDS:
+        bad.append(record)
