@@ -30,7 +30,7 @@ def run(world: World, random: Random, steps: int) -> None:
                 where = random.choice(PARTITIONS)
                 world.markers.failures.setdefault(where, []).append(Error.NOT_LEADER_OR_FOLLOWER)
             case 3:
-                world.env.clock.advance(random.choice([10, 200, 61_000]))
+                world.clock.advance(random.choice([10, 200, 61_000]))
             case 4:
                 answer = world.init()
                 who = answer if isinstance(answer, events.ProducerIdentity) else who
@@ -53,7 +53,7 @@ def test_what_was_prepared_ends_in_markers_everywhere(seed: int) -> None:
     run(world, random, steps=60)
     world.partition.failures.clear()
     world.markers.failures.clear()
-    world.env.clock.advance(120_000)  # every open transaction times out
+    world.clock.advance(120_000)  # every open transaction times out
     final = shard_state(world)["t"]
     assert final.state not in (*PREPARED, State.ONGOING)
     check_markers(world)
@@ -81,7 +81,6 @@ def test_the_state_is_the_fold_of_the_log(seed: int) -> None:
     world.partition.failures = [KafkaError(Error.KAFKA_STORAGE_ERROR)] * 100
     world.stop()
     world.start()
-    forgets = {"last_producer_epoch": -1}
     assert shard_state(world) == {
-        name: replace(transaction, **forgets) for name, transaction in before.items()
+        name: replace(transaction, last_producer_epoch=-1) for name, transaction in before.items()
     }

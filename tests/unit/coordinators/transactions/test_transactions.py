@@ -124,9 +124,9 @@ def test_the_transaction_is_aborted_when_its_time_is_up() -> None:
     world = World()
     who = world.init()
     world.add(who, A)
-    world.env.clock.advance(59_999)
+    world.clock.advance(59_999)
     assert world.state == "Ongoing"
-    world.env.clock.advance(1)
+    world.clock.advance(1)
     assert world.state == "CompleteAbort"
     assert world.markers.written[A] == [((1000, 1), False)]
     assert world.end(who, commit=True) is Error.INVALID_TXN_STATE
@@ -137,19 +137,19 @@ def test_no_timer_is_left_after_the_end() -> None:
     who = world.init()
     world.add(who, A)
     world.end(who, commit=True)
-    world.env.clock.advance(120_000)
+    world.clock.advance(120_000)
     assert world.state == "CompleteCommit"
 
 
 def test_an_id_that_nobody_uses_is_forgotten() -> None:
     world = World()
     world.init()
-    world.env.clock.advance(8 * 86_400_000)
+    world.clock.advance(8 * 86_400_000)
     assert world.describe() is Error.TRANSACTIONAL_ID_NOT_FOUND
     world.stop()
     world.start()
     assert world.describe() is Error.TRANSACTIONAL_ID_NOT_FOUND
-    assert world.env.clock.next_due_ms() is None
+    assert world.clock.next_due_ms() is None
 
 
 def test_used_up_epochs_bring_a_new_producer_id() -> None:
@@ -174,7 +174,7 @@ def test_markers_are_written_again_until_every_partition_has_one() -> None:
     world.end(who, commit=True)
     assert world.state == "PrepareCommit"
     assert world.init() is Error.CONCURRENT_TRANSACTIONS
-    world.env.clock.advance(1_000)
+    world.clock.advance(1_000)
     assert world.state == "CompleteCommit"
     assert world.markers.written == {A: [((1000, 1), True)], B: [((1000, 1), True)]}
 
@@ -232,7 +232,7 @@ def test_admission_waits_for_the_transaction_before() -> None:
         "t", after.producer_id, after.producer_epoch, (B,), is_adding=True, knows_abortable=True
     )
     assert not asked.is_resolved
-    world.env.clock.advance(100)
+    world.clock.advance(100)
     assert asked.value == {}
 
 

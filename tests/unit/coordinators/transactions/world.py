@@ -1,4 +1,4 @@
-"""A transaction coordinator over fake partitions, with clients that remember what they were told."""
+"""A transaction coordinator over a fake log, with markers that are only taken down."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from kafkalite.coordinators.transactions.front import TRANSACTIONS_TOPIC, Transa
 from kafkalite.coordinators.transactions.markers import Marker, Outcomes
 from kafkalite.coordinators.transactions.shard import Settings
 from kafkalite.env import manual_env
+from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error, KafkaError
 from tests.unit.coordinators.fakes import FakePartition
@@ -45,6 +46,8 @@ class World:
 
     def __init__(self, server_version: int = 2) -> None:
         self.env = manual_env()
+        self.clock = ManualClock()
+        self.env.clock = self.clock
         self.partition = FakePartition()
         self.markers = FakeMarkers()
         self.last_producer_id = 999
@@ -65,7 +68,7 @@ class World:
             peers=peers,
         )
         peers[NODE_ID] = self.transactions
-        self.transactions.gained(0, self.partition)  # type: ignore[arg-type]
+        self.transactions.gained(0, self.partition)
 
     def stop(self) -> None:
         self.transactions.lost(0)
@@ -86,7 +89,9 @@ class World:
     def init(self, transactional_id: str = "t", **had: int) -> Any:
         return self.ask(events.InitProducerId(transactional_id, 60_000, **had))
 
-    def add(self, who: events.ProducerIdentity, *partitions: tuple[str, int], version: int = 2) -> Any:
+    def add(
+        self, who: events.ProducerIdentity, *partitions: tuple[str, int], version: int = 2
+    ) -> Any:
         return self.ask(events.AddPartitions(
             "t", who.producer_id, who.producer_epoch, partitions, version
         ))
