@@ -12,6 +12,7 @@ from kafkalite.config.check import (
     broker_config,
     judge,
 )
+from kafkalite.config.group import check_group_settings, given_for_group, group_value
 from kafkalite.config.layers import Given, Source
 from kafkalite.config.listeners import Listener
 from kafkalite.config.properties import MalformedProperties, parse_properties
@@ -45,10 +46,13 @@ __all__ = [
     "Verdict",
     "broker_config",
     "broker_settings",
+    "check_group_settings",
     "check_topic_settings",
     "client_metrics_settings",
+    "given_for_group",
     "given_for_topic",
     "group_settings",
+    "group_value",
     "judge",
     "parse_properties",
     "render",

@@ -1,0 +1,90 @@
+"""Decides on more partitions for topics; there are never fewer.
+
+One bad topic in a request never fails its siblings.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kafkalite.coordinators.cluster.assignments import (
+    brokers_in_order,
+    check_alive,
+    check_assignment,
+    partition_records,
+)
+from kafkalite.coordinators.cluster.deciding import View, decided, text_of
+from kafkalite.coordinators.cluster.placement import place
+from kafkalite.coordinators.effects import Effects
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    PartitionRecord,
+)
+
+
+def create_partitions(view: View, request: CreatePartitionsRequest) -> Effects:
+    """Gives topics more partitions."""
+    records: list[PartitionRecord] = []
+    response = CreatePartitionsResponse()
+    names = Counter(topic.name for topic in request.topics)
+    for topic in request.topics:
+        if names[topic.name] > 1:
+            continue
+        result = CreatePartitionsResponse.Result(name=topic.name, error_code=Error.NONE)
+        try:
+            records += _more_partitions(view, topic)
+        except KafkaError as error:
+            result.error_code, result.error_message = error.code, text_of(error)
+        response.results.append(result)
+    for name, count in names.items():
+        if count > 1:
+            response.results.append(
+                CreatePartitionsResponse.Result(
+                    name=name,
+                    error_code=Error.INVALID_REQUEST,
+                    error_message="Duplicate topic name.",
+                )
+            )
+    return decided([] if request.validate_only else records, response)
+
+
+
+def _more_partitions(view: View, asked: CreatePartitionsRequest.Topic) -> list[PartitionRecord]:
+    topic = view.image.topics.get(asked.name)
+    if topic is None:
+        raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
+    count = len(topic.partitions)
+    if asked.count == count:
+        raise KafkaError(Error.INVALID_PARTITIONS, f"Topic already has {count} partition(s).")
+    if asked.count < count:
+        why = (
+            f"The topic {topic.name} currently has {count} partition(s); {asked.count} would "
+            "not be an increase."
+        )
+        raise KafkaError(Error.INVALID_PARTITIONS, why)
+    added = asked.count - count
+    factor = len(topic.partitions[0].replicas)
+    if asked.assignments is None:
+        assignments = place(brokers_in_order(view), added, factor, view.random)
+    else:
+        assignments = _given_assignments(view, asked, added, count, factor)
+    return partition_records(view, topic.topic_id, count, assignments)
+
+
+
+def _given_assignments(
+    view: View, asked: CreatePartitionsRequest.Topic, added: int, first: int, factor: int
+) -> list[list[int]]:
+    given = [each.broker_ids for each in asked.assignments or ()]
+    if len(given) != added:
+        why = (
+            f"Attempted to add {added} additional partition(s), but only {len(given)} "
+            "assignment(s) were specified."
+        )
+        raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT, why)
+    for offset, broker_ids in enumerate(given):
+        check_assignment(view, broker_ids, factor)
+        check_alive(view, broker_ids, first + offset)
+    return given

@@ -1,0 +1,107 @@
+"""Decides on the deletion of topics, named by name or by id.
+
+Owns Kafka's rules for what is named twice, both ways or not at all. The logs are closed and removed
+by those who hold them, before the reply goes out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kafkalite.coordinators.cluster.deciding import ZERO_UUID, View, decided
+from kafkalite.coordinators.cluster.image import Topic
+from kafkalite.coordinators.effects import Effects
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    RemoveTopicRecord,
+)
+
+
+def delete_topics(view: View, request: DeleteTopicsRequest) -> Effects:
+    """Deletes topics that are named by name or by id."""
+    if not view.config.get_bool("delete.topic.enable"):
+        raise KafkaError(Error.TOPIC_DELETION_DISABLED)
+    response = DeleteTopicsResponse()
+    names = list(request.topic_names)
+    ids: list[bytes] = []
+    for asked in request.topics:
+        _sort_out(asked, names, ids, response)
+    wanted = _by_name(view, names, response) + _by_id(view, ids, response)
+    counts = Counter(topic.topic_id for topic in wanted)
+    doomed = [topic for topic in wanted if counts[topic.topic_id] == 1]
+    for topic_id, count in counts.items():
+        if count > 1:
+            name = view.image.by_id[topic_id].name
+            why = "The provided topic name maps to an ID that was already supplied."
+            response.responses.append(_kept(name, topic_id, Error.INVALID_REQUEST, why))
+    response.responses += [_gone(topic) for topic in doomed]
+    records = [RemoveTopicRecord(topic_id=topic.topic_id) for topic in doomed]
+    return decided(records, response)
+
+
+
+def _sort_out(
+    asked: DeleteTopicsRequest.Topic,
+    names: list[str],
+    ids: list[bytes],
+    response: DeleteTopicsResponse,
+) -> None:
+    if asked.name is None and asked.topic_id == ZERO_UUID:
+        why = "Neither topic name nor id were specified."
+        response.responses.append(_kept(None, ZERO_UUID, Error.INVALID_REQUEST, why))
+    elif asked.name is None:
+        ids.append(asked.topic_id)
+    elif asked.topic_id == ZERO_UUID:
+        names.append(asked.name)
+    else:
+        why = "You may not specify both topic name and topic id."
+        refusal = _kept(asked.name, asked.topic_id, Error.INVALID_REQUEST, why)
+        response.responses.append(refusal)
+
+
+
+def _by_name(view: View, names: list[str], response: DeleteTopicsResponse) -> list[Topic]:
+    found = []
+    for name, count in Counter(names).items():
+        if count > 1:
+            why = "Duplicate topic name."
+            response.responses.append(_kept(name, ZERO_UUID, Error.INVALID_REQUEST, why))
+        elif name in view.image.topics:
+            found.append(view.image.topics[name])
+        else:
+            code = Error.UNKNOWN_TOPIC_OR_PARTITION
+            response.responses.append(_kept(name, ZERO_UUID, code, code.message))
+    return found
+
+
+
+def _by_id(view: View, ids: list[bytes], response: DeleteTopicsResponse) -> list[Topic]:
+    found = []
+    for topic_id, count in Counter(ids).items():
+        if count > 1:
+            why = "Duplicate topic id."
+            response.responses.append(_kept(None, topic_id, Error.INVALID_REQUEST, why))
+        elif topic_id in view.image.by_id:
+            found.append(view.image.by_id[topic_id])
+        else:
+            code = Error.UNKNOWN_TOPIC_ID
+            response.responses.append(_kept(None, topic_id, code, code.message))
+    return found
+
+
+
+def _kept(
+    name: str | None, topic_id: bytes, code: Error, why: str
+) -> DeleteTopicsResponse.Response:
+    return DeleteTopicsResponse.Response(
+        name=name, topic_id=topic_id, error_code=code, error_message=why
+    )
+
+
+
+def _gone(topic: Topic) -> DeleteTopicsResponse.Response:
+    return DeleteTopicsResponse.Response(
+        name=topic.name, topic_id=topic.topic_id, error_code=Error.NONE
+    )

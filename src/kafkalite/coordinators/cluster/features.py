@@ -1,0 +1,104 @@
+"""The features of the cluster: what this broker can do, and decisions on their levels.
+
+Owns the ranges that are registered and advertised, and the levels of a new cluster. Share and
+streams groups are not served, so their features have no range here and stay at level 0.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafkalite.coordinators.cluster.deciding import View, decided
+from kafkalite.coordinators.effects import Effects
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import (
+    FeatureLevelRecord,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+
+METADATA_VERSION = "metadata.version"
+KRAFT_VERSION = "kraft.version"
+# The oldest and the newest level of each.
+SUPPORTED: Final[dict[str, tuple[int, int]]] = {
+    METADATA_VERSION: (7, 30),
+    "eligible.leader.replicas.version": (0, 1),
+    "group.version": (0, 1),
+    KRAFT_VERSION: (0, 1),
+    "transaction.version": (0, 2),
+}
+# What a new cluster begins with, in the order Kafka writes it.
+INITIAL: Final = {
+    METADATA_VERSION: 30,
+    "eligible.leader.replicas.version": 1,
+    "group.version": 1,
+    "transaction.version": 2,
+}
+# Feature level -> least metadata.version it needs.
+NEEDS: Final = {
+    ("eligible.leader.replicas.version", 1): 23,
+    ("group.version", 1): 22,
+    ("transaction.version", 1): 22,
+    ("transaction.version", 2): 22,
+}
+# Levels of metadata.version that changed a record: nobody goes back past them.
+CHANGED_RECORDS: Final = (*range(8, 24), 30)
+
+UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
+
+
+def update_features(view: View, request: UpdateFeaturesRequest) -> Effects:
+    """Raises or lowers finalized levels; one bad update refuses them all."""
+    proposed = dict(view.image.features)
+    proposed.update({each.feature: each.max_version_level for each in request.feature_updates})
+    records = []
+    for update in request.feature_updates:
+        kind = update.upgrade_type
+        _check(view, update.feature, update.max_version_level, kind, proposed)
+        if update.feature != KRAFT_VERSION:
+            records.append(
+                FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level)
+            )
+    response = UpdateFeaturesResponse(error_code=Error.NONE)
+    response.results = [
+        UpdateFeaturesResponse.Result(feature=each.feature, error_code=Error.NONE)
+        for each in request.feature_updates
+    ]
+    return decided([] if request.validate_only else records, response)
+
+
+def _check(view: View, name: str, level: int, kind: int, proposed: dict[str, int]) -> None:
+    current = view.image.features.get(name, 0)
+    why = None
+    if kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
+        why = "The controller does not support the given upgrade type."
+    elif level < 0:
+        why = "A feature version cannot be less than 0."
+    elif name not in SUPPORTED:
+        why = f"Local controller {view.config.node_id} does not support this feature."
+    elif not SUPPORTED[name][0] <= level <= SUPPORTED[name][1]:
+        low, high = SUPPORTED[name]
+        why = f"Local controller {view.config.node_id} only supports versions {low}-{high}"
+    elif level < current and kind == UPGRADE:
+        why = (
+            "Can't downgrade the version of this feature without setting the upgrade type to "
+            "either safe or unsafe downgrade."
+        )
+    elif level > current and kind != UPGRADE:
+        why = "Can't downgrade to a newer version."
+    elif name == KRAFT_VERSION and level != current:
+        why = "The voters of this cluster are static."
+    elif proposed.get(METADATA_VERSION, 0) < NEEDS.get((name, level), 0):
+        why = (
+            f"{name}={level} could not be set to {level} because it depends on "
+            f"metadata.version level {NEEDS[name, level]}"
+        )
+    if why is not None:
+        why = f"Invalid update version {level} for feature {name}. {why}"
+        raise KafkaError(Error.INVALID_UPDATE_VERSION, why)
+    if name == METADATA_VERSION and any(level < each <= current for each in CHANGED_RECORDS):
+        why = (
+            f"Unsupported metadata.version downgrade from {current} to {level}. Refusing to "
+            "perform the requested downgrade because it might delete metadata information."
+        )
+        raise KafkaError(Error.INVALID_UPDATE_VERSION, why)

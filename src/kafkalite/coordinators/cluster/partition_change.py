@@ -1,0 +1,202 @@
+"""How a partition changes: who leads it next, who stays in sync, who is eligible, what moves.
+
+Owns Kafka's rules of election (preferred, in sync, eligible by KIP-966, last known leader,
+unclean) and of a move's end. Decides about one partition and returns one record, or None when
+nothing changes. Until replicas copy data, only a replica that has led holds any: nobody else may lead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from kafkalite.config import topic_value
+from kafkalite.coordinators.cluster.assignments import default_directory
+from kafkalite.coordinators.cluster.create_topics import elr_enabled
+from kafkalite.coordinators.cluster.deciding import View
+from kafkalite.coordinators.cluster.image import (
+    NO_LEADER,
+    NO_LEADER_CHANGE,
+    TOPIC,
+    PartitionState,
+)
+from kafkalite.protocol.messages import PartitionChangeRecord
+
+RECOVERED, RECOVERING = 0, 1
+
+
+class Election(Enum):
+    """What an election is held for."""
+
+    ONLINE = "online"
+    PREFERRED = "preferred"
+    UNCLEAN = "unclean"
+
+
+@dataclass(slots=True)
+class Target:
+    """What a partition shall become; begins as what it is."""
+
+    isr: list[int]
+    replicas: list[int]
+    removing: list[int]
+    adding: list[int]
+    elr: list[int]
+    # Brokers to be thought of as down, whatever the image says of them.
+    leaving: set[int] = field(default_factory=set)
+    election: Election = Election.ONLINE
+
+    @classmethod
+    def of(cls, state: PartitionState) -> Target:
+        """The partition as it is."""
+        return cls(
+            isr=list(state.isr),
+            replicas=list(state.replicas),
+            removing=list(state.removing_replicas),
+            adding=list(state.adding_replicas),
+            elr=list(state.elr),
+        )
+
+
+def change_partition(
+    view: View, state: PartitionState, target: Target
+) -> PartitionChangeRecord | None:
+    """The record that brings a partition to its target, with the leader it then has."""
+    record = PartitionChangeRecord(partition_id=state.index, topic_id=state.topic_id)
+    has_elr = elr_enabled(view)
+    _complete_reassignment(target)
+    _find_eligible(view, state, target, has_elr=has_elr)
+    _elect(view, state, target, record, has_elr=has_elr)
+    lost_replica = not set(state.replicas) <= set(target.replicas)
+    if record.leader == NO_LEADER_CHANGE and lost_replica:
+        # Said again, a leader begins a new epoch: the replica that left must notice.
+        record.leader = state.leader
+    _describe_isr(state, target, record, has_elr=has_elr)
+    _describe_assignment(view, state, target, record)
+    return None if _changes_nothing(record) else record
+
+
+def may_lead(view: View, state: PartitionState, broker_id: int, target: Target) -> bool:
+    """Whether a replica's broker is up and the replica holds the partition's data."""
+    broker = view.image.brokers.get(broker_id)
+    if broker is None or not broker.is_active or broker_id in target.leaving:
+        return False
+    return broker_id in holders(state)
+
+
+def holders(state: PartitionState) -> tuple[int, ...]:
+    """Replicas that hold the data: the leader, and without one the last that was."""
+    if state.leader != NO_LEADER:
+        return (state.leader,)
+    return state.last_known_elr or state.elr or state.isr
+
+
+def min_isr(view: View, state: PartitionState) -> int:
+    """In-sync replicas a partition needs, as far as it has as many."""
+    name = view.image.topic_name(state.topic_id) or ""
+    value = topic_value(view.config, view.image.config(TOPIC, name), "min.insync.replicas")
+    assert isinstance(value, int)
+    return min(value, len(state.replicas))
+
+
+def _complete_reassignment(target: Target) -> None:
+    """Ends a move once every newcomer is in sync and somebody who stays is."""
+    if not target.removing and not target.adding:
+        return
+    isr = [replica for replica in target.isr if replica not in target.removing]
+    replicas = [replica for replica in target.replicas if replica not in target.removing]
+    if not isr or not replicas or not set(target.adding) <= set(isr):
+        return
+    shrinks = len(target.adding) < len(target.removing)
+    if shrinks and not set(replicas) <= set(isr):
+        return
+    target.isr, target.replicas, target.removing, target.adding = isr, replicas, [], []
+
+
+def _find_eligible(view: View, state: PartitionState, target: Target, *, has_elr: bool) -> None:
+    if not has_elr or len(target.isr) >= min_isr(view, state):
+        target.elr = []
+        return
+    candidates = dict.fromkeys([*target.elr, *state.isr])
+    target.elr = sorted(replica for replica in candidates if replica not in target.isr)
+
+
+def _elect(
+    view: View,
+    state: PartitionState,
+    target: Target,
+    record: PartitionChangeRecord,
+    *,
+    has_elr: bool,
+) -> None:
+    leader, is_unclean = _leader(view, state, target, has_elr=has_elr)
+    if leader == state.leader:
+        return
+    record.leader = leader
+    if is_unclean:
+        record.isr = target.isr = [leader]
+        target.elr = []
+        if state.leader_recovery_state != RECOVERING:
+            record.leader_recovery_state = RECOVERING
+    elif leader in target.elr:
+        target.isr = [leader]
+        target.elr.remove(leader)
+
+
+def _leader(
+    view: View, state: PartitionState, target: Target, *, has_elr: bool
+) -> tuple[int, bool]:
+    """Who leads next, and whether records may be lost by it."""
+    in_line = [state.leader, *target.replicas]
+    if target.election is Election.PREFERRED:
+        in_line.insert(0, target.replicas[0])
+    pool = target.isr or target.elr
+    for broker_id in in_line:
+        if broker_id in pool and may_lead(view, state, broker_id, target):
+            return broker_id, False
+    for broker_id in state.last_known_elr:
+        is_only = len(state.last_known_elr) == 1
+        if has_elr and not pool and is_only and may_lead(view, state, broker_id, target):
+            return broker_id, True
+    if target.election is Election.UNCLEAN:
+        for broker_id in target.replicas:
+            if may_lead(view, state, broker_id, target):
+                return broker_id, True
+    return NO_LEADER, False
+
+
+def _describe_isr(
+    state: PartitionState, target: Target, record: PartitionChangeRecord, *, has_elr: bool
+) -> None:
+    if tuple(target.elr) != state.elr:
+        record.eligible_leader_replicas = target.elr
+    may_be_empty = has_elr or bool(target.isr)
+    if record.isr is None and may_be_empty and tuple(target.isr) != state.isr:
+        record.isr = target.isr
+    if not has_elr:
+        return
+    if record.leader == NO_LEADER and not state.last_known_elr:
+        record.last_known_elr = [state.leader]
+    elif record.leader >= 0 and state.last_known_elr:
+        record.last_known_elr = []
+
+
+def _describe_assignment(
+    view: View, state: PartitionState, target: Target, record: PartitionChangeRecord
+) -> None:
+    if tuple(target.replicas) != state.replicas:
+        known = dict(zip(state.replicas, state.directories, strict=False))
+        record.replicas = target.replicas
+        record.directories = [
+            known[each] if each in known else default_directory(view, each)
+            for each in target.replicas
+        ]
+    if tuple(target.removing) != state.removing_replicas:
+        record.removing_replicas = target.removing
+    if tuple(target.adding) != state.adding_replicas:
+        record.adding_replicas = target.adding
+
+
+def _changes_nothing(record: PartitionChangeRecord) -> bool:
+    empty = PartitionChangeRecord(partition_id=record.partition_id, topic_id=record.topic_id)
+    return record == empty

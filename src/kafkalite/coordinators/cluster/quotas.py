@@ -1,0 +1,141 @@
+"""Decides on client quotas: of users, client ids and addresses.
+
+Owns Kafka's rules for which entities there are and which values they may have.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+from kafkalite.config import Kind
+from kafkalite.coordinators.cluster.deciding import View, decided, text_of
+from kafkalite.coordinators.cluster.image import QuotaEntity, quota_entity
+from kafkalite.coordinators.effects import Effects
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    ClientQuotaRecord,
+)
+
+USER, CLIENT_ID, IP = "user", "client-id", "ip"
+USER_AND_CLIENT_KEYS: Final = {
+    "producer_byte_rate": Kind.LONG,
+    "consumer_byte_rate": Kind.LONG,
+    "request_percentage": Kind.DOUBLE,
+    "controller_mutation_rate": Kind.DOUBLE,
+}
+IP_KEYS: Final = {"connection_creation_rate": Kind.INT}
+LARGEST: Final = {Kind.INT: 2**31 - 1, Kind.LONG: 2**63 - 1}
+HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
+
+
+@dataclass(slots=True, frozen=True)
+class QuotaOp:
+    """One value to set, or None to remove it."""
+
+    key: str
+    value: float | None
+
+
+def alter_client_quotas(view: View, request: AlterClientQuotasRequest) -> Effects:
+    """Sets and removes quotas; an entity is changed whole or not at all."""
+    records: list[ClientQuotaRecord] = []
+    response = AlterClientQuotasResponse()
+    for entry in request.entries:
+        answer = AlterClientQuotasResponse.Entry(error_code=Error.NONE, entity=[])
+        answer.entity = [
+            AlterClientQuotasResponse.Entity(
+                entity_type=each.entity_type, entity_name=each.entity_name
+            )
+            for each in entry.entity
+        ]
+        try:
+            records += _alter_entity(view, entry)
+        except KafkaError as error:
+            answer.error_code, answer.error_message = error.code, text_of(error)
+        response.entries.append(answer)
+    return decided([] if request.validate_only else records, response)
+
+
+def _alter_entity(view: View, entry: AlterClientQuotasRequest.Entry) -> list[ClientQuotaRecord]:
+    entity = quota_entity(entry.entity)
+    allowed = _keys_of(entity)
+    repeated = [key for key, count in Counter(op.key for op in entry.ops).items() if count > 1]
+    if repeated:
+        why = f"Duplicate quota key {repeated[0]} not updating quota for this entity"
+        raise KafkaError(Error.INVALID_REQUEST, why)
+    current = view.image.quotas.get(entity, {})
+    records = []
+    for op in entry.ops:
+        if op.remove and op.key in current:
+            records.append(_record(entity, op.key, 0.0, is_removed=True))
+        elif not op.remove:
+            _check_value(allowed, op.key, op.value)
+            if current.get(op.key) != op.value:
+                records.append(_record(entity, op.key, op.value, is_removed=False))
+    return records
+
+
+def _record(entity: QuotaEntity, key: str, value: float, *, is_removed: bool) -> ClientQuotaRecord:
+    parts = [
+        ClientQuotaRecord.Entity(entity_type=kind, entity_name=name) for kind, name in entity
+    ]
+    return ClientQuotaRecord(entity=parts, key=key, value=value, remove=is_removed)
+
+
+def _keys_of(entity: QuotaEntity) -> dict[str, Kind]:
+    """The keys an entity may have; raises INVALID_REQUEST for what is no entity."""
+    kinds = [kind for kind, _ in entity]
+    why = None
+    if not entity:
+        why = "Invalid empty client quota entity"
+    for kind, name in entity:
+        if kind not in (USER, CLIENT_ID, IP):
+            why = f"Unhandled client quota entity type: {kind}"
+        elif kinds.count(kind) > 1:
+            why = f"Invalid client quota entity, duplicate entity entry {kind}"
+        elif name == "":
+            why = f"Empty {kind} not supported"
+    if why is None and IP in kinds:
+        address = dict(entity)[IP]
+        if len(kinds) > 1:
+            # The missing blank is Kafka's.
+            why = (
+                "Invalid quota entity combination, IP entity should"
+                "not be combined with User or ClientId"
+            )
+        elif address is not None and not _is_address(address):
+            why = f"{address} is not a valid IP or resolvable host."
+    if why is not None:
+        raise KafkaError(Error.INVALID_REQUEST, why)
+    return IP_KEYS if IP in kinds else USER_AND_CLIENT_KEYS
+
+
+def _is_address(text: str) -> bool:
+    """An address, or what may be a host's name: nothing is looked up while a request waits."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return HOST_NAME.fullmatch(text) is not None
+    return True
+
+
+def _check_value(allowed: dict[str, Kind], key: str, value: float) -> None:
+    kind = allowed.get(key)
+    why = None
+    if kind is None:
+        why = f"Invalid configuration key {key}"
+    elif not value > 0:
+        why = f"Quota {key} must be greater than 0"
+    elif kind is not Kind.DOUBLE and value > LARGEST[kind]:
+        article = "an" if kind is Kind.INT else "a"
+        why = f"Proposed value for {key} is too large for {article} {kind.name}."
+    elif kind is not Kind.DOUBLE and abs(value % 1.0) > 1e-6:
+        why = f"{key} cannot be a fractional value."
+    if why is not None:
+        raise KafkaError(Error.INVALID_REQUEST, why)

@@ -1,0 +1,92 @@
+"""Decides on users' SCRAM credentials.
+
+Owns Kafka's rules for them. Passwords never come here: a client sends them salted and hashed, and
+what is stored proves a password without holding it (RFC 5802).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Final
+
+from kafkalite.coordinators.cluster.deciding import View, decided, text_of
+from kafkalite.coordinators.effects import Effects
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+
+# Mechanism number -> name of its hash.
+HASHES: Final = {1: "sha256", 2: "sha512"}
+MIN_ITERATIONS = 4096
+MAX_ITERATIONS = 16384
+
+Deletion = AlterUserScramCredentialsRequest.Deletion
+Upsertion = AlterUserScramCredentialsRequest.Upsertion
+
+
+def alter_user_scram_credentials(
+    view: View, request: AlterUserScramCredentialsRequest
+) -> Effects:
+    """Sets and removes credentials; a user may stand in a request once."""
+    changes: list[Deletion | Upsertion] = [*request.deletions, *request.upsertions]
+    outcomes: dict[str, KafkaError | None] = {}
+    wanted: dict[str, Deletion | Upsertion] = {}
+    for change in changes:
+        if change.name in wanted:
+            del wanted[change.name]
+            why = "A user credential cannot be altered twice in the same request"
+            outcomes[change.name] = KafkaError(Error.DUPLICATE_RESOURCE, why)
+        elif outcomes.get(change.name) is None:
+            outcomes[change.name] = _refusal(view, change)
+            if outcomes[change.name] is None:
+                wanted[change.name] = change
+    response = AlterUserScramCredentialsResponse(
+        results=[_result(user, outcome) for user, outcome in outcomes.items()]
+    )
+    return decided([_record(change) for change in wanted.values()], response)
+
+
+def _refusal(view: View, change: Deletion | Upsertion) -> KafkaError | None:
+    if not change.name:
+        return KafkaError(Error.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+    if change.mechanism not in HASHES:
+        return KafkaError(Error.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+    if isinstance(change, Deletion):
+        if (change.name, change.mechanism) in view.image.scram:
+            return None
+        why = "Attempt to delete a user credential that does not exist"
+        return KafkaError(Error.RESOURCE_NOT_FOUND, why)
+    if change.iterations < MIN_ITERATIONS:
+        return KafkaError(Error.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
+    if change.iterations > MAX_ITERATIONS:
+        return KafkaError(Error.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+    return None
+
+
+def _result(user: str, outcome: KafkaError | None) -> AlterUserScramCredentialsResponse.Result:
+    result = AlterUserScramCredentialsResponse.Result(user=user, error_code=Error.NONE)
+    if outcome is not None:
+        result.error_code, result.error_message = outcome.code, text_of(outcome)
+    return result
+
+
+def _record(
+    change: Deletion | Upsertion,
+) -> RemoveUserScramCredentialRecord | UserScramCredentialRecord:
+    if isinstance(change, Deletion):
+        return RemoveUserScramCredentialRecord(name=change.name, mechanism=change.mechanism)
+    name, salted = HASHES[change.mechanism], bytes(change.salted_password)
+    client_key = hmac.digest(salted, b"Client Key", name)
+    return UserScramCredentialRecord(
+        name=change.name,
+        mechanism=change.mechanism,
+        salt=bytes(change.salt),
+        stored_key=hashlib.new(name, client_key).digest(),
+        server_key=hmac.digest(salted, b"Server Key", name),
+        iterations=change.iterations,
+    )
