@@ -33,6 +33,11 @@ def served() -> tuple[spec.Api, ...]:
     return tuple(spec.api(key) for key in spec.api_files() if _name(key) in _modules())
 
 
+def versions(api: spec.Api) -> range:
+    """The versions of an API that are served: those that Kafka dropped too, but none unstable."""
+    return range(api.versions.start, api.stable.stop)
+
+
 def _name(api_key: int) -> str | None:
     path = spec.api_files().get(api_key)
     return path.stem.partition("_")[2] if path else None

@@ -205,7 +205,7 @@ class ConnectionCounts:
 
 
 class LimitedLog:
-    """Log lines about peers, so few of each kind that a flood of bad frames is no flood of lines."""
+    """Log lines about peers, few of each kind: a flood of bad frames is no flood of lines."""
 
     def __init__(self, clock: Clock, logger: logging.Logger = _LOG) -> None:
         self._clock = clock

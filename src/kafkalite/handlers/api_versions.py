@@ -1,0 +1,79 @@
+"""ApiVersions, versions 0–4: which APIs and versions are served here, and the cluster's features.
+
+Versions: 1 throttle time, 3 flexible, the client's software name and version (KIP-511) and features
+(KIP-584), 4 features whose lowest level is 0. A version that is not known is answered in version 0,
+naming the versions of this API alone, so that the client can ask again.
+The table is computed from the specs that have a handler; it is never written down.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from kafkalite import handlers
+from kafkalite.coordinators.cluster import features
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.protocol.errors import Error
+from kafkalite.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
+
+API_VERSIONS_KEY = 18
+SOFTWARE_VERSION = 3
+# Clients of version 3 take a lowest level of 0 for an invalid range.
+LEVEL_ZERO_VERSION = 4
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def api_versions(
+    context: Context, call: Call, request: ApiVersionsRequest
+) -> ApiVersionsResponse:
+    if call.version >= SOFTWARE_VERSION:
+        name, version = request.client_software_name, request.client_software_version
+        if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
+            return ApiVersionsResponse(error_code=Error.INVALID_REQUEST)
+        call.connection.software_name = name
+        call.connection.software_version = version
+    response = ApiVersionsResponse(api_keys=list(served()))
+    if call.version >= SOFTWARE_VERSION:
+        _add_features(context, call, response)
+    return response
+
+
+def unknown_version() -> ApiVersionsResponse:
+    """What a version that this broker does not know is answered, in version 0."""
+    own = [entry for entry in served() if entry.api_key == API_VERSIONS_KEY]
+    return ApiVersionsResponse(error_code=Error.UNSUPPORTED_VERSION, api_keys=own)
+
+
+@cache
+def served() -> tuple[ApiVersionsResponse.ApiKey, ...]:
+    """Every API with a handler, and its versions."""
+    table = []
+    for api in handlers.served():
+        versions = handlers.versions(api)
+        table.append(
+            ApiVersionsResponse.ApiKey(
+                api_key=api.key, min_version=versions.start, max_version=versions.stop - 1
+            )
+        )
+    return tuple(table)
+
+
+def _add_features(context: Context, call: Call, response: ApiVersionsResponse) -> None:
+    for name, (lowest, highest) in features.SUPPORTED.items():
+        if lowest > 0 or call.version >= LEVEL_ZERO_VERSION:
+            response.supported_features.append(
+                ApiVersionsResponse.SupportedFeature(
+                    name=name, min_version=lowest, max_version=highest
+                )
+            )
+    finalized = context.cluster.image.features
+    response.finalized_features = [
+        ApiVersionsResponse.FinalizedFeature(
+            name=name, min_version_level=level, max_version_level=level
+        )
+        for name, level in finalized.items()
+    ]
+    response.finalized_features_epoch = context.cluster.features_epoch

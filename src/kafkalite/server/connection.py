@@ -1,0 +1,386 @@
+"""One connection: bytes in, replies out in the order of their requests. Does no I/O itself.
+
+Owns the bytes of frames that are not whole yet, the replies that are owed, and when reading pauses.
+A request is decoded where it lies in the receive buffer, which is used again afterwards: a handler
+must be done with its request's views when it returns. What is kept grows with the bytes received,
+never with the size that a frame claims. Invariant: replies leave in the order of their requests.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kafkalite.env.later import Later
+from kafkalite.env.network import Link, Part
+from kafkalite.handlers.call import CloseConnection, ConnectionInfo
+from kafkalite.server.limits import Deadlines, Limits, RequestMemory
+
+SIZE_BYTES = 4
+RECEIVE_BUFFER_BYTES = 262_144
+# What is kept of a frame up to here is put before the next bytes in the common buffer; beyond, the
+# frame gets a buffer of its own, and its rest is received straight into that.
+SMALL_BYTES = 8_192
+FRAMES_PER_TURN = 64
+# Per connection; whoever has more than this open must take replies before it is read from again.
+OWED_REPLIES = 128
+OWED_REQUEST_BYTES = 16 * 1024 * 1024
+UNSENT_BYTES = 1024 * 1024
+
+Reply = list[Part]
+Outcome = Reply | CloseConnection
+Answer = Outcome | Later[Outcome] | None
+
+_size_at = struct.Struct(">i").unpack_from
+
+
+class Service(Protocol):
+    """Who answers requests."""
+
+    def answer(self, frame: memoryview, connection: ConnectionInfo) -> Answer:
+        """The reply to a frame without its size: now, later, or none at all."""
+        ...
+
+    def refuse(self, head: memoryview, size: int, connection: ConnectionInfo) -> bytes:
+        """What to say to a peer whose frame cannot be one, before it is cut off."""
+        ...
+
+    def expired(self, reason: str, connection: ConnectionInfo) -> None:
+        """A peer was too slow and has been cut off."""
+        ...
+
+
+@dataclass(slots=True)
+class Common:
+    """What the connections of one loop share."""
+
+    service: Service
+    limits: Limits
+    memory: RequestMemory
+    deadlines: Deadlines
+    soon: Callable[[Callable[[], None]], None]
+    buffer: memoryview = field(
+        default_factory=lambda: memoryview(bytearray(RECEIVE_BUFFER_BYTES)), repr=False
+    )
+    _flushing: list[Connection] = field(default_factory=list)
+
+    def flush_soon(self, connection: Connection) -> None:
+        """Sends what has become ready, once per turn however many replies that were."""
+        if not self._flushing:
+            self.soon(self._flush_all)
+        self._flushing.append(connection)
+
+    def _flush_all(self) -> None:
+        flushing, self._flushing = self._flushing, []
+        for connection in flushing:
+            connection.flush()
+
+
+class _Owed:
+    """The place of one reply in the order of replies."""
+
+    __slots__ = ("_connection", "outcome", "request_bytes")
+
+    def __init__(self, connection: Connection, request_bytes: int) -> None:
+        self._connection = connection
+        self.outcome: Outcome | None = None
+        self.request_bytes = request_bytes
+
+    def fill(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        self._connection.filled(self)
+
+
+class Connection:
+    """The receiver of one link."""
+
+    __slots__ = (
+        "_common",
+        "_has_backlog",
+        "_held",
+        "_is_closing",
+        "_is_paused",
+        "_is_taking",
+        "_is_waiting",
+        "_link",
+        "_needed",
+        "_on_end",
+        "_out",
+        "_out_bytes",
+        "_owed",
+        "_owed_bytes",
+        "_own",
+        "_own_filled",
+        "info",
+        "last_active_ms",
+    )
+
+    def __init__(
+        self,
+        common: Common,
+        link: Link,
+        info: ConnectionInfo,
+        on_end: Callable[[Connection], None],
+    ) -> None:
+        self._common = common
+        self._link = link
+        self.info = info
+        self._on_end = on_end
+        self._held = bytearray()  # the start of a frame, or with a backlog whole frames too
+        self._own: bytearray | None = None  # a large frame that is not whole yet
+        self._own_filled = self._needed = 0
+        self._owed: list[_Owed] = []
+        self._owed_bytes = 0
+        self._out: list[Part] = []
+        self._out_bytes = 0
+        self._has_backlog = self._is_waiting = self._is_paused = False
+        self._is_taking = self._is_closing = False
+        self.last_active_ms = 0
+        common.deadlines.add(self)
+
+    # --- bytes in ---------------------------------------------------------------------------------
+
+    def buffer(self) -> memoryview:
+        own = self._own
+        if own is not None:
+            return memoryview(own)[self._own_filled :]
+        common = self._common
+        held = self._held
+        buffer = common.buffer
+        if common.memory.is_short:
+            buffer = buffer[: 2 * SMALL_BYTES]
+        if held:
+            buffer[: len(held)] = held
+            return buffer[len(held) :]
+        return buffer
+
+    def received(self, count: int) -> None:
+        common = self._common
+        self.last_active_ms = common.deadlines.now_ms
+        if self._own is None:
+            end = len(self._held) + count
+            if self._held:
+                self._take_held()
+            self._take(common.buffer, end)
+            return
+        self._own_filled += count
+        if self._own_filled == self._needed:
+            own = self._take_own()
+            self._take(memoryview(own), len(own))
+        elif self._own_filled == len(self._own):
+            self._grow()
+
+    def _take(self, view: memoryview, end: int) -> None:
+        """Answers the whole frames of a buffer, as far as there is room for answers."""
+        service = self._common.service
+        largest = self._common.limits.max_request_bytes
+        position = 0
+        frames_left = FRAMES_PER_TURN
+        self._is_taking = True
+        self._has_backlog = False
+        while end - position >= SIZE_BYTES:
+            size: int = _size_at(view, position)[0]
+            if not 0 <= size <= largest:
+                self._refuse(view[position:end], size)
+                break
+            stop = position + SIZE_BYTES + size
+            if stop > end:
+                break
+            if not frames_left or not self._has_room:
+                self._has_backlog = True
+                break
+            frames_left -= 1
+            answer = service.answer(view[position + SIZE_BYTES : stop], self.info)
+            position = stop
+            self._reply(answer, size)
+            if self._is_closing:
+                break
+        self._is_taking = False
+        if position or self._has_backlog:
+            self._common.deadlines.frame_done(self)
+        if not self._is_closing and position < end:
+            self._keep(view[position:end])
+        self.flush()
+
+    def _keep(self, rest: memoryview) -> None:
+        """Keeps what cannot be answered yet; the buffer it lies in is used again at once."""
+        count = len(rest)
+        needed = SIZE_BYTES + _size_at(rest)[0] if count >= SIZE_BYTES else SIZE_BYTES
+        if self._has_backlog or count <= SMALL_BYTES:
+            self._held = bytearray(rest)
+            self._common.memory.take(count)
+        else:
+            self._own = bytearray(min(needed, 2 * count))
+            self._own[:count] = rest
+            self._own_filled = count
+            self._needed = needed
+            self._common.memory.take(len(self._own))
+        if not self._has_backlog:
+            self._common.deadlines.frame_begun(self)
+
+    def _grow(self) -> None:
+        """Doubles the room of a large frame, of which half has come; or waits for memory."""
+        own = self._own
+        assert own is not None
+        memory = self._common.memory
+        if memory.is_short:
+            self._is_waiting = True
+            memory.wait(self)
+            self._regulate()
+            return
+        larger = bytearray(min(self._needed, 2 * len(own)))
+        larger[: len(own)] = own
+        memory.take(len(larger) - len(own))
+        self._own = larger
+
+    def memory_freed(self) -> None:
+        self._is_waiting = False
+        if self._own is not None:
+            self._grow()
+            self._regulate()
+
+    def _take_held(self) -> bytearray:
+        held, self._held = self._held, bytearray()
+        self._common.memory.give_back(len(held))
+        return held
+
+    def _take_own(self) -> bytearray:
+        own, self._own = self._own, None
+        assert own is not None
+        self._common.memory.give_back(len(own))
+        return own
+
+    # --- replies out ------------------------------------------------------------------------------
+
+    def _reply(self, answer: Answer, request_bytes: int) -> None:
+        if answer is None:
+            return
+        if type(answer) is list and not self._owed:
+            self._out += answer
+            self._out_bytes += sum(map(len, answer))
+            return
+        if isinstance(answer, CloseConnection):
+            self._collect()
+            self._is_closing = True
+            return
+        owed = _Owed(self, request_bytes)
+        self._owed.append(owed)
+        self._owed_bytes += request_bytes
+        if isinstance(answer, Later):
+            answer.then(owed.fill)
+        else:
+            owed.outcome = answer
+
+    def filled(self, owed: _Owed) -> None:
+        """A reply that was owed has come; it can go when it is the next in order."""
+        if not self._is_taking and self._owed and self._owed[0] is owed:
+            self._common.flush_soon(self)
+
+    def flush(self) -> None:
+        """Sends what is ready, then goes on with requests that waited for it."""
+        self._collect()
+        if self._out:
+            out, self._out, self._out_bytes = self._out, [], 0
+            self._link.send(out)
+        if self._is_closing:
+            self._link.close()
+        else:
+            self._regulate()
+
+    def _collect(self) -> None:
+        """Moves the replies that are next in order to what is sent."""
+        owed = self._owed
+        while owed and not self._is_closing:
+            outcome = owed[0].outcome
+            if outcome is None:
+                return
+            self._owed_bytes -= owed.pop(0).request_bytes
+            if isinstance(outcome, CloseConnection):
+                self._is_closing = True
+            else:
+                self._out += outcome
+                self._out_bytes += sum(map(len, outcome))
+
+    def _refuse(self, head: memoryview, size: int) -> None:
+        self._collect()
+        last_words = self._common.service.refuse(head, size, self.info)
+        if last_words:
+            self._out.append(last_words)
+        self._is_closing = True
+
+    # --- pace -------------------------------------------------------------------------------------
+
+    @property
+    def _has_room(self) -> bool:
+        """Whether the peer has taken enough of its replies to be owed another."""
+        return (
+            len(self._owed) < OWED_REPLIES
+            and self._owed_bytes < OWED_REQUEST_BYTES
+            and self._out_bytes + self._link.unsent_bytes < UNSENT_BYTES
+        )
+
+    def _regulate(self) -> None:
+        """Reads on, goes on with the backlog in the next turn, or does neither."""
+        if self._is_closing:
+            return
+        has_room = self._has_room
+        if self._has_backlog and has_room:
+            self._common.soon(self._go_on)
+        should_pause = self._has_backlog or self._is_waiting or not has_room
+        if should_pause != self._is_paused:
+            self._is_paused = should_pause
+            if should_pause:
+                self._link.pause()
+            else:
+                self._link.resume()
+
+    def _go_on(self) -> None:
+        if self._has_backlog and not self._is_closing:
+            held = self._take_held()
+            self._take(memoryview(held), len(held))
+
+    def sent(self) -> None:
+        self.last_active_ms = self._common.deadlines.now_ms
+        self._regulate()
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a reply is owed."""
+        return bool(self._owed)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing has begun that is not finished."""
+        return not (
+            self._owed or self._held or self._own is not None or self._link.unsent_bytes
+        )
+
+    def expire(self, reason: str) -> None:
+        """Cuts the peer off; without a reason it was only idle."""
+        if reason:
+            self._common.service.expired(reason, self.info)
+        self._link.abort()
+
+    def close(self) -> None:
+        """Ends the connection once what is ready has been sent."""
+        self._is_closing = True
+        self.flush()
+
+    def abort(self) -> None:
+        self._link.abort()
+
+    def ended(self) -> None:
+        self._is_closing = True
+        self.info.is_open = False
+        self._owed.clear()
+        self._out.clear()
+        self._common.deadlines.remove(self)
+        if self._held:
+            self._take_held()
+        if self._own is not None:
+            self._take_own()
+        self._on_end(self)

@@ -1,0 +1,94 @@
+"""The reply of an API to a request that failed as a whole.
+
+Owns the rule, not a table: the error goes where the response has a slot for it, at its top or, when
+it has none there, with each of the things that the request named. An API whose response has no slot
+at all gives None; its peer is cut off instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kafkalite.protocol import spec
+from kafkalite.protocol.errors import Error
+from kafkalite.protocol.messages import message_class
+
+
+def error_reply(request: Any, version: int, code: Error, message: str | None = None) -> Any | None:
+    """A response to `request` that says nothing but this error."""
+    asked: spec.Message = type(request).SPEC
+    assert asked.api is not None
+    failure = _Failure(message_class(f"{asked.api.name}Response"), version, code, message)
+    response = failure.cls()
+    answered: spec.Message = failure.cls.SPEC
+    if failure.mark(response, answered.root):
+        return response
+    return response if failure.mirror(request, asked.root, response, answered.root) else None
+
+
+@dataclass(slots=True)
+class _Failure:
+    """An error, and the class and version of the response it goes into."""
+
+    cls: type[Any]
+    version: int
+    code: Error
+    message: str | None
+
+    def mark(self, target: Any, struct: spec.Struct) -> bool:
+        """Puts the error into the slot of a struct, if it has one."""
+        found = False
+        for field in self._fields(struct):
+            if field.type == "error":
+                setattr(target, field.name, self.code)
+                found = True
+            elif field.name == "error_message" and field.type == "string":
+                target.error_message = self.message
+        return found
+
+    def mirror(
+        self, request: Any, asked: spec.Struct, response: Any, answered: spec.Struct
+    ) -> bool:
+        """Gives the response an entry with the error for each entry of the request's array."""
+        slots = (field for field in self._fields(answered) if self._has_slot(field))
+        slot = next(slots, None)
+        source = self._source(asked, slot) if slot is not None else None
+        if slot is None or slot.struct is None or source is None:
+            return False
+        entries = getattr(response, slot.name)
+        for item in getattr(request, source.name) or ():
+            entry = getattr(self.cls, slot.type)()
+            _copy_names(item, entry, source, slot.struct)
+            if not self.mark(entry, slot.struct) and source.struct is not None:
+                self.mirror(item, source.struct, entry, slot.struct)
+            entries.append(entry)
+        return True
+
+    def _fields(self, struct: spec.Struct) -> list[spec.Field]:
+        return [field for field in struct.fields if self.version in field.versions]
+
+    def _has_slot(self, field: spec.Field) -> bool:
+        """Whether an array's entries, or those of an array in them, have a slot for an error."""
+        return field.is_array and field.struct is not None and any(
+            inner.type == "error" or self._has_slot(inner) for inner in self._fields(field.struct)
+        )
+
+    def _source(self, asked: spec.Struct, slot: spec.Field) -> spec.Field | None:
+        """The array of the request that the response's answers: of the same name, or the first."""
+        arrays = [field for field in self._fields(asked) if field.is_array]
+        named = (field for field in arrays if field.name == slot.name)
+        return next(named, arrays[0] if arrays else None)
+
+
+def _copy_names(item: Any, entry: Any, source: spec.Field, struct: spec.Struct) -> None:
+    """What names the thing: the fields that both sides have, or the value itself."""
+    if source.struct is None:
+        name = next(field.name for field in struct.fields if field.type == source.type)
+        setattr(entry, name, item)
+        return
+    known = {field.name: field for field in source.struct.fields}
+    for field in struct.fields:
+        same = known.get(field.name)
+        if same and same.struct is None and not field.is_array and field.type == same.type:
+            setattr(entry, field.name, getattr(item, field.name))

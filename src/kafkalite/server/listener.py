@@ -1,0 +1,133 @@
+"""The server: named listeners, and all connections that came in through them.
+
+Owns who is connected, from the first byte of a connection to its end. Opens addresses on the
+network that it is given; decides nothing about requests.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from kafkalite.config.broker import BrokerConfig
+from kafkalite.config.listeners import Listener
+from kafkalite.env.clock import Clock, Timer
+from kafkalite.env.later import Later
+from kafkalite.env.network import Address, Link, Network, Port
+from kafkalite.handlers.call import ConnectionInfo
+from kafkalite.server.connection import Common, Connection, Service
+from kafkalite.server.limits import (
+    ConnectionCounts,
+    Deadlines,
+    LimitedLog,
+    Limits,
+    RequestMemory,
+)
+
+# Kafka's default of 50 makes a flood of connections wait for retransmitted handshakes.
+LEAST_BACKLOG = 4_096
+STOP_LOOK_MS = 20
+
+
+class Server:
+    """Listeners of one broker and their connections."""
+
+    def __init__(
+        self,
+        network: Network,
+        clock: Clock,
+        config: BrokerConfig,
+        service: Service,
+        log: LimitedLog,
+    ) -> None:
+        self._network = network
+        self._clock = clock
+        self._config = config
+        self._log = log
+        self._counts = ConnectionCounts(config, clock)
+        limits = Limits.of(config)
+        memory = RequestMemory(limits.max_queued_request_bytes)
+        self._deadlines = Deadlines(clock, limits, memory)
+        self._common = Common(service, limits, memory, self._deadlines, network.soon)
+        self._ports: dict[str, Port] = {}
+        self._connections: dict[Connection, None] = {}
+        self._stopped: Later[None] | None = None
+        self._grace: Timer | None = None
+
+    @property
+    def addresses(self) -> dict[str, Address]:
+        """What each listener is bound to, by its name."""
+        return {name: port.address for name, port in self._ports.items()}
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    def start(self, listeners: list[Listener] | None = None) -> None:
+        """Opens the listeners; raises OSError when an address cannot be had, with none open."""
+        backlog = max(LEAST_BACKLOG, self._config.get_int("socket.listen.backlog.size"))
+        try:
+            for listener in self._config.listeners if listeners is None else listeners:
+                accept = partial(self._accept, listener.name)
+                self._ports[listener.name] = self._network.listen(
+                    listener.host, listener.port, backlog, accept
+                )
+        except OSError:
+            self.stop_listening()
+            raise
+        self._deadlines.start()
+
+    def _accept(self, name: str, link: Link) -> None:
+        host = link.peer_address[0]
+        refused_by = self._counts.admit(host)
+        if refused_by is not None:
+            self._log.warn(refused_by, f"a connection from {host} was refused by {refused_by}")
+            link.abort()
+            return
+        info = ConnectionInfo(name, link.local_address, link.peer_address)
+        connection = Connection(self._common, link, info, self._ended)
+        self._connections[connection] = None
+        link.start(connection)
+
+    def _ended(self, connection: Connection) -> None:
+        del self._connections[connection]
+        self._counts.leave(connection.info.peer_address[0])
+        if self._stopped is not None and not self._connections:
+            self._finish()
+
+    # --- stopping ---------------------------------------------------------------------------------
+
+    def stop_listening(self) -> None:
+        """Takes no more connections; those that are open go on."""
+        for port in self._ports.values():
+            port.close()
+        self._ports.clear()
+
+    def stop(self, grace_ms: int) -> Later[None]:
+        """Ends all connections: at once those that owe nothing, the others within the grace."""
+        assert self._stopped is None, "the server was stopped twice"
+        self._stopped = Later()
+        self.stop_listening()
+        self._deadlines.stop()
+        self._grace = self._clock.call_later(grace_ms, self._abort_all)
+        self._end_quiet()
+        if not self._connections:
+            self._finish()
+        return self._stopped
+
+    def _end_quiet(self) -> None:
+        """Looks again and again at who is done; over after the grace at the latest."""
+        for connection in list(self._connections):
+            if connection.is_quiet:
+                connection.abort()
+        if self._connections:
+            self._clock.call_later(STOP_LOOK_MS, self._end_quiet)
+
+    def _abort_all(self) -> None:
+        for connection in list(self._connections):
+            connection.abort()
+
+    def _finish(self) -> None:
+        if self._grace is not None:
+            self._grace.cancel()
+        if self._stopped is not None and not self._stopped.is_resolved:
+            self._stopped.resolve(None)
