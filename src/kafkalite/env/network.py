@@ -80,9 +80,7 @@ class Port(Protocol):
 class Network(Protocol):
     """Where links come from."""
 
-    def listen(
-        self, host: str, port: int, backlog: int, accept: Callable[[Link], None]
-    ) -> Port:
+    def listen(self, host: str, port: int, backlog: int, accept: Callable[[Link], None]) -> Port:
         """Opens an address; port 0 picks a free one, an empty host means all of this machine."""
         ...
 

@@ -35,6 +35,7 @@ class LogHome:
         self.failure: OSError | None = None
         self.flusher = Flusher(env, self.fail)
         self._on_failure = on_failure
+        self.save_recovery_points: Callable[[], None] = lambda: None  # set by who keeps them
 
     @property
     def is_online(self) -> bool:

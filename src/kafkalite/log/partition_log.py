@@ -627,11 +627,38 @@ class PartitionLog:
         self._durable_offset = min(self._durable_offset, offset)
         self._tell_durable()
 
+    def loaded(
+        self,
+        end_offset: int,
+        recovery_point: int,
+        producers: Producers | None,
+        snapshot_offset: int,
+    ) -> None:
+        """Takes over what was found in the files."""
+        self.log_end_offset = end_offset
+        self._durable_offset = self.recovery_point = recovery_point
+        if recovery_point < end_offset:
+            self._unsynced_directories |= {self.home.path, self.directory}
+        self._snapshot_offset = snapshot_offset
+        self.producers = producers
+        if producers is not None:
+            producers.look_back = self.look_back
+
     def snapshot_taken(self, offset: int) -> None:
         """The newest snapshot of the producers is that of an offset."""
         self._snapshot_offset = offset
 
     # --- the end ----------------------------------------------------------------------------------
+
+    def moved(self, directory: str) -> None:
+        """The directory has another name now."""
+        self.directory = directory
+        for segment in self.segments:
+            segment.moved(directory, segment.suffix)
+
+    def gone_offline(self) -> None:
+        """The disk failed: whoever waits for it need not wait any longer."""
+        self._tell_durable()
 
     def release(self) -> None:
         """Gives back open files; using the log opens them again."""

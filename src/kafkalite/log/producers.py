@@ -133,18 +133,18 @@ class Producers:
     """All producers of one partition."""
 
     __slots__ = (
-        "_look_back",
         "_undecided",
         "_unreplicated",
         "_verifications",
         "end_offset",
+        "look_back",
         "states",
     )
 
     def __init__(self, look_back: LookBack, end_offset: int = 0) -> None:
         self.states: dict[int, ProducerState] = {}
         self.end_offset = end_offset  # everything below is in `states`
-        self._look_back = look_back
+        self.look_back = look_back
         self._undecided: dict[
             int, int
         ] = {}  # first offset of a transaction to producer id, by offset
@@ -173,7 +173,7 @@ class Producers:
         state.is_partial = False
         room = WINDOW_BATCHES - len(state.batches)
         if room > 0:
-            state.batches[:0] = self._look_back(state)[-room:]
+            state.batches[:0] = self.look_back(state)[-room:]
 
     def check(self, header: BatchHeader, origin: AppendOrigin) -> None:
         """Refuses a data batch whose epoch or sequence is not the producer's next."""

@@ -228,6 +228,12 @@ class Segment:
         """Removes bytes behind the last batch, which a failed write may have left."""
         self.log.truncate(self.size)
 
+    def forget(self) -> None:
+        """What was read from the files is not to be believed any more."""
+        self._max_timestamp = None
+        self._first_timestamp = None
+        self.bytes_since_index = 0
+
     def write_waiting(self) -> None:
         """Puts index entries that wait in memory into their files."""
         if self._index is not None:

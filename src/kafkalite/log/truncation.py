@@ -28,8 +28,7 @@ def truncate_to(log: PartitionLog, offset: int) -> bool:
     if offset <= log.segments[0].base_offset:
         truncate_fully(log, offset)
         return True
-    # The recovery point first: whatever a crash leaves behind is then looked at by recovery.
-    log.recovery_point = min(log.recovery_point, offset)
+    _lower_recovery_point(log, offset)
     while log.segments[-1].base_offset >= offset:
         remove_segment(log, log.segments[-1])
     log.active.truncate_to(offset, log.home.env.clock.now_ms())
@@ -45,13 +44,12 @@ def truncate_to(log: PartitionLog, offset: int) -> bool:
 
 def truncate_fully(log: PartitionLog, offset: int) -> None:
     """Empties the log; the next record gets the offset given."""
-    log.recovery_point = min(log.recovery_point, offset)
+    _lower_recovery_point(log, min(offset, log.segments[0].base_offset))
     for segment in reversed(list(log.segments)):
         remove_segment(log, segment)
     segment = Segment.create(log.home.disk, log.directory, offset, log.home.env.clock.now_ms())
     log.add_segment(segment)
     _end_at(log, offset)
-    log.recovery_point = offset
     log.log_start_offset = offset
     if log.epochs.clear():
         log.save_epochs()
@@ -59,10 +57,18 @@ def truncate_fully(log: PartitionLog, offset: int) -> None:
     log.high_watermark = offset
 
 
+def _lower_recovery_point(log: PartitionLog, offset: int) -> None:
+    """Before anything else: whatever a crash leaves behind is then looked at by recovery."""
+    if offset < log.recovery_point:
+        log.recovery_point = offset
+        log.home.save_recovery_points()
+
+
 def _end_at(log: PartitionLog, offset: int) -> None:
     log.log_end_offset = offset
-    log.recovery_point = min(log.recovery_point, offset)
     log.truncated(offset)
+    # Before anything is appended: a segment that came back would hold offsets given twice.
+    log.home.disk.sync_directory(log.directory)
 
 
 def remove_segment(log: PartitionLog, segment: Segment) -> None:

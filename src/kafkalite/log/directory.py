@@ -1,0 +1,149 @@
+"""One log directory of the broker: whose it is, and the checkpoints of all logs in it.
+
+Owns the lock, `meta.properties`, the clean-shutdown marker and the four checkpoint files. It
+never opens a log. Invariant: the marker of a clean stop is on the disk only while no log of the
+directory is open.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kafkalite.env.disk import DiskLock
+from kafkalite.env.randomness import random_uuid
+from kafkalite.log.checkpoints import (
+    CorruptFile,
+    TopicPartition,
+    read_clean_shutdown,
+    read_offsets,
+    read_properties,
+    write_clean_shutdown,
+    write_offsets,
+    write_properties,
+)
+from kafkalite.log.home import LogHome
+from kafkalite.log.names import (
+    CLEAN_SHUTDOWN,
+    CLEANER_OFFSETS,
+    HIGH_WATERMARKS,
+    LOCK,
+    LOG_STARTS,
+    META_PROPERTIES,
+    RECOVERY_POINTS,
+    parse_uuid,
+    uuid_text,
+)
+
+logger = logging.getLogger(__name__)
+
+CHECKPOINTS = (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS, CLEANER_OFFSETS)
+
+
+class WrongDirectory(Exception):
+    """The directory belongs to another cluster or broker."""
+
+
+@dataclass(slots=True)
+class Identity:
+    """Whose logs these are."""
+
+    cluster_id: str
+    node_id: int
+
+
+class LogDirectory:
+    """A directory that this broker has taken."""
+
+    def __init__(self, home: LogHome) -> None:
+        self.home = home
+        self.path = home.path
+        self.directory_id = bytes(16)
+        self.was_clean = False
+        self.broker_epoch = -1  # of the stop, when it was clean
+        self._lock: DiskLock | None = None
+        self._written: dict[str, dict[TopicPartition, int]] = {}
+
+    def take(self, identity: Identity) -> None:
+        """Locks the directory and checks whose it is; raises LockedByOther or WrongDirectory."""
+        disk = self.home.disk
+        disk.make_directory(self.path)
+        self._lock = disk.lock(f"{self.path}/{LOCK}")
+        try:
+            self._identify(identity)
+        except WrongDirectory:
+            self.release()
+            raise
+        marker = f"{self.path}/{CLEAN_SHUTDOWN}"
+        self.was_clean = disk.exists(marker)
+        if self.was_clean:
+            self.broker_epoch = read_clean_shutdown(disk, marker)
+            disk.remove(marker)
+            disk.sync_directory(self.path)
+
+    def _identify(self, identity: Identity) -> None:
+        disk, path = self.home.disk, f"{self.path}/{META_PROPERTIES}"
+        found = read_properties(disk, path) if disk.exists(path) else {}
+        wanted = {"cluster.id": identity.cluster_id, "node.id": str(identity.node_id)}
+        for key, value in wanted.items():
+            if found.get(key, value) != value:
+                raise WrongDirectory(f"{path} says {key}={found[key]}, but this broker has {value}")
+        try:
+            self.directory_id = parse_uuid(found["directory.id"])
+        except (KeyError, ValueError):
+            self.directory_id = random_uuid(self.home.env.random)
+        properties = {
+            **wanted,
+            "version": "1",
+            "directory.id": uuid_text(self.directory_id),
+        }
+        if any(found.get(key) != value for key, value in properties.items()):
+            write_properties(disk, path, {**found, **properties})
+
+    def release(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def mark_clean(self, broker_epoch: int) -> None:
+        """The last act of a clean stop."""
+        write_clean_shutdown(self.home.disk, f"{self.path}/{CLEAN_SHUTDOWN}", broker_epoch)
+
+    # --- checkpoints ------------------------------------------------------------------------------
+
+    def read(self, name: str) -> dict[TopicPartition, int]:
+        """A checkpoint; one that is damaged counts as empty, since all of them can be made anew."""
+        try:
+            offsets = read_offsets(self.home.disk, f"{self.path}/{name}")
+        except CorruptFile as error:
+            logger.warning("a checkpoint is rebuilt: %s", error)
+            return {}
+        self._written[name] = dict(offsets)
+        return offsets
+
+    def is_new(self, name: str, offsets: Mapping[TopicPartition, int]) -> bool:
+        """Whether these are not the offsets that the file has."""
+        return self._written.get(name) != offsets
+
+    def write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
+        """Puts a checkpoint onto the disk, unless it is there already."""
+        if self.is_new(name, offsets):
+            write_offsets(self.home.disk, f"{self.path}/{name}", offsets)
+            self._written[name] = offsets
+
+    def write_later(self, name: str, offsets: dict[TopicPartition, int]) -> None:
+        """The same off the event loop."""
+        if not self.is_new(name, offsets) or not self.home.is_online:
+            return
+        self._written[name] = offsets
+        disk, path = self.home.disk, f"{self.path}/{name}"
+
+        def done(outcome: object) -> None:
+            if isinstance(outcome, BaseException):
+                self._written.pop(name, None)
+                if not isinstance(outcome, OSError):
+                    raise outcome
+                logger.warning("%s could not be written: %s", path, outcome)
+
+        self.home.env.background.submit(lambda: write_offsets(disk, path, offsets), done)

@@ -1,0 +1,387 @@
+"""All logs of a broker, in all its log directories.
+
+Owns which log lies where, their opening, creation and deletion, and the periodic work: one timer
+for each kind, none for a single log. It never looks into a record. Invariant: a topic's
+partition has one log here, and beside it at most one future log that is to take its place.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+from kafkalite.env import Env
+from kafkalite.env.later import Later
+from kafkalite.log.config import LogConfig, LogSettings
+from kafkalite.log.directory import Identity, LogDirectory
+from kafkalite.log.home import LogHome
+from kafkalite.log.loader import Opening, load_log
+from kafkalite.log.names import (
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    parse_partition_directory,
+    parse_renamed_directory,
+    partition_directory,
+    renamed_directory,
+)
+from kafkalite.log.partition_log import NO_ROOM, PartitionLog
+from kafkalite.log.periodic import Periodic
+from kafkalite.protocol.errors import Error, KafkaError
+
+logger = logging.getLogger(__name__)
+
+TopicPartition = tuple[str, int]
+_DEFAULTS = LogConfig()
+
+
+@dataclass(slots=True)
+class DirectoryInfo:
+    """What DescribeLogDirs tells of one directory."""
+
+    path: str
+    is_online: bool
+    total_bytes: int
+    usable_bytes: int
+    logs: list[PartitionLog]
+
+
+@dataclass(slots=True)
+class Loading:
+    """How far the opening of all logs has come; read by progress bars."""
+
+    total: int = 0
+    done: int = 0
+    bytes_checked: int = 0
+    waiting: deque[tuple[LogDirectory, Opening]] = field(default_factory=deque)
+
+
+class LogManager:
+    """The logs of one broker."""
+
+    def __init__(
+        self,
+        env: Env,
+        directories: list[str],
+        *,
+        node_id: int,
+        cluster_id: str,
+        settings: LogSettings | None = None,
+        config_of: Callable[[str], LogConfig] = lambda topic: _DEFAULTS,
+        on_offline: Callable[[LogHome], None] = lambda home: None,
+    ) -> None:
+        self.env = env
+        self.settings = settings or LogSettings()
+        self.identity = Identity(cluster_id, node_id)
+        self.config_of = config_of
+        self.loading = Loading()
+        self.directories: list[LogDirectory] = []
+        self._on_offline = on_offline
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._future: dict[TopicPartition, PartitionLog] = {}
+        self._periodic = Periodic(self)
+        for path in directories:
+            home = LogHome(env, path.rstrip("/"), self.settings, self._failed)
+            self.directories.append(LogDirectory(home))
+
+    def __iter__(self) -> Iterator[PartitionLog]:
+        return iter(list(self._logs.values()))
+
+    def __len__(self) -> int:
+        return len(self._logs)
+
+    @property
+    def logs(self) -> list[PartitionLog]:
+        return list(self._logs.values())
+
+    def get(self, topic: str, partition: int) -> PartitionLog | None:
+        return self._logs.get((topic, partition))
+
+    def future(self, topic: str, partition: int) -> PartitionLog | None:
+        """The log that is being filled in another directory to take the place of this one."""
+        return self._future.get((topic, partition))
+
+    # --- starting ---------------------------------------------------------------------------------
+
+    def start(self) -> Later[None]:
+        """Takes the directories and opens every log in them; filled when all are open.
+
+        Raises LockedByOther or WrongDirectory at once. A directory whose disk fails is offline
+        and does not keep the others from starting.
+        """
+        self._take_all()
+        for directory in self.directories:
+            if directory.home.is_online:
+                try:
+                    self.loading.waiting.extend(
+                        (directory, opening) for opening in self._openings(directory)
+                    )
+                except OSError as error:
+                    directory.home.fail(error)
+        self.loading.total = len(self.loading.waiting)
+        return self._load_all()
+
+    def _take_all(self) -> None:
+        taken: list[LogDirectory] = []
+        for directory in self.directories:
+            try:
+                directory.take(self.identity)
+            except OSError as error:
+                directory.home.fail(error)
+            except Exception:
+                for other in taken:
+                    other.release()
+                raise
+            taken.append(directory)
+            directory.home.save_recovery_points = partial(self._write_recovery_points, directory)
+
+    def _openings(self, directory: LogDirectory) -> list[Opening]:
+        recovery_points = directory.read(RECOVERY_POINTS)
+        log_starts = directory.read(LOG_STARTS)
+        disk = self.env.disk
+        openings = []
+        for name in disk.list_directory(directory.path):
+            path = f"{directory.path}/{name}"
+            if not disk.is_directory(path):
+                continue
+            renamed = parse_renamed_directory(name)
+            if renamed is not None and renamed[2] == "delete":
+                directory.home.remove_later([path], 0)
+                continue
+            found = renamed[:2] if renamed is not None else parse_partition_directory(name)
+            if found is None or (renamed is not None and renamed[2] == "stray"):
+                logger.warning("%s is no partition of this broker and is left alone", path)
+                continue
+            openings.append(
+                Opening(
+                    *found,
+                    path,
+                    self.config_of(found[0]),
+                    recovery_points.get(found, 0),
+                    log_starts.get(found, 0),
+                    directory.was_clean,
+                )
+            )
+        return openings
+
+    def _load_all(self) -> Later[None]:
+        loaded: Later[None] = Later()
+        workers = max(1, self.settings.num_recovery_threads_per_data_dir * len(self.directories))
+        workers = min(workers, max(1, self.loading.total))
+        left = [workers]
+
+        def done(outcome: object) -> None:
+            if isinstance(outcome, BaseException):
+                raise outcome
+            assert isinstance(outcome, list)
+            self._loaded(outcome)
+            left[0] -= 1
+            if left[0] == 0:
+                self._ready()
+                loaded.resolve(None)
+
+        for _ in range(workers):
+            self.env.background.submit(self._load_some, done)
+        return loaded
+
+    def _load_some(self) -> list[tuple[LogDirectory, PartitionLog | OSError]]:
+        """On a worker thread: opens logs until none is left."""
+        results: list[tuple[LogDirectory, PartitionLog | OSError]] = []
+        loading = self.loading
+        while True:
+            try:
+                directory, opening = loading.waiting.popleft()
+            except IndexError:
+                return results
+            try:
+                results.append((directory, load_log(directory.home, opening, self._checked)))
+            except OSError as error:
+                results.append((directory, error))
+            loading.done += 1
+
+    def _checked(self, size: int) -> None:
+        self.loading.bytes_checked += size
+
+    def _loaded(self, results: list[tuple[LogDirectory, PartitionLog | OSError]]) -> None:
+        for directory, result in results:
+            if isinstance(result, OSError):
+                directory.home.fail(result)
+                continue
+            key = (result.topic, result.partition)
+            is_future = parse_renamed_directory(result.directory.rpartition("/")[2]) is not None
+            result.is_future = is_future
+            logs = self._future if is_future else self._logs
+            other = logs.get(key)
+            if other is not None:
+                logger.error("%s is another copy of %s and is not used", result, other)
+                continue
+            logs[key] = result
+
+    def _ready(self) -> None:
+        for directory in self.directories:
+            if not directory.home.is_online:
+                continue
+            high_watermarks = directory.read(HIGH_WATERMARKS)
+            for log in self.logs_in(directory):
+                offset = high_watermarks.get((log.topic, log.partition), log.log_start_offset)
+                log.high_watermark = offset
+        if self.loading.bytes_checked:
+            logger.info(
+                "checked %d bytes of %d logs after a stop that was not clean",
+                self.loading.bytes_checked,
+                self.loading.total,
+            )
+        self._periodic.start()
+
+    # --- stopping ---------------------------------------------------------------------------------
+
+    def close(self, broker_epoch: int = -1) -> None:
+        """Makes everything last and says that this stop was clean."""
+        self._periodic.stop()
+        for directory in self.directories:
+            if directory.home.is_online:
+                self._close_directory(directory, broker_epoch)
+            directory.release()
+
+    def _close_directory(self, directory: LogDirectory, broker_epoch: int) -> None:
+        try:
+            for log in self.logs_in(directory):
+                log.close()
+            for name in (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS):
+                directory.write(name, self.offsets(directory, name))
+            directory.mark_clean(broker_epoch)
+        except OSError as error:
+            directory.home.fail(error)
+
+    def _failed(self, home: LogHome, error: OSError) -> None:
+        for log in [
+            log for log in (*self._logs.values(), *self._future.values()) if log.home is home
+        ]:
+            log.gone_offline()
+        self._on_offline(home)
+
+    # --- checkpoints ------------------------------------------------------------------------------
+
+    def logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
+        home = directory.home
+        logs = (*self._logs.values(), *self._future.values())
+        return [log for log in logs if log.home is home]
+
+    def offsets(self, directory: LogDirectory, name: str) -> dict[TopicPartition, int]:
+        """What a checkpoint of a directory is to say now."""
+        found = {}
+        for log in self.logs_in(directory):
+            if name == RECOVERY_POINTS:
+                offset = log.recovery_point
+            elif name == HIGH_WATERMARKS:
+                offset = log.high_watermark
+            elif log.log_start_offset > log.segments[0].base_offset:
+                offset = log.log_start_offset
+            else:
+                continue
+            found[log.topic, log.partition] = offset
+        return found
+
+    def checkpoint(self, name: str) -> None:
+        """Writes a checkpoint of every directory, off the event loop."""
+        for directory in self.directories:
+            if directory.home.is_online:
+                directory.write_later(name, self.offsets(directory, name))
+
+    def _write_recovery_points(self, directory: LogDirectory) -> None:
+        directory.write(RECOVERY_POINTS, self.offsets(directory, RECOVERY_POINTS))
+
+    # --- logs come and go -------------------------------------------------------------------------
+
+    def create(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: bytes,
+        config: LogConfig | None = None,
+        *,
+        directory: str | None = None,
+        is_future: bool = False,
+    ) -> PartitionLog:
+        """The log of a partition, new unless it is there; in the directory that has fewest
+        unless one is named."""
+        logs = self._future if is_future else self._logs
+        found = logs.get((topic, partition))
+        if found is not None:
+            return found
+        place = self._place(directory)
+        name = partition_directory(topic, partition)
+        if is_future:
+            name = renamed_directory(topic, partition, self._unique(), "future")
+        config = config or self.config_of(topic)
+        path = f"{place.path}/{name}"
+        try:
+            log = PartitionLog.create(place.home, topic, partition, topic_id, path, config)
+        except OSError as error:
+            raise storage_error(place.home, error) from error
+        log.is_future = is_future
+        logs[topic, partition] = log
+        return log
+
+    def _place(self, path: str | None) -> LogDirectory:
+        online = [directory for directory in self.directories if directory.home.is_online]
+        if path is not None:
+            online = [directory for directory in online if directory.path == path]
+        if not online:
+            raise KafkaError(Error.KAFKA_STORAGE_ERROR, "no log directory is online")
+        if len(online) == 1:
+            return online[0]
+        counts = {id(directory.home): 0 for directory in online}
+        for log in self._logs.values():
+            if id(log.home) in counts:
+                counts[id(log.home)] += 1
+        return min(online, key=lambda directory: counts[id(directory.home)])
+
+    def _unique(self) -> str:
+        return f"{self.env.random.getrandbits(128):032x}"
+
+    def delete(self, topic: str, partition: int) -> None:
+        """Takes a log out of service at once; its files vanish after file.delete.delay.ms."""
+        for logs in (self._logs, self._future):
+            log = logs.pop((topic, partition), None)
+            if log is not None:
+                self._delete(log)
+
+    def _delete(self, log: PartitionLog) -> None:
+        log.home.flusher.forget(log)
+        if not log.home.is_online:
+            return
+        name = renamed_directory(log.topic, log.partition, self._unique(), "delete")
+        path = f"{log.home.path}/{name}"
+        try:
+            self.env.disk.rename(log.directory, path)
+        except OSError as error:
+            raise storage_error(log.home, error) from error
+        log.moved(path)
+        log.release()
+        log.home.remove_later([path], log.config.file_delete_delay_ms)
+
+    # --- describing -------------------------------------------------------------------------------
+
+    def directory_of(self, log: PartitionLog) -> LogDirectory:
+        return next(found for found in self.directories if found.home is log.home)
+
+    def describe(self) -> list[DirectoryInfo]:
+        """Every directory with the logs in it, future ones too."""
+        return [self._describe(directory) for directory in self.directories]
+
+    def _describe(self, directory: LogDirectory) -> DirectoryInfo:
+        if not directory.home.is_online:
+            return DirectoryInfo(directory.path, False, -1, -1, [])
+        total, usable = self.env.disk.space(directory.path)
+        return DirectoryInfo(directory.path, True, total, usable, self.logs_in(directory))
+
+
+def storage_error(home: LogHome, error: OSError) -> KafkaError:
+    """What a peer is told of a failed change of files."""
+    if error.errno not in NO_ROOM:
+        home.fail(error)
+    return KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))

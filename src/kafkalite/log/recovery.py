@@ -1,0 +1,187 @@
+"""Finds out what of a log outlived a crash, and cuts the rest.
+
+Owns the scan of segments that were not known to be on stable storage: every batch is checked,
+indexes, epochs and producer state are built anew from those that are whole. It never keeps a
+batch behind a broken one. Invariant: it may be interrupted anywhere and run again, and ends with
+the same log.
+
+Cut bytes that are more than a torn last batch are kept in a `.corrupt` file beside the segment,
+and a line in the log names file, position and count: a flipped bit must not silently destroy the
+whole batches behind it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from kafkalite.env.disk import Disk
+from kafkalite.log.epochs import LeaderEpochs
+from kafkalite.log.names import CORRUPT, INDEX, LOG, TIME_INDEX, TXN_INDEX, offset_name
+from kafkalite.log.producers import Producers
+from kafkalite.log.replay import marker_of, note_completed
+from kafkalite.log.segment import Segment
+from kafkalite.records.batch import NO_PRODUCER_ID, BatchHeader, iterate_headers, verify
+from kafkalite.records.errors import CorruptRecords, TruncatedRecords
+
+logger = logging.getLogger(__name__)
+
+_CHUNK_BYTES = 1 << 20
+_COPY_BYTES = 1 << 20
+
+Progress = Callable[[int], None]  # told of bytes that were looked at
+
+
+@dataclass(slots=True)
+class Recovery:
+    """What a recovery builds up on its way over the segments."""
+
+    disk: Disk
+    producers: Producers
+    epochs: LeaderEpochs
+    index_interval_bytes: int
+    progress: Progress
+
+
+def recover(recovery: Recovery, segments: list[Segment]) -> list[Segment]:
+    """Recovers segments in order; returns those that remain. The last may end earlier than
+    before."""
+    for count, segment in enumerate(segments, 1):
+        if segment.base_offset < recovery.producers.end_offset:
+            # Its removal was lost in the crash; the segments before it have been written since.
+            _discard(recovery.disk, segments[count - 1 :])
+            return segments[: count - 1]
+        if not _recover_segment(recovery, segment):
+            _discard(recovery.disk, segments[count:])
+            return segments[:count]
+    return segments
+
+
+def _recover_segment(recovery: Recovery, segment: Segment) -> bool:
+    """Checks one segment and builds its indexes; False when its end was cut."""
+    size = segment.log.size()
+    restart(segment)
+    recovery.producers.end_offset = max(recovery.producers.end_offset, segment.base_offset)
+    problem: CorruptRecords | None = None
+    try:
+        for data, header in whole_batches(segment, size):
+            _take(recovery, segment, data, header)
+    except CorruptRecords as error:
+        problem = error
+    recovery.progress(size)
+    if problem is not None:
+        _cut(segment, size, problem)
+    segment.finish()
+    segment.close()
+    return problem is None
+
+
+def restart(segment: Segment) -> None:
+    """Forgets what is known of a segment but its file; its indexes are empty."""
+    segment.forget()
+    segment.size = 0
+    segment.index.create()
+    segment.time_index.create()
+    segment.txn_index.reset()
+
+
+def whole_batches(segment: Segment, size: int) -> Iterator[tuple[bytes, BatchHeader]]:
+    """Batches with their bytes and a right checksum, up to `size`; raises CorruptRecords at the
+    first other."""
+    position = 0
+    wanted = _CHUNK_BYTES
+    while position < size:
+        data = segment.log.read_at(position, min(wanted, size - position))
+        end = 0
+        for header in iterate_headers(data):
+            verify(data, header)
+            end = header.end
+            yield data, header
+        position += end
+        if end == 0:  # not even one batch: it is larger than what was read, or torn
+            if position + len(data) >= size:
+                raise TruncatedRecords(f"the last {len(data)} bytes are no whole batch")
+            wanted *= 2
+        else:
+            wanted = _CHUNK_BYTES
+
+
+def _take(recovery: Recovery, segment: Segment, data: bytes, header: BatchHeader) -> None:
+    """Notes a whole batch in everything that is built from batches."""
+    producers = recovery.producers
+    first = header.base_offset if header.magic == 2 else header.last_offset
+    if first < producers.end_offset or header.last_offset < first:
+        raise CorruptRecords(f"offset {first} where {producers.end_offset} or more was next")
+    if not segment.can_hold(header.last_offset):
+        raise CorruptRecords(f"offset {header.last_offset} is too far from the segment's first")
+    epoch = header.partition_leader_epoch
+    if epoch >= 0 and epoch != recovery.epochs.latest:
+        recovery.epochs.assign(epoch, header.base_offset)
+    if header.producer_id != NO_PRODUCER_ID:
+        completed = producers.apply(header, marker_of(data, header))
+        if completed is not None:
+            note_completed(producers, segment, completed)
+    producers.end_offset = header.next_offset
+    segment.note(
+        header.last_offset, header.max_timestamp, header.size, recovery.index_interval_bytes
+    )
+
+
+def _cut(segment: Segment, size: int, problem: CorruptRecords) -> None:
+    """Removes everything behind the last whole batch, keeping a copy where it may be worth
+    something."""
+    position, count = segment.size, size - segment.size
+    path = segment.path(LOG)
+    kept = "not kept: a torn last batch"
+    if not isinstance(problem, TruncatedRecords) and not _is_zeros(segment, position, size):
+        target = f"{segment.directory}/{offset_name(segment.base_offset)}.{position}{CORRUPT}"
+        kept = f"kept in {target}"
+        _copy(segment, position, size, target)
+    logger.warning("%s: cut %d bytes at position %d (%s); %s", path, count, position, problem, kept)
+    segment.log.truncate(position)
+    segment.log.sync()
+
+
+def _is_zeros(segment: Segment, position: int, size: int) -> bool:
+    """Whether only a hole is cut: the file had grown before its bytes arrived."""
+    while position < size:
+        data = segment.log.read_at(position, min(_COPY_BYTES, size - position))
+        if data.count(0) != len(data):
+            return False
+        position += len(data)
+    return True
+
+
+def _copy(segment: Segment, position: int, size: int, target: str) -> None:
+    copy = segment.disk.create(target)
+    try:
+        start = position
+        while position < size:
+            data = segment.log.read_at(position, min(_COPY_BYTES, size - position))
+            copy.write_at(position - start, data)
+            position += len(data)
+        copy.sync()
+    except OSError as error:
+        logger.error("%s could not be written: %s", target, error)
+    finally:
+        copy.close()
+
+
+def _discard(disk: Disk, segments: list[Segment]) -> None:
+    """Takes segments behind a cut out of the log; their batches are kept in `.corrupt` files."""
+    for segment in segments:
+        path, size = segment.path(LOG), segment.log.size()
+        segment.close()
+        target = f"{segment.directory}/{offset_name(segment.base_offset)}.0{CORRUPT}"
+        logger.warning("%s: all %d bytes lie behind a cut; kept in %s", path, size, target)
+        if size:
+            disk.rename(path, target)
+        else:
+            disk.remove(path)
+        for kind in (INDEX, TIME_INDEX, TXN_INDEX):
+            if disk.exists(segment.path(kind)):
+                disk.remove(segment.path(kind))
+    if segments:
+        # Before anything is appended: a segment that came back would hold offsets given twice.
+        disk.sync_directory(segments[0].directory)
