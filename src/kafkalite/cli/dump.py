@@ -1,0 +1,90 @@
+"""`kafkalite dump`: what captured frames, log files and message layouts hold, readably."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+from kafkalite.cli import _frames, _layouts, _log_files
+from kafkalite.cli._internal_records import TOPICS
+from kafkalite.cli._rendering import Plain, as_json, as_text
+from kafkalite.protocol.errors import MalformedFrame
+
+shape_option = click.option(
+    "--format", "shape", type=click.Choice(["text", "json"]), default="text", help="How to print."
+)
+
+
+@click.group()
+def command() -> None:
+    """Print frames, log files and message layouts readably."""
+
+
+@command.command()
+@click.argument("file", type=click.File("rb"), default="-")
+@click.option("--response", "api", metavar="API", help="These are responses of API (name or key).")
+@click.option("--version", type=int, help="The version of the responses.")
+@shape_option
+def frame(file: BinaryIO, api: str | None, version: int | None, shape: str) -> None:
+    """Print the requests in FILE (- is standard input), bytes or hexadecimal.
+
+    Sizes before the frames are seen by themselves. Responses do not say what they are:
+
+        kafkalite dump frame --response Metadata --version 12 captured.bin
+    """
+    frames = list(_frames.split(_frames.read_capture(file.read())))
+    try:
+        _print(_described(frames, api, version), shape)
+    except (MalformedFrame, ValueError, KeyError) as reason:
+        raise click.ClickException(f"not a frame: {reason}") from None
+
+
+@command.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--deep/--headers", default=True, help="Print records, or batch headers only.")
+@click.option("--as", "topic", type=click.Choice(TOPICS), help="Decode records as this topic's.")
+@shape_option
+def segment(files: tuple[Path, ...], deep: bool, topic: str | None, shape: str) -> None:
+    """Print FILES of a log directory: .log, .index, .timeindex, .txnindex, .snapshot, checkpoints.
+
+    The records of internal topics are decoded; the name of the folder tells which topic it is.
+    """
+    for path in files:
+        if len(files) > 1:
+            click.echo(f"# {path}")
+        _print(_log_files.describe_file(path, deep=deep, topic=topic), shape)
+
+
+@command.command()
+@click.argument("name")
+@click.option("--version", type=int, help="Only the fields of this version.")
+def spec(name: str, version: int | None) -> None:
+    """Print the layout of NAME: an API (by name or key), or any message or record."""
+    messages = _layouts.find(name)
+    if not messages:
+        raise click.ClickException(f"no API, message or record is called {name}")
+    for message in messages:
+        if version is not None and version not in message.versions:
+            raise click.ClickException(f"{message.name} has no version {version}")
+        click.echo("\n".join(_layouts.describe(message, version)))
+
+
+def _described(frames: list[bytes], api: str | None, version: int | None) -> list[Plain]:
+    if api is None:
+        return [_frames.describe_request(each) for each in frames]
+    if version is None:
+        raise click.UsageError("--response needs --version")
+    found = _layouts.find_api(api)
+    return [_frames.describe_response(each, found, version) for each in frames]
+
+
+def _print(values: Iterable[Plain], shape: str) -> None:
+    """Each value when it is known, so that a long file prints from its start."""
+    for value in values:
+        if shape == "json":
+            click.echo(as_json(value))
+        else:
+            click.echo(value if isinstance(value, str) else as_text([value]))
