@@ -2,7 +2,7 @@
 
 Owns Kafka's rules of election (preferred, in sync, eligible by KIP-966, last known leader,
 unclean) and of a move's end. Decides about one partition and returns one record, or None when
-nothing changes. Until replicas copy data, only a replica that has led holds any: nobody else may lead.
+nothing changes. Until replicas copy data, only one that has led holds any: nobody else may lead.
 """
 
 from __future__ import annotations
