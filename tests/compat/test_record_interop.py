@@ -1,0 +1,254 @@
+"""Records of four client libraries are read here as they were written, and ours are read there."""
+
+import random
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from kafkalite.jvm import java
+from kafkalite.records import batch
+from kafkalite.records.batch import Compression, TimestampType
+from kafkalite.records.convert import down_convert, iterate_any, up_convert
+from kafkalite.records.legacy import build_message_set
+from kafkalite.records.record import Record, build_batch
+from tests.compat.librdkafka_mock import MockBroker
+from tests.compat.records_bridge import SOURCE, JavaError, RecordsBridge
+
+JAVA_VERSIONS = ("0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.8.2", "3.9.2", "4.3.1")
+NEWEST_MAGIC = {"0.9.0.1": 0, "0.10.2.2": 1}
+WITH_ZSTD = ("2.8.2", "3.9.2", "4.3.1")
+CLIENT_TIMEOUT_S = 20.0
+WITH_DOWN_CONVERSION = ("1.1.1", "2.8.2", "3.9.2")
+
+
+def sample(magic: int, seed: int = 1) -> list[Record]:
+    """Records large and small, with every field set and unset, as far as the format has it."""
+    dice = random.Random(seed)
+    records = []
+    for index in range(200):
+        headers = tuple(
+            (f"h{number}".encode(), dice.choice([None, b"", dice.randbytes(5)]))
+            for number in range(index % 4)
+        )
+        value = dice.choice([None, b"", dice.randbytes(20), b"text " * dice.randrange(2_000)])
+        key = dice.choice([None, b"", b"key%d" % index])
+        timestamp = -1 if magic == 0 else 1_700_000_000_000 + dice.randrange(-(10**9), 10**9)
+        records.append(Record(index, timestamp, key, value, headers if magic == 2 else ()))
+    return records
+
+
+def read_all(buffer: bytes | bytearray) -> list[Record]:
+    result: list[Record] = []
+    for header in batch.iterate_headers(buffer):
+        batch.verify(buffer, header)
+        result.extend(iterate_any(buffer, header))
+    return result
+
+
+def build(records: list[Record], magic: int, codec: int) -> bytes:
+    if magic == 2:
+        return bytes(build_batch(records, compression=codec))
+    return bytes(build_message_set(records, magic, codec))
+
+
+def cases(version: str) -> Iterator[tuple[int, Compression]]:
+    for magic in range(NEWEST_MAGIC.get(version, 2) + 1):
+        for codec in Compression:
+            if codec != Compression.ZSTD or (magic == 2 and version in WITH_ZSTD):
+                yield magic, codec
+
+
+@pytest.fixture(scope="module")
+def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("records-bridge")
+    java.compile_classes([SOURCE], folder, ["kafka-clients-4.3.1"])
+    return folder
+
+
+@pytest.fixture(params=JAVA_VERSIONS)
+def bridge(request: pytest.FixtureRequest, classes: Path) -> Iterator[RecordsBridge]:
+    bridge = RecordsBridge(classes, request.param)
+    yield bridge
+    bridge.close()
+
+
+def test_java_batches_are_read_and_ours_are_read_by_java(bridge: RecordsBridge) -> None:
+    for magic, codec in cases(bridge.version):
+        records = sample(magic)
+        theirs = bridge.write(records, magic, codec)
+        assert read_all(theirs) == records, (magic, codec)
+        ours = build(records, magic, codec)
+        assert bridge.read(ours) == records, (magic, codec)
+        if codec == Compression.NONE:
+            assert ours == theirs, magic
+        _check_up_conversion(theirs, records, codec)
+    if bridge.version in WITH_DOWN_CONVERSION:
+        _check_down_conversion(bridge)
+    if bridge.version not in NEWEST_MAGIC:
+        _check_append_time(bridge)
+        _check_producer(bridge)
+
+
+def _check_up_conversion(sent: bytes, records: list[Record], codec: Compression) -> None:
+    converted = up_convert(sent, base_offset=0)
+    assert batch.read_header(converted.batch).compression == codec
+    assert read_all(converted.batch) == records
+
+
+def _check_down_conversion(bridge: RecordsBridge) -> None:
+    """Byte for byte where nothing is compressed; record for record where deflaters differ."""
+    records = sample(2)
+    for magic in (0, 1):
+        for codec in (Compression.NONE, Compression.GZIP, Compression.SNAPPY, Compression.LZ4):
+            stored = bridge.write(records, 2, codec)
+            theirs = bridge.down_convert(stored, magic, 7)
+            ours = bytes(down_convert(stored, magic, 7))
+            assert read_all(ours) == bridge.read(theirs), (magic, codec)
+            if codec == Compression.NONE:
+                assert ours == theirs
+
+
+def _check_append_time(bridge: RecordsBridge) -> None:
+    for magic in (1, 2):
+        for codec in (Compression.NONE, Compression.GZIP):
+            records = sample(magic)
+            theirs = bridge.write(records, magic, codec, append_time=5_000)
+            for record in records:
+                record.timestamp = 5_000
+            assert read_all(theirs) == records
+            header = batch.read_header(theirs)
+            assert header.timestamp_type == TimestampType.LOG_APPEND_TIME
+
+
+def _check_producer(bridge: RecordsBridge) -> None:
+    records = sample(2)
+    theirs = bridge.write(
+        records, 2, 0, producer=(77, 3, 2**31 - 5), is_transactional=True, leader_epoch=9
+    )
+    assert theirs == build_batch(
+        records,
+        producer_id=77,
+        producer_epoch=3,
+        base_sequence=2**31 - 5,
+        is_transactional=True,
+        partition_leader_epoch=9,
+    )
+    assert batch.read_header(theirs).last_sequence == 194
+
+
+def test_java_notices_a_flipped_bit(classes: Path) -> None:
+    """The bridge is not blind: it reads nothing out of a damaged batch."""
+    bridge = RecordsBridge(classes, "4.3.1")
+    damaged = bytearray(build(sample(2), 2, 0))
+    damaged[-1] ^= 1
+    with pytest.raises(JavaError, match="Corrupt"):
+        bridge.read(bytes(damaged))
+    bridge.close()
+
+
+# Neither library has LZ4 with the wrong checksum of magic 0; Java's clients above have.
+PYTHON_CASES = [
+    (magic, codec)
+    for magic in (0, 1, 2)
+    for codec in Compression
+    if magic == 2 or (codec != Compression.ZSTD and (magic, codec) != (0, Compression.LZ4))
+]
+
+
+@pytest.mark.parametrize("library", ["kafka", "aiokafka"])
+@pytest.mark.parametrize(("magic", "codec"), PYTHON_CASES)
+def test_python_batches_are_read_and_ours_are_read_by_python(
+    library: str, magic: int, codec: Compression
+) -> None:
+    default = import_module(f"{library}.record.default_records")
+    legacy = import_module(f"{library}.record.legacy_records")
+    memory = import_module(f"{library}.record.memory_records")
+    records = sample(magic)
+    if magic == 2:
+        builder = default.DefaultRecordBatchBuilder(2, codec, 0, -1, -1, -1, 1 << 20)
+    else:
+        builder = legacy.LegacyRecordBatchBuilder(magic, codec, 1 << 20)
+    for record in records:
+        headers = [(key.decode(), value) for key, value in record.headers]
+        timestamp = record.timestamp if magic else None
+        assert builder.append(record.offset, timestamp, record.key, record.value, headers)
+    assert read_all(bytes(builder.build())) == records
+
+    theirs = memory.MemoryRecords(build(records, magic, codec))
+    read: list[Record] = []
+    while (found := theirs.next_batch()) is not None:
+        assert found.validate_crc()
+        read.extend(_from_python(record) for record in found)
+    assert read == records
+
+
+def _from_python(record: Any) -> Record:
+    timestamp = -1 if record.timestamp is None else record.timestamp
+    headers = tuple((key.encode(), value) for key, value in record.headers or ())
+    return Record(record.offset, timestamp, record.key, record.value, headers)
+
+
+@pytest.fixture(scope="module")
+def mock() -> MockBroker:
+    return MockBroker()
+
+
+@pytest.mark.parametrize("codec", Compression)
+def test_librdkafka_batches_are_read_and_ours_are_read_by_librdkafka(
+    mock: MockBroker, codec: Compression
+) -> None:
+    theirs, ours = f"theirs-{codec.name}", f"ours-{codec.name}"
+    records = sample(2)
+    mock.create(theirs)
+    mock.create(ours)
+    _produce(mock, theirs, records, codec)
+    fetched = mock.fetch_all(theirs, len(records))
+    # A batch that compression would not make smaller is sent as it is, so only most are packed.
+    assert codec in {header.compression for header in batch.iterate_headers(fetched)}
+    assert read_all(fetched) == records
+
+    mock.put(ours, build(records, 2, codec))
+    assert _consume(mock, ours, len(records)) == records
+
+
+def _produce(mock: MockBroker, topic: str, records: list[Record], codec: Compression) -> None:
+    producer = Producer(
+        {
+            "bootstrap.servers": mock.bootstrap,
+            "compression.codec": codec.name.lower(),
+            "linger.ms": 200,
+            "batch.num.messages": 100,
+        }
+    )
+    for record in records:
+        producer.produce(
+            topic,
+            record.value,
+            record.key,
+            partition=0,
+            timestamp=record.timestamp,
+            headers=[(key.decode(), value) for key, value in record.headers],
+        )
+    assert producer.flush(CLIENT_TIMEOUT_S) == 0
+
+
+def _consume(mock: MockBroker, topic: str, count: int) -> list[Record]:
+    settings = {"bootstrap.servers": mock.bootstrap, "group.id": "readers", "check.crcs": True}
+    consumer = Consumer(settings)
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    messages = consumer.consume(count, CLIENT_TIMEOUT_S)
+    consumer.close()
+    return [
+        Record(
+            message.offset(),
+            message.timestamp()[1],
+            message.key(),
+            message.value(),
+            tuple((key.encode(), value) for key, value in message.headers() or ()),
+        )
+        for message in messages
+    ]
