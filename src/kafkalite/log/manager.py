@@ -22,6 +22,7 @@ from kafkalite.log.loader import Opening, load_log
 from kafkalite.log.names import (
     HIGH_WATERMARKS,
     LOG_STARTS,
+    METADATA_DIRECTORY,
     RECOVERY_POINTS,
     parse_partition_directory,
     parse_renamed_directory,
@@ -83,6 +84,7 @@ class LogManager:
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._future: dict[TopicPartition, PartitionLog] = {}
         self._periodic = Periodic(self)
+        self._is_taken = False
         for path in directories:
             home = LogHome(env, path.rstrip("/"), self.settings, self._failed)
             self.directories.append(LogDirectory(home))
@@ -106,13 +108,19 @@ class LogManager:
 
     # --- starting ---------------------------------------------------------------------------------
 
-    def start(self) -> Later[None]:
-        """Takes the directories and opens every log in them; filled when all are open.
+    def take(self) -> None:
+        """Takes the directories for this process, so that the metadata in them can be read.
 
-        Raises LockedByOther or WrongDirectory at once. A directory whose disk fails is offline
-        and does not keep the others from starting.
+        Raises LockedByOther or WrongDirectory. A directory whose disk fails is offline and does
+        not keep the others from starting.
         """
-        self._take_all()
+        if not self._is_taken:
+            self._take_all()
+            self._is_taken = True
+
+    def start(self) -> Later[None]:
+        """Takes the directories and opens every log in them; filled when all are open."""
+        self.take()
         for directory in self.directories:
             if directory.home.is_online:
                 try:
@@ -145,7 +153,7 @@ class LogManager:
         openings = []
         for name in disk.list_directory(directory.path):
             path = f"{directory.path}/{name}"
-            if not disk.is_directory(path):
+            if not disk.is_directory(path) or name == METADATA_DIRECTORY:
                 continue
             renamed = parse_renamed_directory(name)
             if renamed is not None and renamed[2] == "delete":
@@ -351,7 +359,7 @@ class LogManager:
                 self._delete(log)
 
     def _delete(self, log: PartitionLog) -> None:
-        log.home.flusher.forget(log)
+        log.home.flusher.forget(log.durability)
         if not log.home.is_online:
             return
         name = renamed_directory(log.topic, log.partition, self._unique(), "delete")

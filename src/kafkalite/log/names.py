@@ -29,6 +29,8 @@ RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+# The log of the cluster's metadata lies among the others and is not one of theirs.
+METADATA_DIRECTORY = "__cluster_metadata-0"
 
 _LONGEST_DIRECTORY_NAME = 255
 _PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)$")
