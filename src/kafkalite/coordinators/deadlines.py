@@ -53,10 +53,12 @@ class Deadlines:
         self._heap.clear()
         self._stop_timer()
 
-    def take_due(self) -> list[tuple[Hashable, Any]]:
-        """The deadlines that have passed, in order of time; they are no longer armed."""
+    def take_due(self) -> tuple[Hashable, Any] | None:
+        """The earliest deadline that has passed, which is then no longer armed.
+
+        One at a time, since whoever handles it may move or cancel the next.
+        """
         now = self.clock.monotonic_ms()
-        taken: list[tuple[Hashable, Any]] = []
         while self._heap and self._heap[0][0] <= now:
             at, _, key = heapq.heappop(self._heap)
             if self._queued.get(key) != at:
@@ -69,9 +71,12 @@ class Deadlines:
                 self._push(key, due[0])
                 continue
             del self._due[key]
-            taken.append((key, due[1]))
+            return key, due[1]
+        return None
+
+    def rest(self) -> None:
+        """Called once the due ones are taken: has the clock wake us for the next."""
         self._wake_at_head()
-        return taken
 
     def _push(self, key: Hashable, at: int) -> None:
         self._sequence += 1

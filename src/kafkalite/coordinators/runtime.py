@@ -318,19 +318,24 @@ class Runtime:
         assert not self._busy, "the clock fired inside an event"
         self._busy = True
         try:
-            shard = self.shard
-            for key, event in self._deadlines.take_due():
-                if self.shard is not shard:
-                    break  # a deadline of a shard that is gone; its successor armed its own
-                if key is _WRITE_TIMEOUT:
-                    self._expire_parked()
-                elif key is _RELOAD:
-                    self.load()
-                else:
-                    self._guarded(event, None, key)
+            # Not those that are armed meanwhile: a delay of 0 means the next turn of the loop.
+            for _ in range(len(self._deadlines)):
+                due = self._deadlines.take_due()
+                if due is None:
+                    break
+                self._on_due(*due)
+            self._deadlines.rest()
         finally:
             self._busy = False
         self._drain()
+
+    def _on_due(self, key: Hashable, event: Any) -> None:
+        if key is _WRITE_TIMEOUT:
+            self._expire_parked()
+        elif key is _RELOAD:
+            self.load()
+        else:
+            self._guarded(event, None, key)
 
     # -- loading and unloading -------------------------------------------------------------
 

@@ -13,7 +13,6 @@ from kafkalite.env import Env, manual_env
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error, KafkaError
-
 from tests.unit.coordinators.fakes import FakePartition
 
 

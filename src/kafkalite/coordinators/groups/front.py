@@ -1,0 +1,134 @@
+"""The way into the group coordinator: from a group's id to the shard that answers for it.
+
+Owns the shards of `__consumer_offsets` on this broker and tells them of changed topics. Knows
+no request of the protocol: handlers hand it events. Invariant: a partition has a shard exactly
+while this broker leads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kafkalite.config import BrokerConfig
+from kafkalite.coordinators.effects import Producer
+from kafkalite.coordinators.groups.events import TopicsChanged, TopicsDeleted
+from kafkalite.coordinators.groups.settings import GroupSettings, MigrationPolicy
+from kafkalite.coordinators.groups.shard import GroupShard
+from kafkalite.coordinators.groups.state import GroupsState
+from kafkalite.coordinators.groups.topics import Topics
+from kafkalite.coordinators.ports import Partition
+from kafkalite.coordinators.shards import Shards
+from kafkalite.env import Env
+from kafkalite.env.later import Later
+from kafkalite.protocol.errors import Error, KafkaError
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+class Groups:
+    """The group coordinator of one broker."""
+
+    def __init__(
+        self,
+        env: Env,
+        settings: GroupSettings,
+        topics: Topics,
+        partition_count: Callable[[], int],
+    ) -> None:
+        self._env = env
+        self._settings = settings
+        self._topics = topics
+        self.shards = Shards(
+            env,
+            OFFSETS_TOPIC,
+            partition_count,
+            lambda _partition: self._make_shard(),
+            lambda _index, _errand: None,
+        )
+
+    def _make_shard(self) -> GroupShard:
+        return GroupShard(GroupsState(self._settings, self._topics, self._env.random))
+
+    def gained(self, index: int, partition: Partition) -> None:
+        """This broker leads a partition of __consumer_offsets now."""
+        self.shards.gained(index, partition)
+
+    def lost(self, index: int) -> None:
+        self.shards.lost(index)
+
+    def partition_for(self, group_id: str) -> int:
+        return self.shards.partition_for(group_id)
+
+    def partition(self, group_id: str) -> Partition | None:
+        """The log of this group's coordinator, when it is on this broker."""
+        if self.shards.partition_count() == 0:
+            return None
+        runtime = self.shards.runtimes.get(self.partition_for(group_id))
+        return None if runtime is None else runtime.partition
+
+    def submit(self, group_id: str, event: Any) -> Later[Any]:
+        """The shard's answer, or a KafkaError."""
+        return self.shards.submit(group_id, event)
+
+    def submit_all(self, make_event: Callable[[], Any]) -> Later[list[Any]]:
+        """The answers of all shards of this broker; each may be a KafkaError."""
+        return self.shards.submit_all(make_event)
+
+    def by_shard(self, group_ids: list[str]) -> dict[str, list[str]]:
+        """Group ids sorted by shard, each shard named by its first group's id."""
+        if self.shards.partition_count() == 0:
+            return {group_id: [group_id] for group_id in dict.fromkeys(group_ids)}
+        sorted_ids: dict[int, list[str]] = {}
+        for group_id in group_ids:
+            sorted_ids.setdefault(self.partition_for(group_id), []).append(group_id)
+        return {ids[0]: ids for ids in sorted_ids.values()}
+
+    def end_transaction(
+        self,
+        index: int,
+        producer: Producer,
+        coordinator_epoch: int,
+        is_commit: bool,
+        transaction_version: int = 0,
+    ) -> Later[Any]:
+        """Ends a transaction in one partition of __consumer_offsets; None or a KafkaError."""
+        runtime = self.shards.runtimes.get(index)
+        if runtime is None:
+            return Later.of(KafkaError(Error.NOT_COORDINATOR))
+        return runtime.end_transaction(
+            producer, coordinator_epoch, is_commit, transaction_version
+        )
+
+    def on_topics_changed(self, names: list[str]) -> None:
+        """Topics were created, deleted or given partitions: groups may have to rebalance."""
+        self.submit_all(lambda: TopicsChanged(names))
+
+    def on_topics_deleted(self, topics: list[tuple[str, bytes]]) -> None:
+        """Topics, by name and id, are gone: their committed offsets go too."""
+        self.submit_all(lambda: TopicsDeleted(topics))
+
+
+def settings_of(config: BrokerConfig) -> GroupSettings:
+    """The broker's configuration, as the group coordinator reads it; none of it is dynamic."""
+    policy = config.get_str("group.consumer.migration.policy").lower()
+    return GroupSettings(
+        min_session_timeout_ms=config.get_int("group.min.session.timeout.ms"),
+        max_session_timeout_ms=config.get_int("group.max.session.timeout.ms"),
+        initial_rebalance_delay_ms=config.get_int("group.initial.rebalance.delay.ms"),
+        max_size=config.get_int("group.max.size"),
+        offset_metadata_max_bytes=config.get_int("offset.metadata.max.bytes"),
+        offsets_retention_ms=config.get_int("offsets.retention.minutes") * 60_000,
+        offsets_retention_check_interval_ms=config.get_int(
+            "offsets.retention.check.interval.ms"
+        ),
+        offset_commit_timeout_ms=config.get_int("offsets.commit.timeout.ms"),
+        consumer_session_timeout_ms=config.get_int("group.consumer.session.timeout.ms"),
+        consumer_heartbeat_interval_ms=config.get_int("group.consumer.heartbeat.interval.ms"),
+        consumer_max_size=config.get_int("group.consumer.max.size"),
+        consumer_assignors=config.get_list("group.consumer.assignors"),
+        consumer_migration_policy=MigrationPolicy(policy),
+        consumer_regex_refresh_interval_ms=config.get_int(
+            "group.consumer.regex.refresh.interval.ms"
+        ),
+    )

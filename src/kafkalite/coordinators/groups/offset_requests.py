@@ -1,0 +1,272 @@
+"""OffsetCommit, TxnOffsetCommit, OffsetFetch and OffsetDelete, for groups of every kind.
+
+Owns who may commit what and what a reader sees. The offsets themselves are `OffsetStore`'s.
+A commit is refused as a whole when its member is, and per partition when its metadata is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from kafkalite.coordinators.effects import Producer
+from kafkalite.coordinators.groups import records
+from kafkalite.coordinators.groups.classic_group import ClassicGroup, ClassicState
+from kafkalite.coordinators.groups.classic_timers import arm_session
+from kafkalite.coordinators.groups.events import (
+    CommitOffsets,
+    CommitTransactionalOffsets,
+    DeleteOffsets,
+    FetchOffsets,
+)
+from kafkalite.coordinators.groups.offsets import NO_TIMESTAMP, CommittedOffset
+from kafkalite.coordinators.groups.state import Group, GroupsState
+from kafkalite.coordinators.groups.turn import Turn
+from kafkalite.protocol.classes import ZERO_UUID
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import (
+    OffsetCommitResponse,
+    OffsetDeleteResponse,
+    OffsetFetchResponse,
+    TxnOffsetCommitResponse,
+)
+
+# From this version on a commit to a group that does not exist says so.
+GROUP_ID_NOT_FOUND_SINCE = 9
+DEFAULT_RETENTION = -1
+NO_OFFSET = -1
+
+T = TypeVar("T")
+# Raises when the committing member does not own the partition.
+PartitionCheck = Callable[[bytes, int], None]
+
+
+def commit_offsets(state: GroupsState, turn: Turn, event: CommitOffsets) -> None:
+    request = event.request
+    check = _check_commit(state, turn, event)
+    expire_ms = NO_TIMESTAMP
+    if request.retention_time_ms != DEFAULT_RETENTION:
+        expire_ms = turn.now_ms + request.retention_time_ms
+    response = OffsetCommitResponse()
+    for topic in request.topics:
+        answer = OffsetCommitResponse.Topic(name=topic.name, topic_id=topic.topic_id)
+        response.topics.append(answer)
+        for asked in topic.partitions:
+            index = asked.partition_index
+            offset = CommittedOffset(
+                asked.committed_offset,
+                asked.committed_leader_epoch,
+                asked.committed_metadata or "",
+                # Version 1 alone could say when the commit happened.
+                asked.commit_timestamp if asked.commit_timestamp >= 0 else turn.now_ms,
+                expire_ms,
+                topic.topic_id,
+            )
+            check(topic.topic_id, index)
+            code = _commit_one(state, turn, request.group_id, topic.name, index, offset)
+            answer.partitions.append(
+                OffsetCommitResponse.Partition(partition_index=index, error_code=code)
+            )
+    turn.reply(response)
+
+
+def _check_commit(state: GroupsState, turn: Turn, event: CommitOffsets) -> PartitionCheck:
+    request = event.request
+    epoch = request.generation_id_or_member_epoch
+    group = state.groups.get(request.group_id)
+    if group is None:
+        if epoch < 0:
+            return _any_partition  # from outside any group: a tool, Spark, a plain reader
+        is_new_client = event.version >= GROUP_ID_NOT_FOUND_SINCE
+        raise KafkaError(
+            Error.GROUP_ID_NOT_FOUND if is_new_client else Error.ILLEGAL_GENERATION
+        )
+    instance_id = request.group_instance_id
+    if not isinstance(group, ClassicGroup):
+        return group.check_commit(
+            request.member_id, instance_id, epoch, event.version, is_transactional=False
+        )
+    group.check_commit(request.member_id, instance_id, epoch, is_transactional=False)
+    member = group.members.get(request.member_id)
+    is_rebalanced = group.state in (ClassicState.STABLE, ClassicState.PREPARING_REBALANCE)
+    if member is not None and is_rebalanced:
+        arm_session(turn, group.group_id, member.member_id, member.session_timeout_ms)
+    return _any_partition
+
+
+def _any_partition(topic_id: bytes, partition: int) -> None:
+    """No partition is refused."""
+
+
+def _commit_one(
+    state: GroupsState,
+    turn: Turn,
+    group_id: str,
+    topic: str,
+    partition: int,
+    offset: CommittedOffset,
+) -> int:
+    if utf16_length(offset.metadata) > state.settings.offset_metadata_max_bytes:
+        return Error.OFFSET_METADATA_TOO_LARGE
+    turn.write(records.offset_commit(group_id, topic, partition, offset))
+    return Error.NONE
+
+
+def utf16_length(text: str) -> int:
+    """Apache Kafka measures metadata in UTF-16 units."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
+
+
+# -- transactions ----------------------------------------------------------------------------
+
+
+def commit_transactional(
+    state: GroupsState, turn: Turn, event: CommitTransactionalOffsets
+) -> None:
+    """Stores offsets that count once the producer's transaction is committed."""
+    request = event.request
+    check = _check_transactional(state, event)
+    response = TxnOffsetCommitResponse()
+    for topic in request.topics:
+        answer = TxnOffsetCommitResponse.Topic(name=topic.name)
+        response.topics.append(answer)
+        view = state.topics.by_name(topic.name)
+        if view is None and check is not _any_partition:
+            raise KafkaError(Error.ILLEGAL_GENERATION)
+        for asked in topic.partitions:
+            index = asked.partition_index
+            check(ZERO_UUID if view is None else view.topic_id, index)
+            offset = CommittedOffset(
+                asked.committed_offset,
+                asked.committed_leader_epoch,
+                asked.committed_metadata or "",
+                turn.now_ms,
+                NO_TIMESTAMP,
+                ZERO_UUID,
+            )
+            code = _commit_one(state, turn, request.group_id, topic.name, index, offset)
+            answer.partitions.append(
+                TxnOffsetCommitResponse.Partition(partition_index=index, error_code=code)
+            )
+    turn.effects.producer = Producer(request.producer_id, request.producer_epoch)
+    turn.reply(response)
+
+
+def _check_transactional(
+    state: GroupsState, event: CommitTransactionalOffsets
+) -> PartitionCheck:
+    request = event.request
+    group = state.groups.get(request.group_id)
+    member_id, instance_id = request.member_id, request.group_instance_id
+    if group is None:
+        if request.generation_id >= 0:
+            raise KafkaError(Error.ILLEGAL_GENERATION)
+        return _any_partition
+    if isinstance(group, ClassicGroup):
+        group.check_commit(member_id, instance_id, request.generation_id, is_transactional=True)
+        return _any_partition
+    check = _as_illegal_generation(group.check_commit)(
+        member_id, instance_id, request.generation_id, event.version, is_transactional=True
+    )
+    return check if check is _any_partition else _as_illegal_generation(check)
+
+
+def _as_illegal_generation(check: Callable[..., T]) -> Callable[..., T]:
+    """Producers know nothing of member epochs: a stale one reads as an old generation."""
+
+    def checked(*args: Any, **options: Any) -> T:
+        try:
+            return check(*args, **options)
+        except KafkaError as refusal:
+            if refusal.code == Error.STALE_MEMBER_EPOCH:
+                raise KafkaError(Error.ILLEGAL_GENERATION) from None
+            raise
+
+    return checked
+
+
+# -- reading ---------------------------------------------------------------------------------
+
+
+def fetch_offsets(state: GroupsState, turn: Turn, event: FetchOffsets) -> None:
+    request = event.request
+    group = state.groups.get(request.group_id)
+    if group is not None and not isinstance(group, ClassicGroup):
+        group.check_fetch(request.member_id, request.member_epoch)
+    answer = OffsetFetchResponse.Group(group_id=request.group_id)
+    if request.topics is None:
+        topics = [
+            (topic, ZERO_UUID, list(partitions))
+            for topic, partitions in state.offsets.of_group(request.group_id).items()
+        ]
+    else:
+        topics = [
+            (topic.name, topic.topic_id, topic.partition_indexes) for topic in request.topics
+        ]
+    for name, topic_id, indexes in topics:
+        answer.topics.append(
+            OffsetFetchResponse.GroupTopic(
+                name=name,
+                topic_id=topic_id,
+                partitions=[
+                    _fetch_one(state, event, name, topic_id, index) for index in indexes
+                ],
+            )
+        )
+    turn.reply(answer)
+
+
+def _fetch_one(
+    state: GroupsState, event: FetchOffsets, topic: str, topic_id: bytes, partition: int
+) -> OffsetFetchResponse.GroupTopicPartition:
+    group_id = event.request.group_id
+    answer = OffsetFetchResponse.GroupTopicPartition(
+        partition_index=partition, committed_offset=NO_OFFSET, metadata=""
+    )
+    if event.require_stable and state.offsets.is_unstable(group_id, topic, partition):
+        answer.error_code = Error.UNSTABLE_OFFSET_COMMIT
+        return answer
+    offset = state.offsets.get(group_id, topic, partition)
+    if offset is None or _is_of_other_topic(offset.topic_id, topic_id):
+        return answer
+    answer.committed_offset = offset.offset
+    answer.committed_leader_epoch = offset.leader_epoch
+    answer.metadata = offset.metadata
+    return answer
+
+
+def _is_of_other_topic(stored: bytes, asked: bytes) -> bool:
+    """The topic was deleted and made again since; without both ids nobody can tell."""
+    return ZERO_UUID not in (stored, asked) and stored != asked
+
+
+# -- deleting --------------------------------------------------------------------------------
+
+
+def delete_offsets(state: GroupsState, turn: Turn, event: DeleteOffsets) -> None:
+    request = event.request
+    group = state.groups.get(request.group_id)
+    if group is None:
+        raise KafkaError(Error.GROUP_ID_NOT_FOUND)
+    group.check_offset_delete()
+    response = OffsetDeleteResponse()
+    for topic in request.topics:
+        answer = OffsetDeleteResponse.Topic(name=topic.name)
+        response.topics.append(answer)
+        is_subscribed = group.is_subscribed_to(topic.name)
+        for asked in topic.partitions:
+            index = asked.partition_index
+            code = Error.GROUP_SUBSCRIBED_TO_TOPIC if is_subscribed else Error.NONE
+            answer.partitions.append(
+                OffsetDeleteResponse.Partition(partition_index=index, error_code=code)
+            )
+            if not is_subscribed and _has_offset(state, group, topic.name, index):
+                turn.write(records.offset_tombstone(group.group_id, topic.name, index))
+    turn.reply(response)
+
+
+def _has_offset(state: GroupsState, group: Group, topic: str, partition: int) -> bool:
+    store, group_id = state.offsets, group.group_id
+    if store.get(group_id, topic, partition) is not None:
+        return True
+    return store.is_unstable(group_id, topic, partition)

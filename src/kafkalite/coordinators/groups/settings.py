@@ -1,0 +1,66 @@
+"""The settings of the group coordinator, as the shards read them.
+
+Owns their names here and Apache Kafka's defaults, but for the initial rebalance delay, which is
+0: a lone consumer on a laptop should not wait three seconds. The composition root fills them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+MAX_INT = 2**31 - 1
+
+
+class MigrationPolicy(Enum):
+    """Which way a group may change protocol while it has members."""
+
+    DISABLED = "disabled"
+    DOWNGRADE = "downgrade"
+    UPGRADE = "upgrade"
+    BIDIRECTIONAL = "bidirectional"
+
+    @property
+    def allows_upgrade(self) -> bool:
+        return self in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL)
+
+    @property
+    def allows_downgrade(self) -> bool:
+        return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
+
+
+def _no_override(group_id: str, name: str) -> int | None:
+    return None
+
+
+@dataclass(slots=True)
+class GroupSettings:
+    # Classic groups.
+    min_session_timeout_ms: int = 6_000
+    max_session_timeout_ms: int = 1_800_000
+    initial_rebalance_delay_ms: int = 0
+    max_size: int = MAX_INT
+    new_member_join_timeout_ms: int = 300_000
+    # Offsets.
+    offset_metadata_max_bytes: int = 4_096
+    offsets_retention_ms: int = 10_080 * 60_000
+    offsets_retention_check_interval_ms: int = 600_000
+    offset_commit_timeout_ms: int = 5_000
+    # Consumer groups (KIP-848).
+    consumer_session_timeout_ms: int = 45_000
+    consumer_heartbeat_interval_ms: int = 5_000
+    consumer_max_size: int = MAX_INT
+    consumer_assignors: list[str] = field(default_factory=lambda: ["uniform", "range"])
+    consumer_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+    consumer_regex_refresh_interval_ms: int = 600_000
+    # Dynamic configs of one group (`consumer.session.timeout.ms` …), when it has any.
+    group_override: Callable[[str, str], int | None] = _no_override
+
+    def session_timeout_ms(self, group_id: str) -> int:
+        override = self.group_override(group_id, "consumer.session.timeout.ms")
+        return self.consumer_session_timeout_ms if override is None else override
+
+    def heartbeat_interval_ms(self, group_id: str) -> int:
+        override = self.group_override(group_id, "consumer.heartbeat.interval.ms")
+        return self.consumer_heartbeat_interval_ms if override is None else override

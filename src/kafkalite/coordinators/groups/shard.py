@@ -1,0 +1,92 @@
+"""The group coordinator of one partition of __consumer_offsets, as a deterministic shard.
+
+Owns the dispatch from events to decisions. It holds no logic of its own: joins, syncs, offsets
+and housekeeping each have their module. Invariant: state is the fold of the log, plus who waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kafkalite.coordinators.effects import Effects, Failed, Producer, Record
+from kafkalite.coordinators.groups import (
+    admin,
+    classic_join,
+    classic_leave,
+    classic_sync,
+    events,
+    housekeeping,
+    offset_requests,
+    replaying,
+)
+from kafkalite.coordinators.groups.classic_group import ClassicGroup
+from kafkalite.coordinators.groups.classic_timers import arm_session
+from kafkalite.coordinators.groups.state import GroupsState
+from kafkalite.coordinators.groups.turn import Turn
+from kafkalite.protocol.errors import KafkaError
+
+_DECIDE: dict[type[Any], Callable[[GroupsState, Turn, Any], None]] = {
+    events.Join: classic_join.join,
+    events.Sync: classic_sync.sync,
+    events.Heartbeat: classic_sync.heartbeat,
+    events.Leave: classic_leave.leave,
+    events.CommitOffsets: offset_requests.commit_offsets,
+    events.CommitTransactionalOffsets: offset_requests.commit_transactional,
+    events.FetchOffsets: offset_requests.fetch_offsets,
+    events.DeleteOffsets: offset_requests.delete_offsets,
+    events.ListGroups: admin.list_groups,
+    events.DescribeGroups: admin.describe_groups,
+    events.DeleteGroups: housekeeping.delete_groups,
+    events.TopicsDeleted: housekeeping.on_topics_deleted,
+    events.SessionExpired: classic_sync.on_session_expired,
+    events.JoinPhaseExpired: classic_join.on_join_phase_expired,
+    events.InitialDelayExpired: classic_join.on_initial_delay_expired,
+    events.SyncPhaseExpired: classic_sync.on_sync_phase_expired,
+    events.OffsetSweep: housekeeping.sweep,
+    events.TopicsChanged: lambda _state, turn, _event: turn.reply(None),
+    events.AssignmentStored: classic_sync.on_assignment_stored,
+}
+
+_ON_FAILED: dict[type[Any], Callable[[GroupsState, Turn, Any, KafkaError], None]] = {
+    events.AssignmentStored: classic_sync.on_assignment_lost,
+    events.StaticMemberStored: classic_join.on_static_member_lost,
+}
+
+
+@dataclass(slots=True)
+class GroupShard:
+    state: GroupsState
+
+    def decide(self, event: Any, now_ms: int) -> Effects:
+        turn = Turn(now_ms)
+        if isinstance(event, Failed):
+            _ON_FAILED[type(event.event)](self.state, turn, event.event, event.error)
+        else:
+            _DECIDE[type(event)](self.state, turn, event)
+        housekeeping.keep_sweeping(self.state, turn)
+        return turn.effects
+
+    def replay(self, record: Record) -> None:
+        replaying.replay(self.state, record)
+
+    def replay_end_transaction(self, producer: Producer, committed: bool) -> None:
+        self.state.offsets.replay_end_transaction(producer.producer_id, committed)
+
+    def loaded(self, now_ms: int) -> Effects:
+        """Every member that the log knows has one session timeout to show up again."""
+        turn = Turn(now_ms)
+        self.state.is_loaded = True
+        for group in self.state.groups.values():
+            if isinstance(group, ClassicGroup):
+                self._resume(turn, group)
+        housekeeping.keep_sweeping(self.state, turn)
+        return turn.effects
+
+    def _resume(self, turn: Turn, group: ClassicGroup) -> None:
+        for member in group.members.values():
+            arm_session(turn, group.group_id, member.member_id, member.session_timeout_ms)
+        if len(group.members) > self.state.settings.max_size:
+            # The limit was lowered: the members may commit and then compete for the places.
+            classic_join.prepare(self.state, turn, group)

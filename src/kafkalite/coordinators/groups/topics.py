@@ -1,0 +1,57 @@
+"""What the group coordinator asks about topics: a small view of the cluster's metadata.
+
+Owns nothing: the image is the cluster's, and changes under us.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from kafkalite.coordinators.cluster.image import Image, Topic
+
+
+@dataclass(slots=True, frozen=True)
+class TopicView:
+    name: str
+    topic_id: bytes
+    partition_count: int
+    # For each partition the racks of the brokers that hold a replica.
+    racks: tuple[frozenset[str], ...] = ()
+
+
+class Topics(Protocol):
+    def by_name(self, name: str) -> TopicView | None: ...
+
+    def by_id(self, topic_id: bytes) -> TopicView | None: ...
+
+    def names(self) -> Iterable[str]: ...
+
+
+@dataclass(slots=True)
+class ImageTopics:
+    """Topics as the cluster's image has them at the moment of the question."""
+
+    image: Callable[[], Image]
+
+    def by_name(self, name: str) -> TopicView | None:
+        topic = self.image().topics.get(name)
+        return None if topic is None else self._view(topic)
+
+    def by_id(self, topic_id: bytes) -> TopicView | None:
+        topic = self.image().by_id.get(topic_id)
+        return None if topic is None else self._view(topic)
+
+    def names(self) -> Iterable[str]:
+        return self.image().topics
+
+    def _view(self, topic: Topic) -> TopicView:
+        brokers = self.image().brokers
+        racks = []
+        for index in range(len(topic.partitions)):
+            replicas = topic.partitions[index].replicas
+            known = [brokers[one].rack for one in replicas if one in brokers]
+            racks.append(frozenset(rack for rack in known if rack is not None))
+        return TopicView(topic.name, topic.topic_id, len(topic.partitions), tuple(racks))

@@ -1,0 +1,38 @@
+"""One decision in the making: the effects so far and the moment it happens at.
+
+Owns the effects until the shard returns them. Everything a decision wants done goes through
+here, so the state machines read as a list of what happens. It never touches state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafkalite.coordinators.effects import Effects, Record, Timer
+
+
+@dataclass(slots=True)
+class Turn:
+    now_ms: int
+    effects: Effects = field(default_factory=Effects)
+
+    def reply(self, message: Any) -> None:
+        self.effects.reply = message
+
+    def reply_later(self, ticket: int) -> None:
+        self.effects.ticket = ticket
+
+    def answer(self, ticket: int, message: Any) -> None:
+        """Closes a request that some earlier (or this) turn left open."""
+        self.effects.answers.append((ticket, message))
+
+    def write(self, *records: Record) -> None:
+        self.effects.records.extend(records)
+
+    def arm(self, key: Hashable, delay_ms: int, event: Any) -> None:
+        self.effects.timers.append(Timer(key, delay_ms, event))
+
+    def cancel(self, key: Hashable) -> None:
+        self.effects.timers.append(Timer(key, None))

@@ -1,0 +1,87 @@
+"""FindCoordinator, versions 0–6: the broker that leads the partition a key falls on.
+
+Versions: 1 transactional ids, 3 flexible, 4 many keys at once, 5 TRANSACTION_ABORTABLE, 6 share
+groups (KIP-932). The internal topic is created when it is first asked for, and the answer waits
+until it is there: Apache Kafka says COORDINATOR_NOT_AVAILABLE and has the client ask again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkalite.coordinators.shards import partition_of
+from kafkalite.env.later import Later
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.handlers.group_replies import reply_with
+from kafkalite.protocol.errors import Error
+from kafkalite.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
+
+BATCHED_SINCE = 4
+SHARE_SINCE = 6
+SHARE_KEY_TYPE = 2
+INTERNAL_TOPICS = {
+    0: "__consumer_offsets",
+    1: "__transaction_state",
+    SHARE_KEY_TYPE: "__share_group_state",
+}
+
+Coordinator = FindCoordinatorResponse.Coordinator
+
+
+def find_coordinator(
+    context: Context, call: Call, request: FindCoordinatorRequest
+) -> FindCoordinatorResponse | Later[FindCoordinatorResponse]:
+    is_batched = call.version >= BATCHED_SINCE
+    keys = request.coordinator_keys if is_batched else [request.key]
+    topic = INTERNAL_TOPICS.get(request.key_type)
+    is_too_new = request.key_type == SHARE_KEY_TYPE and call.version < SHARE_SINCE
+    if topic is None or is_too_new:
+        return _respond(call, [_failed(key, Error.INVALID_REQUEST) for key in keys])
+
+    def found(_: Any) -> FindCoordinatorResponse:
+        return _respond(call, [_find(context, call, request, topic, key) for key in keys])
+
+    if topic in context.cluster.image.topics:
+        return found(None)
+    return reply_with(context.cluster.create_internal_topic(topic), found)
+
+
+def _find(
+    context: Context, call: Call, request: FindCoordinatorRequest, topic: str, key: str
+) -> Coordinator:
+    if request.key_type == SHARE_KEY_TYPE and not _is_share_key(key):
+        return _failed(key, Error.INVALID_REQUEST)
+    image = context.cluster.image
+    found = image.topics.get(topic)
+    if found is None:
+        return _failed(key, Error.COORDINATOR_NOT_AVAILABLE)
+    state = image.partition(topic, partition_of(key, len(found.partitions)))
+    for node in context.cluster.nodes_for(call.connection):
+        if state is not None and node.node_id == state.leader:
+            return Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port)
+    return _failed(key, Error.COORDINATOR_NOT_AVAILABLE)
+
+
+def _is_share_key(key: str) -> bool:
+    """A group, a topic id and a partition, with colons; the group's id may hold colons too."""
+    parts = key.rsplit(":", 2)
+    return len(parts) == 3 and all(parts) and parts[2].isdecimal()
+
+
+def _failed(key: str, code: Error) -> Coordinator:
+    return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code)
+
+
+def _respond(call: Call, coordinators: list[Coordinator]) -> FindCoordinatorResponse:
+    if call.version >= BATCHED_SINCE:
+        return FindCoordinatorResponse(coordinators=coordinators)
+    one = coordinators[0]
+    code = Error(one.error_code)
+    return FindCoordinatorResponse(
+        error_code=code,
+        error_message="NONE" if code == Error.NONE else code.message,
+        node_id=one.node_id,
+        host=one.host,
+        port=one.port,
+    )

@@ -1,0 +1,58 @@
+"""What the handlers of groups share: waiting for a coordinator, and reading its refusals.
+
+Owns nothing. A reply that is already there is returned as it is, without a slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from kafkalite.coordinators.shards import gather
+from kafkalite.env.later import Later
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.protocol.errors import Error, KafkaError
+
+R = TypeVar("R")
+
+# Read, delete, describe, describe and alter configs of a group: every operation there is, since
+# nothing is forbidden without an authorizer. Bits by the number of the operation.
+ALL_GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
+
+
+def reply_with(later: Later[Any], make: Callable[[Any], R]) -> R | Later[R]:
+    """The response made of the coordinator's answer, at once or when the answer comes."""
+    if later.is_resolved:
+        return make(later.value)
+    response: Later[R] = Later()
+    later.then(lambda answer: response.resolve(make(answer)))
+    return response
+
+
+def ask_by_shard(
+    context: Context, group_ids: Iterable[str], make_event: Callable[[list[str]], Any]
+) -> Later[list[tuple[list[str], Any]]]:
+    """One event per shard; each answer, or KafkaError, beside the groups it is about."""
+    asked = context.groups.by_shard(list(group_ids))
+    answers = gather(
+        [context.groups.submit(first, make_event(ids)) for first, ids in asked.items()]
+    )
+    paired: Later[list[tuple[list[str], Any]]] = Later()
+    answers.then(
+        lambda values: paired.resolve(list(zip(asked.values(), values, strict=True)))
+    )
+    return paired
+
+
+def code_of(answer: Any) -> Error:
+    return Error(answer.code) if isinstance(answer, KafkaError) else Error.NONE
+
+
+def client_id_of(call: Call) -> str:
+    return call.client_id or ""
+
+
+def client_host_of(call: Call) -> str:
+    """As Java prints an address: a slash, then the number."""
+    return f"/{call.connection.peer_address[0]}"

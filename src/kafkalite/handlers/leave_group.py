@@ -1,0 +1,53 @@
+"""LeaveGroup, versions 0–5: members leave a classic group.
+
+Versions: 3 many members, by member or instance id (KIP-345), 4 flexible, 5 reason (KIP-800).
+Until version 2 there is one member, and its error is the response's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkalite.coordinators.groups.events import Leave
+from kafkalite.env.later import Later
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.handlers.group_replies import reply_with
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
+
+MANY_MEMBERS_SINCE = 3
+
+
+def leave_group(
+    context: Context, call: Call, request: LeaveGroupRequest
+) -> LeaveGroupResponse | Later[LeaveGroupResponse]:
+    if not request.group_id:
+        return LeaveGroupResponse(error_code=Error.INVALID_GROUP_ID)
+    if call.version < MANY_MEMBERS_SINCE:
+        request.members = [LeaveGroupRequest.Member(member_id=request.member_id)]
+
+    def respond(answer: Any) -> LeaveGroupResponse:
+        if isinstance(answer, KafkaError):
+            answer = _failed(request, answer)
+        response: LeaveGroupResponse = answer
+        if call.version < MANY_MEMBERS_SINCE and response.members:
+            return LeaveGroupResponse(error_code=response.members[0].error_code)
+        return response
+
+    return reply_with(context.groups.submit(request.group_id, Leave(request)), respond)
+
+
+def _failed(request: LeaveGroupRequest, error: KafkaError) -> LeaveGroupResponse:
+    if error.code != Error.UNKNOWN_MEMBER_ID:
+        return LeaveGroupResponse(error_code=error.code)
+    return LeaveGroupResponse(
+        members=[
+            LeaveGroupResponse.Member(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                error_code=Error.UNKNOWN_MEMBER_ID,
+            )
+            for member in request.members
+        ]
+    )

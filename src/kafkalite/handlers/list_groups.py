@@ -1,0 +1,37 @@
+"""ListGroups, versions 0–5: the groups that this broker coordinates.
+
+Versions: 3 flexible, 4 states (KIP-518), 5 types (KIP-848). Filters ignore case.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkalite.coordinators.groups.events import ListGroups
+from kafkalite.env.later import Later
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.handlers.group_replies import reply_with
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import ListGroupsRequest, ListGroupsResponse
+
+
+def list_groups(
+    context: Context, call: Call, request: ListGroupsRequest
+) -> ListGroupsResponse | Later[ListGroupsResponse]:
+    event = ListGroups(
+        frozenset(state.strip().lower() for state in request.states_filter),
+        frozenset(kind.strip().lower() for kind in request.types_filter),
+    )
+
+    def respond(answers: list[Any]) -> ListGroupsResponse:
+        response = ListGroupsResponse()
+        for answer in answers:
+            if not isinstance(answer, KafkaError):
+                response.groups += answer
+            elif answer.code != Error.NOT_COORDINATOR:
+                # Part of the list would read as the whole of it.
+                return ListGroupsResponse(error_code=answer.code)
+        return response
+
+    return reply_with(context.groups.submit_all(lambda: event), respond)

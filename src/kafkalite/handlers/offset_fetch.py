@@ -1,0 +1,147 @@
+"""OffsetFetch, versions 0–10: tells how far groups have read.
+
+Versions: 2 all topics of a group, 6 flexible, 7 require_stable, 8 many groups, 9 member and epoch
+(KIP-848), 10 topic ids. Until version 7 there is one group, and its error is the response's; until
+version 1 every partition carries it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkalite.coordinators.groups.events import FetchOffsets
+from kafkalite.coordinators.shards import gather
+from kafkalite.env.later import Later
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.handlers.group_replies import code_of, reply_with
+from kafkalite.protocol.classes import ZERO_UUID
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
+
+GROUP_ERROR_SINCE = 2
+MANY_GROUPS_SINCE = 8
+TOPIC_IDS_SINCE = 10
+NO_OFFSET = -1
+
+Group = OffsetFetchRequest.Group
+Answer = OffsetFetchResponse.Group
+TopicAnswer = OffsetFetchResponse.GroupTopic
+
+
+def offset_fetch(
+    context: Context, call: Call, request: OffsetFetchRequest
+) -> OffsetFetchResponse | Later[OffsetFetchResponse]:
+    groups = request.groups if call.version >= MANY_GROUPS_SINCE else [_only_group(request)]
+    refused = [_resolve(context, call, group) for group in groups]
+    answers = gather(
+        [
+            context.groups.submit(group.group_id, FetchOffsets(group, request.require_stable))
+            for group in groups
+        ]
+    )
+
+    def respond(found: list[Any]) -> OffsetFetchResponse:
+        return _fit(
+            call,
+            [
+                _answer(context, call, group, answer, topics)
+                for group, answer, topics in zip(groups, found, refused, strict=True)
+            ],
+        )
+
+    return reply_with(answers, respond)
+
+
+def _only_group(request: OffsetFetchRequest) -> Group:
+    topics = None
+    if request.topics is not None:
+        topics = [
+            OffsetFetchRequest.GroupTopic(
+                name=topic.name, partition_indexes=topic.partition_indexes
+            )
+            for topic in request.topics
+        ]
+    return Group(group_id=request.group_id, topics=topics)
+
+
+def _resolve(context: Context, call: Call, group: Group) -> list[TopicAnswer]:
+    """Names the topics that came by id; answers those that no longer exist."""
+    if call.version < TOPIC_IDS_SINCE or group.topics is None:
+        return []
+    refused, known = [], []
+    for topic in group.topics:
+        topic.name = context.cluster.image.topic_name(topic.topic_id) or ""
+        if topic.name:
+            known.append(topic)
+        else:
+            refused.append(_failed_topic(topic, Error.UNKNOWN_TOPIC_ID))
+    group.topics = known
+    return refused
+
+
+def _failed_topic(topic: OffsetFetchRequest.GroupTopic, code: Error) -> TopicAnswer:
+    return TopicAnswer(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetFetchResponse.GroupTopicPartition(
+                partition_index=index,
+                committed_offset=NO_OFFSET,
+                metadata="",
+                error_code=code,
+            )
+            for index in topic.partition_indexes
+        ],
+    )
+
+
+def _answer(
+    context: Context, call: Call, group: Group, answer: Any, refused: list[TopicAnswer]
+) -> Answer:
+    if isinstance(answer, KafkaError):
+        return _failed(call, group, code_of(answer))
+    found: Answer = answer
+    if call.version >= TOPIC_IDS_SINCE and group.topics is None:
+        found.topics = [topic for topic in found.topics if _identify(context, topic)]
+    found.topics += refused
+    return found
+
+
+def _identify(context: Context, topic: TopicAnswer) -> bool:
+    """A topic without an id cannot be told in a version that has no names."""
+    if topic.topic_id == ZERO_UUID:
+        topic.topic_id = context.cluster.image.topic_id(topic.name) or ZERO_UUID
+    return topic.topic_id != ZERO_UUID
+
+
+def _failed(call: Call, group: Group, code: Error) -> Answer:
+    if call.version >= GROUP_ERROR_SINCE:
+        return Answer(group_id=group.group_id, error_code=code)
+    topics = [_failed_topic(topic, code) for topic in group.topics or ()]
+    return Answer(group_id=group.group_id, topics=topics)
+
+
+def _fit(call: Call, groups: list[Answer]) -> OffsetFetchResponse:
+    if call.version >= MANY_GROUPS_SINCE:
+        return OffsetFetchResponse(groups=groups)
+    group = groups[0]
+    return OffsetFetchResponse(
+        error_code=group.error_code,
+        topics=[
+            OffsetFetchResponse.Topic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponse.Partition(
+                        partition_index=one.partition_index,
+                        committed_offset=one.committed_offset,
+                        committed_leader_epoch=one.committed_leader_epoch,
+                        metadata=one.metadata,
+                        error_code=one.error_code,
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in group.topics
+        ],
+    )

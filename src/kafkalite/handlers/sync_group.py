@@ -1,0 +1,36 @@
+"""SyncGroup, versions 0–5: the leader hands out the assignment, every member gets its own.
+
+Versions: 3 static members, 4 flexible, 5 protocol type and name, which must then be given.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkalite.coordinators.groups.events import Sync
+from kafkalite.env.later import Later
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.handlers.group_replies import reply_with
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import SyncGroupRequest, SyncGroupResponse
+
+PROTOCOL_SINCE = 5
+
+
+def sync_group(
+    context: Context, call: Call, request: SyncGroupRequest
+) -> SyncGroupResponse | Later[SyncGroupResponse]:
+    is_vague = request.protocol_type is None or request.protocol_name is None
+    if call.version >= PROTOCOL_SINCE and is_vague:
+        return SyncGroupResponse(error_code=Error.INCONSISTENT_GROUP_PROTOCOL)
+    if not request.group_id:
+        return SyncGroupResponse(error_code=Error.INVALID_GROUP_ID)
+
+    def respond(answer: Any) -> SyncGroupResponse:
+        if isinstance(answer, KafkaError):
+            return SyncGroupResponse(error_code=answer.code)
+        response: SyncGroupResponse = answer
+        return response
+
+    return reply_with(context.groups.submit(request.group_id, Sync(request)), respond)

@@ -1,0 +1,238 @@
+"""Reads a scenario's lines and has the stage act them out.
+
+A scenario file holds scenes, each under a line that begins with `#` and says what it shows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from kafkalite.coordinators.effects import Producer
+from kafkalite.protocol.errors import Error, KafkaError
+from tests.unit.coordinators.stage import Stage, milliseconds
+
+Act = Callable[..., None]
+_ACTS: list[tuple[re.Pattern[str], Act]] = []
+
+
+def act(pattern: str) -> Callable[[Act], Act]:
+    def register(function: Act) -> Act:
+        _ACTS.append((re.compile(pattern), function))
+        return function
+
+    return register
+
+
+def scenes(path: Path) -> list[tuple[str, list[str]]]:
+    """Title and lines of each scene."""
+    found: list[tuple[str, list[str]]] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            found.append((line[1:].strip(), []))
+        elif line.strip():
+            found[-1][1].append(line)
+    return found
+
+
+def play(lines: list[str], stage: Stage | None = None) -> list[str]:
+    """What the scene reads like when it is played."""
+    stage = Stage() if stage is None else stage
+    for line in lines:
+        if line.startswith(" "):
+            continue
+        stage.lines.append(line)
+        perform(stage, line)
+        stage.tell_log()
+    return stage.lines
+
+
+def perform(stage: Stage, line: str) -> None:
+    for pattern, function in _ACTS:
+        match = pattern.fullmatch(line)
+        if match is not None:
+            function(stage, *match.groups())
+            return
+    raise AssertionError(f"nobody knows how to play {line!r}")
+
+
+def rewrite(path: Path) -> str:
+    """The file as it would be if everything that happens were right."""
+    text = []
+    for title, lines in scenes(path):
+        text.append("\n".join([f"# {title}", *play(lines)]))
+    return "\n\n".join(text) + "\n"
+
+
+# -- the vocabulary --------------------------------------------------------------------------
+
+
+@act(r"(\w+) joins")
+def _joins(stage: Stage, name: str) -> None:
+    """Twice, when the coordinator first hands out an id."""
+    who = stage.person(name)
+    before = who.member_id
+    stage.joins(who)
+    if who.instance_id is None and not before and who.member_id and who.version >= 4:
+        stage.joins(who)
+
+
+@act(r"(\w+) joins once")
+def _joins_once(stage: Stage, name: str) -> None:
+    stage.joins(stage.person(name))
+
+
+@act(r"(\w+) (?:is|comes back as) static member (\w+)")
+def _is_static(stage: Stage, name: str, instance_id: str) -> None:
+    who = stage.person(name)
+    who.instance_id, who.member_id, who.generation = instance_id, "", -1
+
+
+@act(r"(\w+) forgets everything")
+def _forgets(stage: Stage, name: str) -> None:
+    who = stage.person(name)
+    who.member_id, who.generation = "", -1
+
+
+@act(r"(\w+) supports ([\w, ]+)")
+def _supports(stage: Stage, name: str, protocols: str) -> None:
+    stage.person(name).protocols = protocols.replace(",", "").split()
+
+
+@act(r"(\w+) speaks version (\d+)")
+def _speaks(stage: Stage, name: str, version: str) -> None:
+    stage.person(name).version = int(version)
+
+
+@act(r"(\w+) subscribes to ([\w, ]+)")
+def _subscribes(stage: Stage, name: str, topics: str) -> None:
+    stage.person(name).topics = topics.replace(",", "").split()
+
+
+@act(r"(\w+) rebalances within (\w+)")
+def _rebalances_within(stage: Stage, name: str, duration: str) -> None:
+    stage.person(name).rebalance_timeout_ms = milliseconds(duration)
+
+
+@act(r"(\w+) has a session of (\w+)")
+def _has_session(stage: Stage, name: str, duration: str) -> None:
+    stage.person(name).session_timeout_ms = milliseconds(duration)
+
+
+@act(r"(\w+) syncs")
+def _syncs(stage: Stage, name: str) -> None:
+    stage.syncs(stage.person(name), {})
+
+
+@act(r"(\w+) assigns (.+)")
+def _assigns(stage: Stage, name: str, text: str) -> None:
+    pairs = (part.split("=") for part in text.split())
+    stage.syncs(stage.person(name), {pair[0]: pair[1] for pair in pairs})
+
+
+@act(r"(\w+) heartbeats")
+def _heartbeats(stage: Stage, name: str) -> None:
+    stage.heartbeats(stage.person(name))
+
+
+@act(r"(\w+) leaves")
+def _leaves(stage: Stage, name: str) -> None:
+    stage.leaves(stage.person(name))
+
+
+@act(r"an admin removes (\w+)")
+def _removes(stage: Stage, name: str) -> None:
+    stage.leaves(stage.person(name), by_instance=True)
+
+
+@act(r"(\w+) believes in generation (-?\d+)")
+def _believes(stage: Stage, name: str, generation: str) -> None:
+    stage.person(name).generation = int(generation)
+
+
+@act(r"(\w+) takes the id of (\w+)")
+def _takes_id(stage: Stage, name: str, other: str) -> None:
+    stage.person(name).member_id = stage.person(other).member_id
+
+
+@act(r"an outsider commits (\S+) at (\d+)")
+def _outsider_commits(stage: Stage, place: str, offset: str) -> None:
+    stage.commits(None, place, int(offset))
+
+
+@act(r"(\w+) commits (\S+) at (\d+)(?: noting (.+))?")
+def _commits(stage: Stage, name: str, place: str, offset: str, note: str | None) -> None:
+    stage.commits(stage.person(name), place, int(offset), note or "")
+
+
+@act(r"producer (\d+) commits (\S+) at (\d+)")
+def _producer_commits(stage: Stage, producer_id: str, place: str, offset: str) -> None:
+    stage.commits_in_transaction(Producer(int(producer_id), 0), place, int(offset))
+
+
+@act(r"producer (\d+) (commits|aborts) its transaction")
+def _producer_ends(stage: Stage, producer_id: str, how: str) -> None:
+    stage.ends_transaction(Producer(int(producer_id), 0), committed=how == "commits")
+
+
+@act(r"a reader asks for (\S+)")
+def _reads(stage: Stage, place: str) -> None:
+    stage.reads(place)
+
+
+@act(r"a reader asks for stable (\S+)")
+def _reads_stable(stage: Stage, place: str) -> None:
+    stage.reads(place, stable=True)
+
+
+@act(r"an admin deletes offset (\S+)")
+def _deletes_offset(stage: Stage, place: str) -> None:
+    stage.deletes_offset(place)
+
+
+@act(r"an admin deletes the group")
+def _deletes_group(stage: Stage) -> None:
+    stage.deletes_group()
+
+
+@act(r"an admin looks")
+def _looks(stage: Stage) -> None:
+    stage.looks()
+
+
+@act(r"(\w+) passes|(\w+) pass")
+def _time_passes(stage: Stage, one: str | None, other: str | None) -> None:
+    stage.clock.advance(milliseconds(one or other or ""))
+
+
+@act(r"the coordinator restarts")
+def _restarts(stage: Stage) -> None:
+    stage.restart()
+
+
+@act(r"the next append fails with (\w+)")
+def _next_append_fails(stage: Stage, name: str) -> None:
+    stage.partition.failures.append(KafkaError(Error[name]))
+
+
+@act(r"replication lags")
+def _lags(stage: Stage) -> None:
+    stage.partition.is_lagging = True
+
+
+@act(r"replication catches up")
+def _catches_up(stage: Stage) -> None:
+    stage.partition.is_lagging = False
+    stage.partition.commit()
+
+
+@act(r"the setting (\w+) is (\d+)")
+def _setting(stage: Stage, name: str, value: str) -> None:
+    assert hasattr(stage.settings, name), name
+    setattr(stage.settings, name, int(value))
+
+
+@act(r"topic (\w+) has (\d+) partitions")
+def _topic(stage: Stage, name: str, count: str) -> None:
+    stage.topics.add(name, int(count))
