@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.brokers import (
@@ -20,6 +21,7 @@ from kafkalite.coordinators.cluster.brokers import (
 from kafkalite.coordinators.cluster.deciding import INTERNAL_TOPICS, decided
 from kafkalite.coordinators.cluster.features import INITIAL
 from kafkalite.coordinators.cluster.image import BROKER, Changes, Image
+from kafkalite.coordinators.cluster.internal_topics import internal_topic
 from kafkalite.coordinators.cluster.metadata_log import MetadataLog
 from kafkalite.coordinators.cluster.shard import ClusterShard
 from kafkalite.coordinators.cluster.writing import records_of
@@ -28,9 +30,11 @@ from kafkalite.env import Env
 from kafkalite.env.clock import Timer
 from kafkalite.env.later import Later
 from kafkalite.log.home import LogHome
+from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     BeginTransactionRecord,
     ConfigRecord,
+    CreateTopicsRequest,
     EndTransactionRecord,
     FeatureLevelRecord,
 )
@@ -38,6 +42,27 @@ from kafkalite.protocol.messages import (
 logger = logging.getLogger(__name__)
 
 Subscriber = Callable[[Changes], None]
+
+
+class Reached(Protocol):
+    """How a client reached a broker: under which listener, at which of our addresses."""
+
+    @property
+    def listener(self) -> str: ...
+
+    @property
+    def local_address(self) -> tuple[str, int]: ...
+
+
+@dataclass(slots=True, frozen=True)
+class Node:
+    """A broker as a client should reach it."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+    is_fenced: bool = False
 
 
 class Cluster:
@@ -66,6 +91,11 @@ class Cluster:
     def controller_epoch(self) -> int:
         """The epoch that this controller leads in."""
         return self.log.epoch
+
+    @property
+    def features_epoch(self) -> int:
+        """The offset up to which finalized features are known: that of the last record."""
+        return self.log.end_offset - 1
 
     @property
     def is_fsynced(self) -> bool:
@@ -178,6 +208,41 @@ class Cluster:
             block = range(first, first + PRODUCER_ID_BLOCK)
         self._producer_ids[node_id] = block[1:]
         return block[0]
+
+    def nodes_for(self, reached: Reached, *, with_fenced: bool = False) -> list[Node]:
+        """Brokers as the client at the other end should reach them, by number.
+
+        A broker without an advertised address is where this client found us.
+        """
+        nodes = []
+        for _, broker in sorted(self.image.brokers.items()):
+            if broker.is_fenced and not with_fenced:
+                continue
+            for endpoint in broker.endpoints:
+                if endpoint.name == reached.listener:
+                    host = endpoint.host or reached.local_address[0]
+                    nodes.append(
+                        Node(broker.broker_id, host, endpoint.port, broker.rack, broker.is_fenced)
+                    )
+        return nodes
+
+    def create_internal_topic(self, name: str) -> Later[Any]:
+        """Creates one of Kafka's own topics unless it is there; the value is None or an error."""
+        later: Later[Any] = Later()
+        if name in self.image.topics:
+            return Later.of(None)
+        wanted = internal_topic(self.config, name, len(self.image.live_brokers()))
+        try:
+            answer = self.submit(CreateTopicsRequest(topics=[wanted]))
+        except KafkaError as error:
+            return Later.of(error)
+
+        def answered(response: Any) -> None:
+            code = Error(response.topics[0].error_code)
+            later.resolve(None if code is Error.NONE else KafkaError(code))
+
+        answer.then(answered)
+        return later
 
     def is_internal(self, topic: str) -> bool:
         """Whether a topic is one of Kafka's own."""

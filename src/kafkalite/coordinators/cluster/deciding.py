@@ -5,16 +5,19 @@ Owns the view that every deciding function of this package is given. Holds no st
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.cluster.records import encode_record
 from kafkalite.coordinators.effects import Effects, Record
+from kafkalite.env.randomness import random_uuid
 from kafkalite.protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from random import Random
 
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 METADATA_TOPIC = "__cluster_metadata"
@@ -27,19 +30,13 @@ class View:
 
     image: Image
     config: BrokerConfig
-    random: random.Random
+    random: Random
     # The offset that the next record will have.
     next_offset: int = 0
 
     def random_uuid(self) -> bytes:
-        """A version 4 UUID whose text does not begin with a dash, as Kafka draws them."""
-        while True:
-            bits = bytearray(self.random.randbytes(16))
-            bits[6] = bits[6] & 0x0F | 0x40
-            bits[8] = bits[8] & 0x3F | 0x80
-            # The first six bits are the first letter of its text; 62 is the dash.
-            if bits[0] >> 2 != 62:
-                return bytes(bits)
+        """An id that nobody has."""
+        return random_uuid(self.random)
 
 
 def decided(messages: Iterable[Any], reply: Any) -> Effects:

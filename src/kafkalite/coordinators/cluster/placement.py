@@ -6,15 +6,18 @@ Never looks at load. Given the same random source it gives the same placement.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from kafkalite.coordinators.cluster.image import BrokerState
 from kafkalite.protocol.errors import Error, KafkaError
 
+if TYPE_CHECKING:
+    from random import Random
+
 
 def place(
-    brokers: Iterable[BrokerState], partitions: int, replication_factor: int, chance: random.Random
+    brokers: Iterable[BrokerState], partitions: int, replication_factor: int, chance: Random
 ) -> list[list[int]]:
     """Replicas of each new partition, the first of which is to lead it."""
     usable = [broker for broker in brokers if not _is_cordoned(broker)]
@@ -47,7 +50,7 @@ def _check(usable: int, live: int, replication_factor: int) -> None:
     raise KafkaError(Error.INVALID_REPLICATION_FACTOR, why)
 
 
-def _stripe(brokers: list[BrokerState], chance: random.Random) -> list[int]:
+def _stripe(brokers: list[BrokerState], chance: Random) -> list[int]:
     """Brokers in an order in which neighbours are of different racks, as far as racks allow."""
     racks: dict[str, list[int]] = {}
     for broker in sorted(brokers, key=lambda each: (each.is_fenced, each.broker_id)):

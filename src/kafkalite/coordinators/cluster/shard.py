@@ -7,9 +7,8 @@ clock is read.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster import brokers, configs, features, quotas, reassignments, scram
@@ -31,6 +30,9 @@ from kafkalite.protocol.messages import (
     ElectLeadersRequest,
     UpdateFeaturesRequest,
 )
+
+if TYPE_CHECKING:
+    from random import Random
 
 Decision = Callable[[View, Any], Effects]
 DECISIONS: dict[type[Any], Decision] = {
@@ -55,7 +57,7 @@ class ClusterShard:
 
     __slots__ = ("_held_back", "changes", "config", "image", "view")
 
-    def __init__(self, config: BrokerConfig, chance: random.Random) -> None:
+    def __init__(self, config: BrokerConfig, chance: Random) -> None:
         self.image = Image()
         self.config = config
         self.changes = Changes()

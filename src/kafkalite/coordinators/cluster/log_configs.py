@@ -1,0 +1,36 @@
+"""What logs are told of their settings, made from those of the topic and the broker.
+
+Owns the way from the settings' names to the fields of `LogConfig` and `LogSettings`, which are the
+same words. A setting that the log does not know has no effect and is named so in the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from kafkalite.config import BrokerConfig, topic_values
+from kafkalite.log.config import LogConfig, LogSettings
+
+LOG_FIELDS = frozenset(field.name for field in fields(LogConfig))
+
+
+def log_config(config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
+    """The settings of a topic's logs."""
+    values = topic_values(config, overrides)
+    segment_bytes = values.pop("internal.segment.bytes")
+    if segment_bytes is not None:
+        values["segment.bytes"] = segment_bytes
+    given: dict[str, Any] = {}
+    for name, value in values.items():
+        field = name.replace(".", "_")
+        if field in LOG_FIELDS:
+            given[field] = tuple(value) if isinstance(value, list) else value
+    return LogConfig(**given, kafkalite_durability=config.get_str("kafkalite.durability"))
+
+
+def log_settings(config: BrokerConfig) -> LogSettings:
+    """The settings that all logs of a broker share."""
+    given = {field.name: config.get(field.name.replace("_", ".")) for field in fields(LogSettings)}
+    return LogSettings(**given)  # type: ignore[arg-type]

@@ -1,0 +1,47 @@
+"""Where clients find the brokers: addresses as one connection should see them.
+
+Owns the rule for a broker that was told no address to advertise: it is where the client is already.
+So one port serves the host, a container network and a forwarded port's other end alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from kafkalite.coordinators.cluster.image import BrokerState, EndPoint, Image
+
+# In a registration: nothing was set to be advertised for this listener.
+UNADVERTISED = ""
+
+
+class Reached(Protocol):
+    """What is asked of a connection: through which listener and at which address it came."""
+
+    listener: str
+    local_address: tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A broker as a client is told of it."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+def nodes_for(image: Image, connection: Reached) -> list[Node]:
+    """The living brokers that have this connection's listener, by id."""
+    found: list[Node] = []
+    for broker in sorted(image.brokers.values(), key=lambda one: one.broker_id):
+        endpoint = _endpoint(broker, connection.listener)
+        if endpoint is not None and not broker.is_fenced:
+            host = endpoint.host or connection.local_address[0]
+            found.append(Node(broker.broker_id, host, endpoint.port, broker.rack))
+    return found
+
+
+def _endpoint(broker: BrokerState, listener: str) -> EndPoint | None:
+    return next((one for one in broker.endpoints if one.name == listener), None)

@@ -1,0 +1,159 @@
+"""The replicas of one broker, kept as the metadata says: opened, closed, given roles and settings.
+
+Owns the way from the image to `Partitions` and logs. Changes come as the cluster's subscriber, so a
+topic is there on every path when the reply to its creation goes out, and gone when that to its
+deletion does. Invariant: this broker has a partition open exactly while the image gives it a
+replica and the replica's disk works.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from kafkalite.config import BrokerConfig
+from kafkalite.coordinators.cluster.cluster import Cluster
+from kafkalite.coordinators.cluster.image import BROKER, TOPIC, Changes, PartitionState, Topic
+from kafkalite.coordinators.cluster.log_configs import log_config
+from kafkalite.log.config import LogConfig
+from kafkalite.log.manager import LogManager
+from kafkalite.log.partition_log import PartitionLog
+from kafkalite.protocol.errors import KafkaError
+from kafkalite.replication.partition import Leadership, Partition
+from kafkalite.replication.partitions import Partitions
+
+logger = logging.getLogger(__name__)
+
+
+class Replicas:
+    """What one broker holds of the cluster."""
+
+    def __init__(
+        self, cluster: Cluster, config: BrokerConfig, partitions: Partitions, logs: LogManager
+    ) -> None:
+        self.cluster = cluster
+        self.config = config
+        self.partitions = partitions
+        self.logs = logs
+        self.node_id = partitions.node_id
+
+    def start(self) -> None:
+        """Opens every replica that the image gives this broker, and follows changes from here on.
+
+        Logs without a topic in the image are what a deletion left behind: they are deleted.
+        """
+        for topic in self.cluster.image.topics.values():
+            for state in topic.partitions.values():
+                self._follow(topic, state)
+        for log in self.logs.logs:
+            known = self.cluster.image.partition(log.topic, log.partition)
+            if known is None or self.node_id not in known.replicas:
+                logger.warning("%s belongs to no replica of this broker and is deleted", log)
+                self.logs.delete(log.topic, log.partition)
+        self.cluster.subscribe(self.changed)
+
+    def stop(self) -> None:
+        """Follows no more changes."""
+        self.cluster.unsubscribe(self.changed)
+
+    def config_of(self, topic: str) -> LogConfig:
+        """The settings of a topic's logs, as they now are."""
+        return log_config(self.config, self.cluster.image.config(TOPIC, topic))
+
+    def changed(self, changes: Changes) -> None:
+        """Brings this broker's replicas to what the metadata now says."""
+        for topic in changes.deleted.values():
+            self._delete(topic)
+        for topic_id, index in changes.partitions:
+            found = self.cluster.image.by_id.get(topic_id)
+            if found is not None:
+                self._follow(found, found.partitions[index])
+        if changes.configs:
+            self._take_settings(changes)
+
+    # --- one partition ----------------------------------------------------------------------------
+
+    def _follow(self, topic: Topic, state: PartitionState) -> None:
+        partition = self.partitions.get(topic.name, state.index)
+        if self.node_id not in state.replicas:
+            if partition is not None:
+                self._close(topic.name, state.index)
+        elif partition is None:
+            self._open(topic, state)
+        elif state.partition_epoch > partition.leadership.partition_epoch:
+            self._lead(partition, state)
+
+    def _open(self, topic: Topic, state: PartitionState) -> None:
+        log = self.logs.get(topic.name, state.index)
+        if log is not None and log.topic_id not in (topic.topic_id, bytes(16)):
+            # A topic of the same name was deleted while this directory was away.
+            self.logs.delete(topic.name, state.index)
+            log = None
+        try:
+            log = log or self._create_log(topic, state)
+        except KafkaError as error:
+            logger.error("%s-%d has no log here: %s", topic.name, state.index, error)
+            return
+        log.config = self.config_of(topic.name)
+        partition = Partition(
+            topic.name, state.index, topic.topic_id, self.node_id, log, leadership_of(state)
+        )
+        self.partitions.add(partition)
+
+    def _create_log(self, topic: Topic, state: PartitionState) -> PartitionLog:
+        directory_id = dict(zip(state.replicas, state.directories, strict=False)).get(self.node_id)
+        path = next(
+            (each.path for each in self.logs.directories if each.directory_id == directory_id),
+            None,
+        )
+        settings = self.config_of(topic.name)
+        return self.logs.create(
+            topic.name, state.index, topic.topic_id, settings, directory=path
+        )
+
+    def _lead(self, partition: Partition, state: PartitionState) -> None:
+        partition.leadership = leadership_of(state)
+        partition.wake()
+
+    def _close(self, topic: str, index: int) -> None:
+        self.partitions.remove(topic, index)
+        try:
+            self.logs.delete(topic, index)
+        except KafkaError as error:
+            logger.error("the log of %s-%d could not be removed: %s", topic, index, error)
+
+    def _delete(self, topic: Topic) -> None:
+        for index in topic.partitions:
+            partition = self.partitions.get(topic.name, index)
+            if partition is not None and partition.topic_id == topic.topic_id:
+                self._close(topic.name, index)
+        self.partitions.forget_topic(topic.topic_id)
+
+    # --- settings ---------------------------------------------------------------------------------
+
+    def _take_settings(self, changes: Changes) -> None:
+        own = (BROKER, str(self.node_id))
+        if own in changes.configs or (BROKER, "") in changes.configs:
+            self.cluster.apply_dynamic_config(self.config, self.node_id)
+            topics = {partition.topic for partition in self.partitions}
+        else:
+            topics = {name for kind, name in changes.configs if kind == TOPIC}
+        for name in sorted(topics):
+            found = self.cluster.image.topics.get(name)
+            if found is None:
+                continue
+            settings = self.config_of(name)
+            for index in found.partitions:
+                partition = self.partitions.get(name, index)
+                if partition is not None:
+                    partition.log.config = settings
+
+
+def leadership_of(state: PartitionState) -> Leadership:
+    """What a partition is told of its role."""
+    return Leadership(
+        state.leader,
+        state.leader_epoch,
+        state.partition_epoch,
+        list(state.replicas),
+        list(state.isr),
+    )
