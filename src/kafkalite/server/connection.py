@@ -225,21 +225,19 @@ class Connection:
         own = self._own
         assert own is not None
         memory = self._common.memory
-        if memory.is_short:
-            self._is_waiting = True
+        self._is_waiting = not memory.may_grow(len(own))
+        if self._is_waiting:
             memory.wait(self)
-            self._regulate()
-            return
-        larger = bytearray(min(self._needed, 2 * len(own)))
-        larger[: len(own)] = own
-        memory.take(len(larger) - len(own))
-        self._own = larger
+        else:
+            larger = bytearray(min(self._needed, 2 * len(own)))
+            larger[: len(own)] = own
+            memory.take(len(larger) - len(own))
+            self._own = larger
+        self._regulate()
 
-    def memory_freed(self) -> None:
-        self._is_waiting = False
-        if self._own is not None:
-            self._grow()
-            self._regulate()
+    def memory_freed(self) -> bool:
+        self._grow()
+        return not self._is_waiting
 
     def _take_held(self) -> bytearray:
         held, self._held = self._held, bytearray()
@@ -379,6 +377,7 @@ class Connection:
         self._owed.clear()
         self._out.clear()
         self._common.deadlines.remove(self)
+        self._common.memory.leave(self)
         if self._held:
             self._take_held()
         if self._own is not None:

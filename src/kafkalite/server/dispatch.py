@@ -50,9 +50,15 @@ class Route:
 class Dispatcher:
     """Answers the frames of all connections of one broker."""
 
-    def __init__(self, context: Context, log: LimitedLog) -> None:
+    def __init__(
+        self,
+        context: Context,
+        log: LimitedLog,
+        find_handler: Callable[[int], handlers.Handler | None] = handlers.handler,
+    ) -> None:
         self._context = context
         self._log = log
+        self._find_handler = find_handler
         self._routes: dict[int, Route] = {}
 
     # --- one request ------------------------------------------------------------------------------
@@ -180,7 +186,7 @@ class Dispatcher:
 
     def _find_route(self, number: int) -> Route | None:
         key, version = number >> 16, number & 0xFFFF
-        handler = handlers.handler(key) if key in spec.api_files() else None
+        handler = self._find_handler(key) if key in spec.api_files() else None
         if handler is None or version not in handlers.versions(spec.api(key)):
             return None
         api = spec.api(key)

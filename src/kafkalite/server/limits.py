@@ -7,7 +7,7 @@ touches bytes. Invariant: what a peer claims costs nothing; only what has arrive
 from __future__ import annotations
 
 import logging
-from collections import Counter, deque
+from collections import Counter
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,7 +38,9 @@ class Expiring(Protocol):
 
     def expire(self, reason: str) -> None: ...
 
-    def memory_freed(self) -> None: ...
+    def memory_freed(self) -> bool:
+        """Goes on if there is enough now; says whether it does."""
+        ...
 
 
 @dataclass(slots=True)
@@ -61,18 +63,25 @@ class Limits:
 
 
 class RequestMemory:
-    """Bytes that wait for the rest of their frame or for their turn, over all connections."""
+    """Bytes that wait for the rest of their frame or for their turn, over all connections.
+
+    The limit is passed by one frame at most: what would hold all others up may always go on.
+    """
 
     __slots__ = ("_waiters", "limit", "used")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit if limit > 0 else 1 << 62  # -1: no limit, as in Kafka
         self.used = 0
-        self._waiters: deque[Expiring] = deque()
+        self._waiters: dict[Expiring, None] = {}
 
     @property
     def is_short(self) -> bool:
         return self.used >= self.limit
+
+    def may_grow(self, held: int) -> bool:
+        """Whether a connection that holds so many bytes may hold more."""
+        return self.used - held < self.limit
 
     @property
     def is_waited_for(self) -> bool:
@@ -82,14 +91,20 @@ class RequestMemory:
         self.used += count
 
     def wait(self, connection: Expiring) -> None:
-        """Has `memory_freed` called when there is room again."""
-        self._waiters.append(connection)
+        """Has `memory_freed` called when there may be room."""
+        self._waiters[connection] = None
+
+    def leave(self, connection: Expiring) -> None:
+        self._waiters.pop(connection, None)
 
     def give_back(self, count: int) -> None:
         self.used -= count
         assert self.used >= 0
-        while self._waiters and self.used < self.limit:
-            self._waiters.popleft().memory_freed()
+        while self._waiters:
+            first = next(iter(self._waiters))
+            if not first.memory_freed():
+                return
+            self._waiters.pop(first, None)
 
 
 class Deadlines:
