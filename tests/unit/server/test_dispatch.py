@@ -1,0 +1,190 @@
+"""What becomes of requests: answered, refused, or ended with the connection."""
+
+import logging
+import struct
+from typing import Any
+
+import pytest
+
+from kafkalite.env.clock import ManualClock
+from kafkalite.env.disk import FileRange
+from kafkalite.env.later import Later
+from kafkalite.env.memory import MemoryDisk
+from kafkalite.handlers.call import CloseConnection, ConnectionInfo
+from kafkalite.protocol import codec
+from kafkalite.protocol.errors import Error, KafkaError, MalformedFrame
+from kafkalite.protocol.messages import (
+    ApiVersionsResponse,
+    FetchRequest,
+    FetchResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+)
+from kafkalite.server.dispatch import Dispatcher
+from kafkalite.server.limits import LimitedLog
+
+HEARTBEAT, FETCH, API_VERSIONS = 12, 1, 18
+
+
+def request(message: Any, version: int, *, correlation_id: int = 7, has_tags: bool = False) -> Any:
+    head = struct.pack(">hhih", message.API_KEY, version, correlation_id, 2) + b"me"
+    body = codec.encode(message, version)
+    return memoryview(bytearray(head + (b"\0" if has_tags else b"") + body))
+
+
+class Answering:
+    """A dispatcher whose every API is one handler."""
+
+    def __init__(self, handler: Any) -> None:
+        context: Any = None
+        self.connection = ConnectionInfo("PLAINTEXT", ("127.0.0.1", 9092), ("10.1.2.3", 555))
+        self.log = LimitedLog(ManualClock())
+        self.dispatcher = Dispatcher(context, self.log, lambda key: handler)
+
+    def __call__(self, frame: Any) -> Any:
+        return self.dispatcher.answer(frame, self.connection)
+
+
+def raising(error: Exception) -> Any:
+    def handler(context: Any, call: Any, request: Any) -> Any:
+        raise error
+
+    return handler
+
+
+def heartbeat(**fields: Any) -> Any:
+    return request(HeartbeatRequest(group_id="g", member_id="m", **fields), 3)
+
+
+def body_of(reply: Any, cls: Any, version: int, *, has_tags: bool = False) -> Any:
+    data = b"".join(part.read() if isinstance(part, FileRange) else bytes(part) for part in reply)
+    size, correlation_id = struct.unpack_from(">ii", data)
+    assert size == len(data) - 4
+    assert correlation_id == 7
+    return codec.decode(cls, version, data[8 + has_tags :])
+
+
+def test_a_handler_is_told_of_the_request_and_its_response_is_framed():
+    told = []
+
+    def handler(context: Any, call: Any, request: Any) -> Any:
+        told.append((call, request))
+        return HeartbeatResponse(error_code=Error.REBALANCE_IN_PROGRESS)
+
+    reply = Answering(handler)(heartbeat())
+    call, message = told[0]
+    assert (call.api_key, call.version, call.correlation_id, call.client_id) == (12, 3, 7, "me")
+    assert message.group_id == "g"
+    assert body_of(reply, HeartbeatResponse, 3).error_code == Error.REBALANCE_IN_PROGRESS
+
+
+def test_flexible_versions_have_tags_in_both_headers():
+    frame = request(HeartbeatRequest(group_id="g"), 4, has_tags=True)
+    reply = Answering(lambda *_: HeartbeatResponse())(frame)
+    assert body_of(reply, HeartbeatResponse, 4, has_tags=True) == HeartbeatResponse()
+
+
+def test_a_response_that_comes_later_is_encoded_when_it_comes():
+    response: Later[HeartbeatResponse] = Later()
+    reply = Answering(lambda *_: response)(heartbeat())
+    assert not reply.is_resolved
+    response.resolve(HeartbeatResponse(error_code=Error.UNKNOWN_MEMBER_ID))
+    assert body_of(reply.value, HeartbeatResponse, 3).error_code == Error.UNKNOWN_MEMBER_ID
+
+
+def test_a_response_that_is_already_there_is_no_later():
+    reply = Answering(lambda *_: Later.of(HeartbeatResponse()))(heartbeat())
+    assert isinstance(reply, list)
+
+
+def test_no_response_is_no_reply():
+    assert Answering(lambda *_: None)(heartbeat()) is None
+
+
+def test_a_handler_can_end_the_connection_now_or_later():
+    end = CloseConnection("acks=0 failed")
+    assert Answering(lambda *_: end)(heartbeat()) is end
+    later: Later[Any] = Later()
+    reply = Answering(lambda *_: later)(heartbeat())
+    later.resolve(end)
+    assert reply.value is end
+
+
+def test_records_stay_parts_of_files():
+    file = MemoryDisk().create("/log")
+    file.write_at(0, b"0123456789")
+    partition = FetchResponse.Partition(partition_index=0, records=FileRange(file, 2, 5))
+    response = FetchResponse(
+        responses=[FetchResponse.Response(topic="t", partitions=[partition])]
+    )
+    reply = Answering(lambda *_: response)(request(FetchRequest(), 4))
+    assert any(isinstance(part, FileRange) for part in reply)
+    decoded = body_of(reply, FetchResponse, 4)
+    assert bytes(decoded.responses[0].partitions[0].records) == b"23456"
+
+
+def test_an_error_of_the_request_is_a_response_with_that_error():
+    reply = Answering(raising(KafkaError(Error.COORDINATOR_NOT_AVAILABLE)))(heartbeat())
+    assert body_of(reply, HeartbeatResponse, 3).error_code == Error.COORDINATOR_NOT_AVAILABLE
+
+
+def test_a_mistake_of_ours_is_logged_with_its_stack_and_told_as_such(caplog):
+    reply = Answering(raising(ZeroDivisionError("oh")))(heartbeat())
+    assert body_of(reply, HeartbeatResponse, 3).error_code == Error.UNKNOWN_SERVER_ERROR
+    assert caplog.records[0].levelno == logging.ERROR
+    assert caplog.records[0].exc_info is not None
+
+
+def test_a_response_that_has_no_bytes_ends_the_connection(caplog):
+    reply = Answering(lambda *_: HeartbeatResponse(error_code=10**9))(heartbeat())
+    assert isinstance(reply, CloseConnection)
+    assert caplog.records[0].levelno == logging.ERROR
+
+
+def test_every_strict_prefix_of_a_request_ends_the_connection(caplog):
+    answer = Answering(lambda *_: HeartbeatResponse())
+    whole = heartbeat()
+    for end in range(len(whole)):
+        assert isinstance(answer(whole[:end]), CloseConnection), end
+    assert all(record.exc_info is None for record in caplog.records)
+
+
+def test_a_malformed_request_is_one_line_that_says_who_sent_it(caplog):
+    answer = Answering(lambda *_: HeartbeatResponse())
+    answer.connection.software_name = "some-client"
+    answer(memoryview(bytearray(heartbeat()) + b"more"))
+    (record,) = caplog.records
+    for text in ("10.1.2.3:555", "some-client", "'me'", "Heartbeat v3", "PLAINTEXT"):
+        assert text in record.message
+    assert "\n" not in record.message
+
+
+def test_what_a_handler_finds_malformed_ends_the_connection():
+    assert isinstance(Answering(raising(MalformedFrame("x")))(heartbeat()), CloseConnection)
+
+
+@pytest.mark.parametrize(("key", "version"), [(12, 99), (12, 0x7FFF), (9999, 0), (-1, 0), (12, -1)])
+def test_what_is_not_served_ends_the_connection(key, version):
+    frame = memoryview(bytearray(struct.pack(">hhih", key, version, 7, -1)))
+    assert isinstance(Answering(lambda *_: HeartbeatResponse())(frame), CloseConnection)
+
+
+@pytest.mark.parametrize("version", [5, 99, 0x7FFF, -1])
+def test_api_versions_of_the_future_is_answered_in_version_0(version):
+    frame = memoryview(bytearray(struct.pack(">hhih", API_VERSIONS, version, 7, -1)))
+    response = body_of(Answering(None)(frame), ApiVersionsResponse, 0)
+    assert response.error_code == Error.UNSUPPORTED_VERSION
+    assert [(k.api_key, k.min_version, k.max_version) for k in response.api_keys] == [(18, 0, 4)]
+
+
+def test_http_is_answered_in_http_and_logged_as_such(caplog):
+    answer = Answering(None)
+    reply = answer.dispatcher.refuse(memoryview(b"GET / HTTP"), 1195725856, answer.connection)
+    assert reply.startswith(b"HTTP/1.1 400")
+    assert "HTTP" in caplog.records[0].message
+
+
+def test_a_frame_too_large_is_cut_off_without_a_word(caplog):
+    answer = Answering(None)
+    assert answer.dispatcher.refuse(memoryview(b"\x7f\0\0\0"), 0x7F000000, answer.connection) == b""
+    assert "socket.request.max.bytes" in caplog.records[0].message

@@ -1,0 +1,167 @@
+"""The whole server on real sockets and both event loops, with a service that echoes."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import uvloop
+
+from kafkalite.config.broker import BrokerConfig
+from kafkalite.env.clock import RealClock
+from kafkalite.env.sockets import SocketNetwork
+from kafkalite.server.limits import LimitedLog
+from kafkalite.server.listener import Server
+from tests.unit.server.support import FakeService, frame
+
+LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+
+
+class Running:
+    """A server, and blocking clients that let its loop turn while they wait."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, **settings: str) -> None:
+        self.loop = loop
+        given = {name.replace("_", "."): text for name, text in settings.items()}
+        given.setdefault("listeners", "PLAINTEXT://127.0.0.1:0")
+        clock = RealClock(loop)
+        self.service = FakeService()
+        self.server = Server(
+            SocketNetwork(loop), clock, BrokerConfig(given), self.service, LimitedLog(clock)
+        )
+        self.server.start()
+        self.clients: list[socket.socket] = []
+
+    def connect(self, name: str = "PLAINTEXT") -> socket.socket:
+        client = socket.create_connection(self.server.addresses[name])
+        client.setblocking(False)
+        self.clients.append(client)
+        return client
+
+    def until(self, condition: Any) -> None:
+        for _ in range(5_000):
+            if condition():
+                return
+            self.loop.run_until_complete(asyncio.sleep(0.001))
+        raise AssertionError("it never happened")
+
+    def read(self, client: socket.socket, count: int) -> bytes:
+        """Up to `count` bytes; fewer when the connection ends."""
+        data = b""
+        is_over = False
+
+        def step() -> bool:
+            nonlocal data, is_over
+            try:
+                piece = client.recv(count - len(data))
+                is_over = not piece
+                data += piece
+            except BlockingIOError:
+                pass
+            except ConnectionResetError:
+                is_over = True
+            return is_over or len(data) == count
+
+        self.until(step)
+        return data
+
+    def stop(self) -> None:
+        done = self.server.stop(0)
+        self.until(lambda: done.is_resolved)
+        for client in self.clients:
+            client.close()
+
+
+@pytest.fixture(params=LOOPS)
+def loop(request: pytest.FixtureRequest) -> Iterator[asyncio.AbstractEventLoop]:
+    loop = LOOPS[request.param]()
+    yield loop
+    loop.close()
+
+
+def test_requests_are_answered_in_order(loop):
+    running = Running(loop)
+    client = running.connect()
+    client.send(frame(b"later-1") + frame(b"two"))
+    running.until(lambda: len(running.service.requests) == 2)
+    running.service.resolve(b"later-1")
+    expected = frame(b"later-1") + frame(b"two")
+    assert running.read(client, len(expected)) == expected
+    running.stop()
+
+
+def test_a_frame_in_single_bytes_is_one_request(loop):
+    running = Running(loop)
+    client = running.connect()
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for byte in frame(b"slowly"):
+        client.send(bytes([byte]))
+        loop.run_until_complete(asyncio.sleep(0))
+    assert running.read(client, 10) == frame(b"slowly")
+    running.stop()
+
+
+def test_listeners_have_names_and_free_ports(loop):
+    running = Running(
+        loop,
+        listeners="INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0",
+        listener_security_protocol_map="INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
+    )
+    inside, outside = (running.server.addresses[name] for name in ("INSIDE", "OUTSIDE"))
+    assert inside[1] != outside[1] != 0
+    for name in ("INSIDE", "OUTSIDE"):
+        client = running.connect(name)
+        client.send(frame(b"hello"))
+        assert running.read(client, 9) == frame(b"hello")
+    running.stop()
+
+
+def test_a_port_in_use_is_an_error_and_leaves_nothing_open(loop):
+    running = Running(loop)
+    port = running.server.addresses["PLAINTEXT"][1]
+    with pytest.raises(OSError):
+        Running(loop, listeners=f"PLAINTEXT://127.0.0.1:{port}")
+    running.stop()
+
+
+def test_connections_beyond_the_limit_are_refused_and_the_others_go_on(loop, caplog):
+    running = Running(loop, max_connections="2")
+    first, second, third = (running.connect() for _ in range(3))
+    assert running.read(third, 1) == b""
+    for client in (first, second):
+        client.send(frame(b"hello"))
+        assert running.read(client, 9) == frame(b"hello")
+    assert "max.connections" in caplog.text
+    first.close()
+    running.until(lambda: running.server.connection_count == 1)
+    fourth = running.connect()
+    fourth.send(frame(b"hello"))
+    assert running.read(fourth, 9) == frame(b"hello")
+    running.stop()
+
+
+def test_stopping_ends_the_idle_at_once_and_the_busy_within_the_grace(loop):
+    running = Running(loop)
+    idle, busy, stuck = (running.connect() for _ in range(3))
+    busy.send(frame(b"later-busy"))
+    stuck.send(frame(b"later-stuck"))
+    running.until(lambda: len(running.service.requests) == 2)
+    done = running.server.stop(grace_ms=300)
+    assert running.read(idle, 1) == b""
+    assert not done.is_resolved
+    running.service.resolve(b"later-busy")
+    assert running.read(busy, 100) == frame(b"later-busy")
+    running.until(lambda: done.is_resolved)
+    assert running.read(stuck, 1) == b""
+    assert running.server.connection_count == 0
+    for client in (idle, busy, stuck):
+        client.close()
+
+
+def test_stopping_with_nobody_connected_is_done_at_once(loop):
+    running = Running(loop)
+    assert running.server.stop(10_000).is_resolved
+    assert running.server.addresses == {}
