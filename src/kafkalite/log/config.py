@@ -7,7 +7,7 @@ takes its place.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 NO_LIMIT = -1
 FOREVER = 2**63 - 1
@@ -50,6 +50,16 @@ class LogConfig:
     segment_jitter_ms: int = 0
     segment_ms: int = 604_800_000
     kafkalite_durability: str = PAGE_CACHE
+    is_plain: bool = field(init=False)  # takes uncompressed batches as they come
+
+    def __post_init__(self) -> None:
+        is_plain = (
+            not self.is_compacted
+            and self.compression_type in ("producer", "uncompressed")
+            and self.message_timestamp_type == CREATE_TIME
+            and self.message_timestamp_before_max_ms == FOREVER
+        )
+        object.__setattr__(self, "is_plain", is_plain)  # frozen: set here and never again
 
     @property
     def is_compacted(self) -> bool:

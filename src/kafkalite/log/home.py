@@ -7,6 +7,7 @@ directory has failed, nothing is written to it until the broker starts again.
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Callable
 
@@ -16,6 +17,8 @@ from kafkalite.log.flusher import Flusher
 from kafkalite.protocol.errors import Error, KafkaError
 
 logger = logging.getLogger(__name__)
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class LogHome:
@@ -52,6 +55,15 @@ class LogHome:
     def check_online(self) -> None:
         if self.failure is not None:
             raise KafkaError(Error.KAFKA_STORAGE_ERROR, f"log directory {self.path} is offline")
+
+    def storage_error(self, error: OSError) -> KafkaError:
+        """What a peer is told of a failed change of files. A disk that is only full stays in
+        service; any other failure takes the directory out of it."""
+        if error.errno in NO_ROOM:
+            logger.warning("log directory %s takes no more: %s", self.path, error)
+        else:
+            self.fail(error)
+        return KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))
 
     def remove_later(self, paths: list[str], delay_ms: int) -> None:
         """Removes files after a delay in which readers may finish with them."""

@@ -7,6 +7,7 @@ itself. Invariant: keys rise from entry to entry, in the file and from the file 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from struct import Struct
 
 from kafkalite.env.disk import Disk, File
@@ -111,7 +112,9 @@ class Index:
     def _append(self, first: int, second: int) -> None:
         self._waiting += self._entry.pack(first, second)
         if len(self._waiting) >= _WAITING_BYTES:
-            self.write_waiting()
+            # The batch is in the log already: a full disk must not refuse it now.
+            with suppress(OSError):
+                self.write_waiting()
 
     def _last_slot_up_to(self, key: int, field: int = 0) -> int:
         """The last slot whose field is not above the key, or -1."""

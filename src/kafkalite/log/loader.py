@@ -255,7 +255,7 @@ class _Loader:
         self.epochs_changed |= epochs.truncate_end(max(end_offset, log.log_start_offset))
         self.epochs_changed |= epochs.truncate_start(log.log_start_offset)
         if self.epochs_changed:
-            log.save_epochs()
+            log.durability.epochs_changed()
         log.high_watermark = log.log_start_offset
         return log
 

@@ -29,7 +29,7 @@ from kafkalite.log.names import (
     partition_directory,
     renamed_directory,
 )
-from kafkalite.log.partition_log import NO_ROOM, PartitionLog
+from kafkalite.log.partition_log import PartitionLog
 from kafkalite.log.periodic import Periodic
 from kafkalite.protocol.errors import Error, KafkaError
 
@@ -329,7 +329,7 @@ class LogManager:
         try:
             log = PartitionLog.create(place.home, topic, partition, topic_id, path, config)
         except OSError as error:
-            raise storage_error(place.home, error) from error
+            raise place.home.storage_error(error) from error
         log.is_future = is_future
         logs[topic, partition] = log
         return log
@@ -367,7 +367,7 @@ class LogManager:
         try:
             self.env.disk.rename(log.directory, path)
         except OSError as error:
-            raise storage_error(log.home, error) from error
+            raise log.home.storage_error(error) from error
         log.moved(path)
         log.release()
         log.home.remove_later([path], log.config.file_delete_delay_ms)
@@ -386,10 +386,3 @@ class LogManager:
             return DirectoryInfo(directory.path, False, -1, -1, [])
         total, usable = self.env.disk.space(directory.path)
         return DirectoryInfo(directory.path, True, total, usable, self.logs_in(directory))
-
-
-def storage_error(home: LogHome, error: OSError) -> KafkaError:
-    """What a peer is told of a failed change of files."""
-    if error.errno not in NO_ROOM:
-        home.fail(error)
-    return KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))

@@ -12,18 +12,18 @@ else; any other failure takes the directory offline.
 
 from __future__ import annotations
 
-import errno
-import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kafkalite.env.later import Later
-from kafkalite.log import reader, truncation
+from kafkalite.log import reader, rolling, truncation
 from kafkalite.log.checkpoints import write_partition_metadata
 from kafkalite.log.config import LogConfig
+from kafkalite.log.durability import Durability
 from kafkalite.log.epochs import LeaderEpochs
-from kafkalite.log.flusher import FlushWork, sync_all
+from kafkalite.log.flusher import sync_all
 from kafkalite.log.home import LogHome
-from kafkalite.log.names import LEADER_EPOCHS, PARTITION_METADATA
+from kafkalite.log.names import PARTITION_METADATA
+from kafkalite.log.plain import accept
 from kafkalite.log.producers import (
     AppendOrigin,
     Marker,
@@ -42,17 +42,7 @@ from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.records.batch import NO_PRODUCER_ID, BatchHeader
 from kafkalite.records.scan import BadRecord
 
-logger = logging.getLogger(__name__)
-
 __all__ = ["AppendOrigin", "AppendResult", "FoundOffset", "LogRead", "PartitionLog"]
-
-LATEST = -1
-EARLIEST = -2
-MAX_TIMESTAMP = -3
-EARLIEST_LOCAL = -4
-LATEST_TIERED = -5
-
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass(slots=True)
@@ -64,25 +54,19 @@ class AppendResult:
     log_append_time_ms: int
     log_start_offset: int
     is_duplicate: bool = False
-    record_errors: list[BadRecord] = field(default_factory=list)
+    record_errors: list[BadRecord] | None = None  # always None: such a batch is refused
 
 
 class PartitionLog:
     """The records of one partition on this broker's disk."""
 
     __slots__ = (
-        "_bases",
-        "_durable_offset",
-        "_durable_waiters",
-        "_epochs_changed",
         "_high_watermark",
-        "_roll_jitter_ms",
         "_snapshot_offset",
-        "_truncations",
-        "_unsynced_directories",
-        "_unsynced_snapshots",
+        "bases",
         "config",
         "directory",
+        "durability",
         "epochs",
         "home",
         "is_future",
@@ -92,6 +76,7 @@ class PartitionLog:
         "partition",
         "producers",
         "recovery_point",
+        "roll_jitter_ms",
         "segments",
         "topic",
         "topic_id",
@@ -114,7 +99,7 @@ class PartitionLog:
         self.directory = directory
         self.config = config
         self.segments = segments
-        self._bases = [segment.base_offset for segment in segments]
+        self.bases = [segment.base_offset for segment in segments]
         self.epochs = LeaderEpochs()
         self.producers: Producers | None = None  # until a producer with an id comes
         self.log_start_offset = segments[0].base_offset
@@ -123,14 +108,9 @@ class PartitionLog:
         self.is_future = False
         self.last_flush_ms = home.env.clock.now_ms()
         self._high_watermark = self.log_start_offset
-        self._durable_offset = self.log_end_offset
-        self._durable_waiters: list[tuple[int, Later[int]]] | None = None
-        self._epochs_changed = False
-        self._truncations = 0
+        self.durability = Durability(self, self.log_end_offset)
         self._snapshot_offset = self.log_end_offset  # nothing new for a snapshot before this
-        self._unsynced_directories: set[str] = set()
-        self._unsynced_snapshots: list[str] = []
-        self._roll_jitter_ms = self._draw_jitter()
+        self.roll_jitter_ms = rolling.draw_jitter(home, config)
 
     @classmethod
     def create(
@@ -149,7 +129,7 @@ class PartitionLog:
         write_partition_metadata(home.disk, f"{directory}/{PARTITION_METADATA}", topic_id)
         segment = Segment.create(home.disk, directory, start_offset, home.env.clock.now_ms())
         log = cls(home, topic, partition, topic_id, directory, config, [segment])
-        log._unsynced_directories |= {home.path, directory}
+        log.durability.directory_changed(is_new=True)
         segment.close()
         return log
 
@@ -210,14 +190,20 @@ class PartitionLog:
         coordinator of a transaction knows of this partition. `transaction_version` is that of the
         marker, when it is one.
         """
-        self.home.check_online()
-        now_ms = self.home.env.clock.now_ms() if now_ms is None else now_ms
-        if origin == AppendOrigin.RAFT:
+        home, config = self.home, self.config
+        home.check_online()
+        if now_ms is None:
+            now_ms = home.env.clock.now_ms()
+        header = None
+        if config.is_plain and origin == AppendOrigin.CLIENT:
+            header = accept(records, config, self.log_end_offset, leader_epoch, now_ms)
+        if header is not None:
+            checked = Checked(records, [header])
+        elif origin == AppendOrigin.RAFT:
             checked = check_as_given(records, self.log_end_offset, leader_epoch)
         else:
-            leader = Leader(
-                self.config, origin, self.log_end_offset, leader_epoch, now_ms, is_old_format_taken
-            )
+            leader = Leader(config, origin, self.log_end_offset, leader_epoch, now_ms)
+            leader.is_old_format_taken = is_old_format_taken
             checked = check_for_leader(records, leader)
         header = checked.headers[0]
         marker = None
@@ -233,12 +219,9 @@ class PartitionLog:
             else:
                 self._check_producer(header, origin, verification, is_verified)
         self._write(checked, [marker], now_ms)
-        return AppendResult(
-            header.base_offset,
-            checked.headers[-1].last_offset,
-            checked.log_append_time_ms,
-            self.log_start_offset,
-        )
+        last_offset = self.log_end_offset - 1
+        append_time_ms = checked.log_append_time_ms
+        return AppendResult(header.base_offset, last_offset, append_time_ms, self.log_start_offset)
 
     def append_as_follower(
         self, records: Writable, leader_epoch: int | None = None, now_ms: int | None = None
@@ -278,22 +261,28 @@ class PartitionLog:
 
     def _write(self, checked: Checked, markers: list[Marker | None], now_ms: int) -> None:
         try:
-            segment = self._roll_if_due(checked, now_ms)
+            segment = rolling.segment_for(self, checked, now_ms)
             self._note_epochs(checked.headers)
             segment.append(checked.records, checked.headers, self.config.index_interval_bytes)
             self.log_end_offset = checked.headers[-1].next_offset
-            self._note_producers(segment, checked.headers, markers)
+            if self.producers is not None or checked.headers[0].producer_id != NO_PRODUCER_ID:
+                self._note_producers(segment, checked.headers, markers)
         except OSError as error:
-            raise self.storage_error(error) from error
+            raise self.home.storage_error(error) from error
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages > 1:
-            self.home.flusher.request(self, is_complete=True)
+            self.home.flusher.request(self.durability, is_complete=True)
+
+    def begin_epoch(self, epoch: int) -> None:
+        """A leader's epoch begins at the log's end; in an empty log its first batch says so."""
+        if self.log_end_offset > 0 and self.epochs.assign(epoch, self.log_end_offset):
+            self.durability.epochs_changed()
 
     def _note_epochs(self, headers: list[BatchHeader]) -> None:
         for header in headers:
             epoch = header.partition_leader_epoch
             if epoch != self.epochs.latest and epoch >= 0:
                 self.epochs.assign(epoch, header.base_offset)
-                self.save_epochs()
+                self.durability.epochs_changed()
 
     def _note_producers(
         self, segment: Segment, headers: list[BatchHeader], markers: list[Marker | None]
@@ -304,139 +293,29 @@ class PartitionLog:
                 completed = producers.apply(header, marker)
                 if completed is not None:
                     note_completed(producers, segment, completed)
-        if self.producers is not None:
-            self.producers.end_offset = self.log_end_offset
-
-    def storage_error(self, error: OSError) -> KafkaError:
-        """What a peer is told of a failed write; takes the directory offline unless it is only
-        full."""
-        if error.errno in NO_ROOM:
-            logger.warning("%s takes no more: %s", self.directory, error)
-        else:
-            self.home.fail(error)
-        return KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))
-
-    # --- rolling ----------------------------------------------------------------------------------
-
-    def _draw_jitter(self) -> int:
-        bound = min(self.config.segment_jitter_ms, self.config.segment_ms)
-        return self.home.env.random.randrange(bound) if bound > 0 else 0
-
-    def _roll_if_due(self, checked: Checked, now_ms: int) -> Segment:
-        segment, config = self.segments[-1], self.config
-        size = len(checked.records)
-        if size > config.segment_bytes:
-            raise KafkaError(Error.RECORD_LIST_TOO_LARGE, f"{size} bytes do not fit into a segment")
-        last = checked.headers[-1]
-        if (
-            segment.size + size > config.segment_bytes
-            or last.last_offset - segment.base_offset >= 2**31
-            or (segment.size and self._is_aged(segment, last.max_timestamp, now_ms))
-            or (
-                segment.bytes_since_index > config.index_interval_bytes
-                and segment.is_index_full(config.segment_index_bytes)
-            )
-        ):
-            return self.roll(checked.headers[0].base_offset)
-        return segment
-
-    def _is_aged(self, segment: Segment, timestamp: int, now_ms: int) -> bool:
-        waited = segment.waited_ms(now_ms, timestamp)
-        return waited > self.config.segment_ms - self._roll_jitter_ms
 
     def roll(self, next_offset: int | None = None) -> Segment:
         """Begins a new segment at the log's end, or at a later offset that comes next."""
-        base_offset = max(self.log_end_offset, next_offset or 0)
-        old = self.active
-        if old.base_offset == base_offset:
-            return old  # empty: nothing can be gained by another one
-        disk = self.home.disk
-        now_ms = self.home.env.clock.now_ms()
-        self.take_snapshot(base_offset)
-        old.finish()
-        segment = Segment.create(disk, self.directory, base_offset, now_ms)
-        self.segments.append(segment)
-        self._bases.append(base_offset)
-        self._unsynced_directories.add(self.directory)
-        self._roll_jitter_ms = self._draw_jitter()
-        self.home.flusher.request(self, is_complete=True)
-        return segment
+        return rolling.roll(self, max(self.log_end_offset, next_offset or 0))
 
     def take_snapshot(self, offset: int) -> None:
         """Keeps the producers as they are at an offset, unless that was done."""
         if offset > self._snapshot_offset:
             path = write_snapshot(self.home.disk, self.directory, self.producers, offset)
-            self._unsynced_snapshots.append(path)
+            self.durability.snapshot_written(path)
             self._snapshot_offset = offset
-
-    def save_epochs(self) -> None:
-        self.epochs.save(self.home.disk, self.directory)
-        self._epochs_changed = True
 
     # --- durability -------------------------------------------------------------------------------
 
     def when_durable(self, offset: int) -> Later[int]:
-        """Filled with the offset below which all is on stable storage: at least this one, or the
-        directory failed."""
-        if offset <= self._durable_offset or not self.home.is_online:
-            return Later.of(self._durable_offset)
-        later: Later[int] = Later()
-        if self._durable_waiters is None:
-            self._durable_waiters = []
-        self._durable_waiters.append((offset, later))
-        self.home.flusher.request(self)
-        return later
+        """Filled with the offset below which all is on stable storage, once that is at least this
+        one; or sooner with a lower one, when the directory failed or the log was cut."""
+        return self.durability.when_durable(offset)
 
     def flush(self) -> None:
         """Has everything written so far made durable, and the recovery point moved."""
-        if self.log_end_offset > self.recovery_point:
-            self.home.flusher.request(self, is_complete=True)
-
-    def flush_work(self, *, is_complete: bool) -> FlushWork:
-        from_offset = self.recovery_point if is_complete else self._durable_offset
-        first = max(0, reader.segment_slot(self._bases, from_offset))
-        work = FlushWork(self.log_end_offset, self._truncations, is_complete=is_complete)
-        for segment in self.segments[first:]:
-            work.files.append(segment.path(".log"))
-            if is_complete:
-                segment.write_waiting()
-                work.files.extend(segment.path(kind) for kind in (".index", ".timeindex"))
-                if segment.txn_index.entries:
-                    work.files.append(segment.path(".txnindex"))
-        if is_complete:
-            work.files.extend(self._unsynced_snapshots)
-            self._unsynced_snapshots = []
-            if self._epochs_changed:
-                work.files.append(f"{self.directory}/{LEADER_EPOCHS}")
-                self._unsynced_directories.add(self.directory)
-                self._epochs_changed = False
-            if self.home.path in self._unsynced_directories:
-                work.files.append(f"{self.directory}/{PARTITION_METADATA}")
-        work.directories.extend(sorted(self._unsynced_directories, key=len, reverse=True))
-        return work
-
-    def flushed(self, work: FlushWork) -> None:
-        # What was cut off meanwhile has lasted, but not what was written in its place.
-        end_offset = work.end_offset if work.truncations == self._truncations else 0
-        self._unsynced_directories.difference_update(work.directories)
-        self._durable_offset = max(self._durable_offset, end_offset)
-        if work.is_complete:
-            self.recovery_point = max(self.recovery_point, end_offset)
-            self.last_flush_ms = self.home.env.clock.now_ms()
-        self._tell_durable()
-
-    def _tell_durable(self) -> None:
-        waiters, self._durable_waiters = self._durable_waiters or [], None
-        is_over = not self.home.is_online
-        rest = []
-        for offset, later in waiters:
-            if offset <= self._durable_offset or is_over or offset > self.log_end_offset:
-                later.resolve(self._durable_offset)
-            else:
-                rest.append((offset, later))
-        if rest:
-            self._durable_waiters = rest + (self._durable_waiters or [])
-            self.home.flusher.request(self)
+        if not self.durability.is_complete:
+            self.home.flusher.request(self.durability, is_complete=True)
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -458,69 +337,18 @@ class PartitionLog:
         if offset >= limit:
             return LogRead(None, offset)
         try:
-            found = reader.read(
-                self.segments,
-                reader.segment_slot(self._bases, offset),
-                offset,
-                max_bytes,
-                self._position_of(limit),
-                min_one_message,
-            )
+            return reader.read(self, offset, max_bytes, limit, min_one_message)
         except OSError as error:
-            raise self.storage_error(error) from error
-        if found is None:
-            return LogRead(None, limit)
-        file_range, slot = found
-        return LogRead(
-            file_range, self._end_of(file_range.position + file_range.length, slot, limit)
-        )
-
-    def _position_of(self, offset: int) -> tuple[int, int]:
-        """Slot and position of the first byte that a read up to `offset` may not see."""
-        slot = reader.segment_slot(self._bases, offset)
-        if offset >= self.log_end_offset:
-            last = len(self.segments) - 1
-            return last, self.segments[last].size
-        header = self.segments[slot].find(offset)
-        return slot, header.position if header is not None else self.segments[slot].size
-
-    def _end_of(self, position: int, slot: int, limit: int) -> int:
-        """An offset above every record before a position, from the index alone."""
-        segment = self.segments[slot]
-        if position < segment.size:
-            after = segment.index.offset_after(position)
-            if after is not None:
-                return min(after + 1, limit)
-        if slot + 1 < len(self._bases):
-            return min(self._bases[slot + 1], limit)
-        return limit
+            raise self.home.storage_error(error) from error
 
     def offset_for_time(self, timestamp: int, limit: int | None = None) -> FoundOffset | None:
         """The first record at or after a time, or a place with a name (-1 to -5); None when there
         is none below the limit."""
-        if timestamp in (EARLIEST, EARLIEST_LOCAL):
-            epoch = self.epochs.epoch_at(self.log_start_offset)
-            return FoundOffset(-1, self.log_start_offset, epoch)
-        if timestamp == LATEST:
-            end = self.log_end_offset if limit is None else limit
-            return FoundOffset(-1, end, self.epochs.latest)
-        if timestamp == LATEST_TIERED:
-            return FoundOffset(-1, -1, -1)
         try:
-            found = self._find_time(timestamp)
+            found = reader.offset_for_time(self, timestamp, limit)
         except OSError as error:
-            raise self.storage_error(error) from error
-        if found is None or (limit is not None and found.offset >= limit):
-            return None
+            raise self.home.storage_error(error) from error
         return found
-
-    def _find_time(self, timestamp: int) -> FoundOffset | None:
-        if timestamp == MAX_TIMESTAMP:
-            return reader.newest_record(self.segments)
-        for segment in self.segments:
-            if segment.largest_timestamp() >= timestamp:
-                return reader.record_at_time(segment, timestamp, self.log_start_offset)
-        return None
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest known epoch up to this one, and where it ends; (-1, -1) when that is not
@@ -532,14 +360,8 @@ class PartitionLog:
         return [(found.producer_id, found.first_offset) for found in self.aborted(first, end)]
 
     def aborted(self, first: int, end: int) -> list[AbortedTransaction]:
-        found: list[AbortedTransaction] = []
-        slot = max(0, reader.segment_slot(self._bases, first))
-        for segment in self.segments[slot:]:
-            some, is_all = segment.txn_index.collect(first, end)
-            found.extend(some)
-            if is_all:
-                break
-        return found
+        """The same with the offsets of their markers."""
+        return reader.aborted(self, first, end)
 
     # --- producers --------------------------------------------------------------------------------
 
@@ -574,7 +396,7 @@ class PartitionLog:
         try:
             return truncation.truncate_to(self, offset)
         except OSError as error:
-            raise self.storage_error(error) from error
+            raise self.home.storage_error(error) from error
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Empties the log; the next record gets the offset given."""
@@ -582,13 +404,13 @@ class PartitionLog:
         try:
             truncation.truncate_fully(self, offset)
         except OSError as error:
-            raise self.storage_error(error) from error
+            raise self.home.storage_error(error) from error
 
     def delete_records_before(self, offset: int) -> int:
         """Raises the log's start, at most to the high watermark (-1 means there); files go with
         retention."""
         self.home.check_online()
-        offset = self._high_watermark if offset == LATEST else offset
+        offset = self._high_watermark if offset == -1 else offset
         if offset > self._high_watermark or offset < 0:
             raise KafkaError(
                 Error.OFFSET_OUT_OF_RANGE,
@@ -604,28 +426,22 @@ class PartitionLog:
         self.log_start_offset = offset
         self._high_watermark = max(self._high_watermark, offset)
         if self.epochs.truncate_start(offset):
-            self.save_epochs()
+            self.durability.epochs_changed()
         if self.producers is not None:
             self.producers.replicated(offset)
 
     def add_segment(self, segment: Segment) -> None:
-        slot = reader.segment_slot(self._bases, segment.base_offset) + 1
+        slot = reader.slot_of(self.bases, segment.base_offset) + 1
         self.segments.insert(slot, segment)
-        self._bases.insert(slot, segment.base_offset)
-        self._unsynced_directories.add(self.directory)
+        self.bases.insert(slot, segment.base_offset)
+        self.durability.directory_changed()
 
     def drop_segment(self, segment: Segment) -> None:
         """Takes a segment out of the log; its files are the caller's now."""
         slot = self.segments.index(segment)
         del self.segments[slot]
-        del self._bases[slot]
-        self._unsynced_directories.add(self.directory)
-
-    def truncated(self, offset: int) -> None:
-        """What was durable above an offset is not in the log any more."""
-        self._truncations += 1
-        self._durable_offset = min(self._durable_offset, offset)
-        self._tell_durable()
+        del self.bases[slot]
+        self.durability.directory_changed()
 
     def loaded(
         self,
@@ -636,9 +452,10 @@ class PartitionLog:
     ) -> None:
         """Takes over what was found in the files."""
         self.log_end_offset = end_offset
-        self._durable_offset = self.recovery_point = recovery_point
+        self.recovery_point = recovery_point
+        self.durability = Durability(self, recovery_point)
         if recovery_point < end_offset:
-            self._unsynced_directories |= {self.home.path, self.directory}
+            self.durability.directory_changed(is_new=True)
         self._snapshot_offset = snapshot_offset
         self.producers = producers
         if producers is not None:
@@ -652,13 +469,14 @@ class PartitionLog:
 
     def moved(self, directory: str) -> None:
         """The directory has another name now."""
+        self.durability.moved(self.directory, directory)
         self.directory = directory
         for segment in self.segments:
             segment.moved(directory, segment.suffix)
 
     def gone_offline(self) -> None:
         """The disk failed: whoever waits for it need not wait any longer."""
-        self._tell_durable()
+        self.durability.tell()
 
     def release(self) -> None:
         """Gives back open files; using the log opens them again."""
@@ -669,9 +487,8 @@ class PartitionLog:
         """Puts everything into the files, in the state of a clean stop, and syncs it."""
         self.take_snapshot(self.log_end_offset)
         self.active.finish()
-        self.active.drop_tail()
-        if self.log_end_offset > self.recovery_point or self._unsynced_directories:
-            work = self.flush_work(is_complete=True)
+        if not self.durability.is_complete:
+            work = self.durability.flush_work(is_complete=True)
             sync_all(self.home.disk, [work])
-            self.flushed(work)
+            self.durability.flushed(work)
         self.release()

@@ -187,7 +187,7 @@ class Producers:
         if state.transaction_start != NO_OFFSET and not header.is_transactional:
             raise KafkaError(
                 Error.INVALID_TXN_STATE,
-                f"producer {header.producer_id} has an open transaction; a batch outside of it came",
+                f"a batch outside the open transaction of producer {header.producer_id}",
             )
 
     def _check_sequence(self, header: BatchHeader, state: ProducerState) -> None:

@@ -10,15 +10,23 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafkalite.env.disk import FileRange
 from kafkalite.log.index import NO_TIMESTAMP
 from kafkalite.log.segment import Segment
+from kafkalite.log.txn_index import AbortedTransaction
 from kafkalite.records.batch import BatchHeader
 from kafkalite.records.convert import iterate_any
 
-_READ_AHEAD_BYTES = 1 << 20
+if TYPE_CHECKING:
+    from kafkalite.log.partition_log import PartitionLog
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
 
 
 @dataclass(slots=True)
@@ -42,37 +50,85 @@ class FoundOffset(NamedTuple):
     leader_epoch: int
 
 
-def segment_slot(bases: Sequence[int], offset: int) -> int:
+def slot_of(bases: Sequence[int], offset: int) -> int:
     """The index of the segment that an offset belongs to; -1 below the first."""
     return bisect_right(bases, offset) - 1
 
 
 def read(
-    segments: Sequence[Segment],
-    slot: int,
-    offset: int,
-    max_bytes: int,
-    limit: tuple[int, int],
-    min_one_batch: bool,
-) -> tuple[FileRange, int] | None:
-    """Bytes from the batch that holds `offset`; with the slot of their segment, or None when there
-    are none.
-
-    `limit` is the slot and position behind which nothing may be read.
-    """
-    limit_slot, limit_position = limit
-    while slot <= limit_slot:
-        segment = segments[slot]
-        end = limit_position if slot == limit_slot else segment.size
+    log: PartitionLog, offset: int, max_bytes: int, limit: int, min_one_batch: bool
+) -> LogRead:
+    """Bytes from the batch that holds `offset`, or the first after it, up to the one of `limit`."""
+    limit_slot, limit_position = _position_of(log, limit)
+    for slot in range(slot_of(log.bases, offset), limit_slot + 1):
+        segment = log.segments[slot]
         header = segment.find(offset)
-        if header is not None:
-            if header.position >= end:
-                return None
-            size = max(max_bytes, header.size) if min_one_batch else max_bytes
-            length = min(size, end - header.position)
-            return FileRange(segment.log, header.position, length), slot
-        slot += 1
+        if header is None:
+            continue
+        end = limit_position if slot == limit_slot else segment.size
+        if header.position >= end:
+            break
+        size = max(max_bytes, header.size) if min_one_batch else max_bytes
+        length = min(size, end - header.position)
+        found = FileRange(segment.log, header.position, length)
+        return LogRead(found, _end_of(log, header.position + length, slot, limit))
+    return LogRead(None, limit)
+
+
+def _position_of(log: PartitionLog, offset: int) -> tuple[int, int]:
+    """Slot and position of the first byte that a read up to `offset` may not see."""
+    segments = log.segments
+    if offset >= log.log_end_offset:
+        return len(segments) - 1, segments[-1].size
+    slot = slot_of(log.bases, offset)
+    header = segments[slot].find(offset)
+    return slot, header.position if header is not None else segments[slot].size
+
+
+def _end_of(log: PartitionLog, position: int, slot: int, limit: int) -> int:
+    """An offset above every record before a position, from the index alone."""
+    segment = log.segments[slot]
+    if position < segment.size:
+        after = segment.index.offset_after(position)
+        if after is not None:
+            return min(after + 1, limit)
+    if slot + 1 < len(log.bases):
+        return min(log.bases[slot + 1], limit)
+    return limit
+
+
+def offset_for_time(log: PartitionLog, timestamp: int, limit: int | None) -> FoundOffset | None:
+    """The first record at or after a time, or a place with a name; None when none is below the
+    limit."""
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return FoundOffset(-1, log.log_start_offset, log.epochs.epoch_at(log.log_start_offset))
+    if timestamp == LATEST:
+        return FoundOffset(-1, log.log_end_offset if limit is None else limit, log.epochs.latest)
+    if timestamp == LATEST_TIERED:
+        return FoundOffset(-1, -1, -1)
+    if timestamp == MAX_TIMESTAMP:
+        found = newest_record(log.segments)
+    else:
+        found = first_at(log, timestamp)
+    return None if found is None or (limit is not None and found.offset >= limit) else found
+
+
+def first_at(log: PartitionLog, timestamp: int) -> FoundOffset | None:
+    for segment in log.segments:
+        if segment.largest_timestamp() >= timestamp:
+            return record_at_time(segment, timestamp, log.log_start_offset)
     return None
+
+
+def aborted(log: PartitionLog, first: int, end: int) -> list[AbortedTransaction]:
+    """The aborted transactions with records in a range of offsets."""
+    found: list[AbortedTransaction] = []
+    for segment in log.segments[max(0, slot_of(log.bases, first)) :]:
+        some, is_all = segment.txn_index.collect(first, end)
+        found.extend(some)
+        if is_all:
+            break
+    return found
 
 
 def record_at_time(segment: Segment, timestamp: int, start_offset: int) -> FoundOffset | None:

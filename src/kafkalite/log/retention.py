@@ -31,7 +31,7 @@ def delete_old_segments(log: PartitionLog, now_ms: int) -> int:
             count += _delete(log, _beyond_size(log))
             count += _delete(log, _beyond_time(log, now_ms))
     except OSError as error:
-        log.storage_error(error)
+        log.home.storage_error(error)
         return 0
     return count
 

@@ -143,6 +143,8 @@ class Segment:
         self.time_index.append(*self.max_timestamp)
         self.index.trim()
         self.time_index.trim()
+        self.write_aborted()
+        self.drop_tail()
 
     # --- timestamps -------------------------------------------------------------------------------
 
@@ -226,7 +228,8 @@ class Segment:
 
     def drop_tail(self) -> None:
         """Removes bytes behind the last batch, which a failed write may have left."""
-        self.log.truncate(self.size)
+        if self.log.size() != self.size:
+            self.log.truncate(self.size)
 
     def forget(self) -> None:
         """What was read from the files is not to be believed any more."""
@@ -240,6 +243,13 @@ class Segment:
             self._index.write_waiting()
         if self._time_index is not None:
             self._time_index.write_waiting()
+
+    def write_aborted(self) -> bool:
+        """Puts aborted transactions into their file; False when the segment has none."""
+        if self._txn_index is None or not self._txn_index.entries:
+            return False
+        self._txn_index.write_waiting()
+        return True
 
     def close(self) -> None:
         self.log.close()

@@ -23,7 +23,7 @@ def truncate_to(log: PartitionLog, offset: int) -> bool:
     """Removes every batch that reaches an offset; True when there was one."""
     if offset >= log.log_end_offset:
         if log.epochs.truncate_end(log.log_end_offset):
-            log.save_epochs()
+            log.durability.epochs_changed()
         return False
     if offset <= log.segments[0].base_offset:
         truncate_fully(log, offset)
@@ -35,7 +35,7 @@ def truncate_to(log: PartitionLog, offset: int) -> bool:
     end_offset = log.active.next_offset()
     _end_at(log, end_offset)
     if log.epochs.truncate_end(end_offset):
-        log.save_epochs()
+        log.durability.epochs_changed()
     log.log_start_offset = min(log.log_start_offset, end_offset)
     reload_producers(log)
     log.high_watermark = min(log.high_watermark, end_offset)
@@ -52,7 +52,7 @@ def truncate_fully(log: PartitionLog, offset: int) -> None:
     _end_at(log, offset)
     log.log_start_offset = offset
     if log.epochs.clear():
-        log.save_epochs()
+        log.durability.epochs_changed()
     reload_producers(log)
     log.high_watermark = offset
 
@@ -66,7 +66,7 @@ def _lower_recovery_point(log: PartitionLog, offset: int) -> None:
 
 def _end_at(log: PartitionLog, offset: int) -> None:
     log.log_end_offset = offset
-    log.truncated(offset)
+    log.durability.truncated(offset)
     # Before anything is appended: a segment that came back would hold offsets given twice.
     log.home.disk.sync_directory(log.directory)
 

@@ -1,4 +1,5 @@
-"""Time that a test owns: order of timers, cancelling, jumps; and the same calls on the machine's clock."""
+"""Time that a test owns: order of timers, cancelling, jumps; and the same calls on the machine's
+clock."""
 
 import asyncio
 

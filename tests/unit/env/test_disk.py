@@ -1,4 +1,5 @@
-"""The machine's disk and the one in memory behave alike; what is the machine's alone comes after."""
+"""The machine's disk and the one in memory behave alike; what is the machine's alone comes
+after."""
 
 import errno
 import subprocess

@@ -1,0 +1,153 @@
+"""What of one log is on stable storage, who waits for more, and what has to be synced for it.
+
+Owns the durable offset and the list of files and directories that changed since the last sync. It
+never syncs anything itself: that is the flusher's, off the event loop. Invariant: everything below
+`durable_offset` outlasts the machine's crash.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafkalite.env.later import Later
+from kafkalite.log import reader
+from kafkalite.log.flusher import FlushWork
+from kafkalite.log.names import INDEX, LEADER_EPOCHS, LOG, PARTITION_METADATA, TIME_INDEX, TXN_INDEX
+
+if TYPE_CHECKING:
+    from kafkalite.log.partition_log import PartitionLog
+
+
+class Durability:
+    """The part of a log's state that is about stable storage."""
+
+    __slots__ = (
+        "_directories",
+        "_has_new_epochs",
+        "_log",
+        "_snapshots",
+        "_truncations",
+        "_waiters",
+        "durable_offset",
+    )
+
+    def __init__(self, log: PartitionLog, durable_offset: int) -> None:
+        self._log = log
+        self.durable_offset = durable_offset
+        self._waiters: list[tuple[int, Later[int]]] | None = None
+        self._directories: tuple[str, ...] = ()  # whose entries changed, inner ones first
+        self._snapshots: list[str] | None = None
+        self._has_new_epochs = False
+        self._truncations = 0
+
+    # --- what changed -----------------------------------------------------------------------------
+
+    def directory_changed(self, *, is_new: bool = False) -> None:
+        """Files came or went; with `is_new`, the log's own directory too."""
+        log = self._log
+        if is_new:
+            self._directories = (log.directory, log.home.path)
+        elif not self._directories:
+            self._directories = (log.directory,)
+
+    def snapshot_written(self, path: str) -> None:
+        if self._snapshots is None:
+            self._snapshots = []
+        self._snapshots.append(path)
+
+    def epochs_changed(self) -> None:
+        """They are written with the next complete flush: until then recovery finds them in the
+        batches above the recovery point."""
+        self._has_new_epochs = True
+        self.directory_changed()
+
+    def truncated(self, offset: int) -> None:
+        """What was durable above an offset is not in the log any more."""
+        self._truncations += 1
+        self.durable_offset = min(self.durable_offset, offset)
+        self.tell()
+
+    def moved(self, old: str, new: str) -> None:
+        self._directories = tuple(new if path == old else path for path in self._directories)
+        self._snapshots = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing at all waits to be synced."""
+        log = self._log
+        return log.recovery_point >= log.log_end_offset and not (
+            self._directories or self._snapshots or self._has_new_epochs
+        )
+
+    # --- waiting ----------------------------------------------------------------------------------
+
+    def when_durable(self, offset: int) -> Later[int]:
+        if offset <= self.durable_offset or not self._log.home.is_online:
+            return Later.of(self.durable_offset)
+        later: Later[int] = Later()
+        if self._waiters is None:
+            self._waiters = []
+        self._waiters.append((offset, later))
+        self._log.home.flusher.request(self)
+        return later
+
+    def tell(self) -> None:
+        """Answers those whose offset is durable, or can never be."""
+        if not self._waiters:
+            return
+        waiters, self._waiters = self._waiters, None
+        log = self._log
+        rest = []
+        for offset, later in waiters:
+            if (
+                offset <= self.durable_offset
+                or offset > log.log_end_offset
+                or not log.home.is_online
+            ):
+                later.resolve(self.durable_offset)
+            else:
+                rest.append((offset, later))
+        if rest:
+            self._waiters = rest + (self._waiters or [])
+            log.home.flusher.request(self)
+
+    # --- flushing ---------------------------------------------------------------------------------
+
+    def flush_work(self, *, is_complete: bool) -> FlushWork:
+        """What is to be synced so that the log lasts up to its end now."""
+        log = self._log
+        work = FlushWork(log.log_end_offset, self._truncations, is_complete=is_complete)
+        from_offset = log.recovery_point if is_complete else self.durable_offset
+        for segment in log.segments[max(0, reader.slot_of(log.bases, from_offset)) :]:
+            work.files.append(segment.path(LOG))
+            if is_complete:
+                segment.write_waiting()
+                work.files.extend(segment.path(kind) for kind in (INDEX, TIME_INDEX))
+                if segment.write_aborted():
+                    work.files.append(segment.path(TXN_INDEX))
+        if is_complete:
+            self._add_side_files(work)
+        work.directories.extend(self._directories)
+        return work
+
+    def _add_side_files(self, work: FlushWork) -> None:
+        work.files.extend(self._snapshots or ())
+        self._snapshots = None
+        if self._has_new_epochs:
+            self._log.epochs.save(self._log.home.disk, self._log.directory)
+            work.files.append(f"{self._log.directory}/{LEADER_EPOCHS}")
+            self._has_new_epochs = False
+        if len(self._directories) > 1:  # the log is new
+            work.files.append(f"{self._log.directory}/{PARTITION_METADATA}")
+
+    def flushed(self, work: FlushWork) -> None:
+        # What was cut off meanwhile has lasted, but not what was written in its place.
+        end_offset = work.end_offset if work.truncations == self._truncations else 0
+        if list(self._directories) == work.directories:
+            self._directories = ()
+        self.durable_offset = max(self.durable_offset, end_offset)
+        log = self._log
+        if work.is_complete:
+            log.recovery_point = max(log.recovery_point, end_offset)
+            log.last_flush_ms = log.home.env.clock.now_ms()
+        self.tell()

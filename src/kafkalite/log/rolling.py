@@ -1,0 +1,64 @@
+"""When a log begins a new segment, and how.
+
+Owns the rules of `segment.bytes`, `segment.ms` and full indexes. It never writes a record.
+Invariant: a segment that is not the last one has complete indexes, and the producers as they
+were at the next one's first offset are in a snapshot.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafkalite.log.config import LogConfig
+from kafkalite.log.home import LogHome
+from kafkalite.log.segment import Segment
+from kafkalite.log.validator import Checked
+from kafkalite.protocol.errors import Error, KafkaError
+
+if TYPE_CHECKING:
+    from kafkalite.log.partition_log import PartitionLog
+
+
+def draw_jitter(home: LogHome, config: LogConfig) -> int:
+    """Logs that began together need not roll together."""
+    bound = min(config.segment_jitter_ms, config.segment_ms)
+    return home.env.random.randrange(bound) if bound > 0 else 0
+
+
+def segment_for(log: PartitionLog, checked: Checked, now_ms: int) -> Segment:
+    """The segment that batches are to be written to: the last one, or a new one when it is due."""
+    segment, config = log.segments[-1], log.config
+    size = len(checked.records)
+    if segment.size + size > config.segment_bytes:
+        if size > config.segment_bytes:
+            raise KafkaError(Error.RECORD_LIST_TOO_LARGE, f"{size} bytes do not fit into a segment")
+        return log.roll(checked.headers[0].base_offset)
+    last = checked.headers[-1]
+    is_due = (
+        last.last_offset - segment.base_offset >= 2**31
+        or (segment.size and _is_aged(log, segment, last.max_timestamp, now_ms))
+        or (
+            # The index can only fill up when an entry is due.
+            segment.bytes_since_index > config.index_interval_bytes
+            and segment.is_index_full(config.segment_index_bytes)
+        )
+    )
+    return log.roll(checked.headers[0].base_offset) if is_due else segment
+
+
+def _is_aged(log: PartitionLog, segment: Segment, timestamp: int, now_ms: int) -> bool:
+    return segment.waited_ms(now_ms, timestamp) > log.config.segment_ms - log.roll_jitter_ms
+
+
+def roll(log: PartitionLog, base_offset: int) -> Segment:
+    old = log.active
+    if old.base_offset == base_offset:
+        return old  # empty: nothing can be gained by another one
+    home = log.home
+    log.take_snapshot(base_offset)
+    old.finish()
+    segment = Segment.create(home.disk, log.directory, base_offset, home.env.clock.now_ms())
+    log.add_segment(segment)
+    log.roll_jitter_ms = draw_jitter(home, log.config)
+    log.flush()
+    return segment
