@@ -1,4 +1,4 @@
-"""Starts and stops the two brokers that are compared: kafkalite and Apache Kafka.
+"""Starts and stops the brokers that are compared: kafkalite and Apache Kafka.
 
 A running broker is a folder: its pid, address, log and data are in it, so that any process of the
 run may find it and the last one may stop it.
@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from kafkalite.jvm import jars, java
@@ -22,6 +23,9 @@ from kafkalite.jvm import jars, java
 KAFKALITE = "kafkalite"
 APACHE_KAFKA = "apache-kafka-4.3.1"
 BROKERS = (KAFKALITE, APACHE_KAFKA)
+# The last that serves the protocol versions which Apache Kafka 4 dropped.
+APACHE_KAFKA_3 = "apache-kafka-3.9.2"
+JAR_GROUPS = {APACHE_KAFKA: "reference", APACHE_KAFKA_3: "reference-3.9"}
 
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 20
@@ -41,12 +45,17 @@ COMMON = {
     "transaction.state.log.replication.factor": "1",
 }
 
-_LOG4J = """rootLogger.level=warn
+_LOG4J_2 = """rootLogger.level=warn
 rootLogger.appenderRef.console.ref=console
 appender.console.type=Console
 appender.console.name=console
 appender.console.layout.type=PatternLayout
 appender.console.layout.pattern=%d %p %c %m%n
+"""
+_LOG4J_1 = """log4j.rootLogger=WARN, console
+log4j.appender.console=org.apache.log4j.ConsoleAppender
+log4j.appender.console.layout=org.apache.log4j.PatternLayout
+log4j.appender.console.layout.ConversionPattern=%d %p %c %m%n
 """
 # A test's JVM serves little and starts often: the compiler's first tier and one collector thread.
 _JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
@@ -58,7 +67,7 @@ class BrokerFailed(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A broker that runs: which of the two, where it listens, and its folder."""
+    """A broker that runs: which it is, where it listens, and its folder."""
 
     kind: str
     host: str
@@ -95,16 +104,16 @@ def start(
     """Starts a broker on 127.0.0.1 with its data in `folder`, again on what is there already."""
     folder.mkdir(parents=True, exist_ok=True)
     settings = {**COMMON, **(overrides or {})}
-    launch = _launch_kafkalite if kind == KAFKALITE else _launch_apache_kafka
+    is_kafkalite = kind == KAFKALITE
+    launch = _launch_kafkalite if is_kafkalite else partial(_launch_apache_kafka, JAR_GROUPS[kind])
     for attempt in range(START_ATTEMPTS):
         process, port = launch(folder, settings, heap)
         (folder / "pid").write_text(str(process.pid))
+        _running[process.pid] = process
         if _answers(process, port):
             (folder / "address").write_text(f"{kind} 127.0.0.1 {port()}")
-            _running[process.pid] = process
             return Broker(kind, "127.0.0.1", port(), folder)
         end(folder, signal.SIGKILL)
-        process.wait(STOP_TIMEOUT_S)
         log = (folder / "log").read_text(errors="replace")
         if "Address already in use" not in log or attempt == START_ATTEMPTS - 1:
             break
@@ -131,7 +140,7 @@ def shared(kind: str, folder: Path) -> Broker:
 
 def stop_all(folder: Path) -> None:
     """Ends every broker that was shared in this run's folder."""
-    for kind in BROKERS:
+    for kind in (*BROKERS, APACHE_KAFKA_3):
         end(folder / kind, signal.SIGTERM)
 
 
@@ -173,7 +182,7 @@ def _launch_kafkalite(
 
 
 def _launch_apache_kafka(
-    folder: Path, settings: Mapping[str, str], heap: str
+    jar_group: str, folder: Path, settings: Mapping[str, str], heap: str
 ) -> tuple[subprocess.Popen[bytes], Callable[[], int]]:
     port, controller_port = free_ports(2)
     properties = {
@@ -188,30 +197,31 @@ def _launch_apache_kafka(
     }
     lines = (f"{name}={value}\n" for name, value in properties.items())
     (folder / "server.properties").write_text("".join(lines))
-    (folder / "log4j2.properties").write_text(_LOG4J)
+    (folder / "log4j2.properties").write_text(_LOG4J_2)
+    (folder / "log4j.properties").write_text(_LOG4J_1)
+    kafka = partial(_kafka_command, jars.class_path(jar_group), folder)
     if not (folder / "data" / "meta.properties").exists():
-        _format(folder)
-    return _spawn(_kafka_command(folder, heap, "kafka.Kafka"), folder), lambda: port
+        _format(kafka("128M", "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c"))
+    return _spawn(kafka(heap, "kafka.Kafka"), folder), lambda: port
 
 
-def _format(folder: Path) -> None:
-    call = _kafka_command(folder, "128M", "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID)
-    call.insert(-1, "-c")
+def _format(call: list[str]) -> None:
     done = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode != 0:
         raise BrokerFailed(f"formatting failed:\n{done.stdout}{done.stderr}")
 
 
-def _kafka_command(folder: Path, heap: str, main_class: str, *arguments: str) -> list[str]:
-    call = java.command(
-        jars.class_path("reference"),
-        main_class,
-        *arguments,
-        str(folder / "server.properties"),
-        heap=heap,
-    )
-    log4j = f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"
-    return [call[0], *_JVM_OPTIONS, log4j, *call[1:]]
+def _kafka_command(
+    class_path: str, folder: Path, heap: str, main_class: str, *arguments: str
+) -> list[str]:
+    """The command line of a class of Apache Kafka that is given the folder's settings."""
+    settings = str(folder / "server.properties")
+    call = java.command(class_path, main_class, *arguments, settings, heap=heap)
+    logging = [
+        f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",
+        f"-Dlog4j.configuration=file:{folder / 'log4j.properties'}",
+    ]
+    return [call[0], *_JVM_OPTIONS, *logging, *call[1:]]
 
 
 def _spawn(call: list[str], folder: Path) -> subprocess.Popen[bytes]:

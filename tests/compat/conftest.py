@@ -1,6 +1,7 @@
 """The fixture for both brokers, and a table of what was shown with which client.
 
-Each test that takes `broker` runs twice: on kafkalite and on Apache Kafka. `--broker` picks one.
+Each test that takes `broker` runs twice: on kafkalite and on Apache Kafka 4.3, or on 3.9 if it is
+marked `old_protocol`. `--broker` picks one: kafkalite, or apache-kafka.
 One broker of each kind serves the whole run, so a test uses topics and groups of its own names;
 `start_broker` gives a test a broker of its own where settings or ends differ.
 """
@@ -13,15 +14,19 @@ from pathlib import Path
 import pytest
 
 from tests.compat import brokers
-from tests.compat.brokers import BROKERS, Broker
+from tests.compat.brokers import APACHE_KAFKA_3, BROKERS, KAFKALITE, Broker
 
 StartBroker = Callable[..., Broker]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "broker_kind" in metafunc.fixturenames:
+        is_old = metafunc.definition.get_closest_marker("old_protocol") is not None
+        kinds = (KAFKALITE, APACHE_KAFKA_3) if is_old else BROKERS
         chosen = metafunc.config.getoption("--broker")
-        metafunc.parametrize("broker_kind", [chosen] if chosen else BROKERS, scope="session")
+        if chosen:
+            kinds = tuple(kind for kind in kinds if kind.startswith(chosen))
+        metafunc.parametrize("broker_kind", kinds, scope="session")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

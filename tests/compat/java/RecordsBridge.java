@@ -41,7 +41,7 @@ public final class RecordsBridge {
                 reply = answer(command, in);
             } catch (InvocationTargetException wrapped) {
                 failure = String.valueOf(wrapped.getCause());
-            } catch (ReflectiveOperationException | RuntimeException other) {
+            } catch (Exception | Error other) {
                 failure = String.valueOf(other);
             }
             if (failure == null) {
