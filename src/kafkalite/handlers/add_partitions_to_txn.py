@@ -61,7 +61,7 @@ def _single(request: AddPartitionsToTxnRequest) -> Transaction:
 
 def _add(context: Context, call: Call, transaction: Transaction) -> Later[Codes]:
     partitions = partitions_of(transaction.topics)
-    unknown = {one for one in partitions if not context.cluster.image.has_partition(*one)}
+    unknown = {one for one in partitions if context.cluster.image.partition(*one) is None}
     if unknown:
         return Later.of({
             one: Error.UNKNOWN_TOPIC_OR_PARTITION if one in unknown

@@ -29,3 +29,4 @@ class Context:
     cluster: Any = None
     groups: Any = None
     transactions: Any = None
+    logs: Any = None

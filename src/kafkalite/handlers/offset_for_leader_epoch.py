@@ -36,7 +36,7 @@ def _look_up(
     try:
         partition = context.partitions.find(topic, asked.partition)
         partition.check_leader(asked.current_leader_epoch)
-        answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(
+        answer.leader_epoch, answer.end_offset = partition.end_offset_for_epoch(
             asked.leader_epoch
         )
     except KafkaError as error:

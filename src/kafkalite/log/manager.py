@@ -358,11 +358,23 @@ class LogManager:
             if log is not None:
                 self._delete(log)
 
+    def set_aside(self, log: PartitionLog) -> None:
+        """Takes a log out of service that no topic of the cluster knows; its files stay."""
+        if self._logs.get((log.topic, log.partition)) is log:
+            del self._logs[log.topic, log.partition]
+            logger.warning("%r belongs to no topic and is set aside as a stray", log)
+            self._rename(log, "stray")
+
     def _delete(self, log: PartitionLog) -> None:
+        path = self._rename(log, "delete")
+        if path is not None:
+            log.home.remove_later([path], log.config.file_delete_delay_ms)
+
+    def _rename(self, log: PartitionLog, role: str) -> str | None:
         log.home.flusher.forget(log.durability)
         if not log.home.is_online:
-            return
-        name = renamed_directory(log.topic, log.partition, self._unique(), "delete")
+            return None
+        name = renamed_directory(log.topic, log.partition, self._unique(), role)
         path = f"{log.home.path}/{name}"
         try:
             self.env.disk.rename(log.directory, path)
@@ -370,7 +382,7 @@ class LogManager:
             raise log.home.storage_error(error) from error
         log.moved(path)
         log.release()
-        log.home.remove_later([path], log.config.file_delete_delay_ms)
+        return path
 
     # --- describing -------------------------------------------------------------------------------
 

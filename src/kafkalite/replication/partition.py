@@ -83,7 +83,7 @@ class Partition:
     topic_id: bytes
     node_id: int
     log: PartitionLog
-    leadership: Leadership
+    leadership: Leadership = field(default_factory=lambda: Leadership(NO_LEADER, -1, -1, [], []))
     _watchers: dict[Parked, None] = field(default_factory=dict)
     _uncommitted: deque[tuple[int, Later[None]]] = field(default_factory=deque)
 
@@ -110,6 +110,15 @@ class Partition:
             raise KafkaError(Error.FENCED_LEADER_EPOCH if is_old else Error.UNKNOWN_LEADER_EPOCH)
         if self.leadership.leader_id != self.node_id:
             raise KafkaError(Error.NOT_LEADER_OR_FOLLOWER)
+
+    def begin_epoch(self) -> None:
+        """This broker leads from here on: the epoch starts at the log's end (KIP-101), and what
+        the only replica has is committed."""
+        self.log.begin_epoch(self.leadership.leader_epoch)
+        if self.log.is_durable_on_append:
+            self.advance(self.log.log_end_offset)
+        else:
+            self.log.when_durable(self.log.log_end_offset).then(self._became_durable)
 
     def append(
         self,
@@ -229,12 +238,18 @@ class Partition:
         log.delete_records_before(target)
         return log.log_start_offset
 
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """The largest known epoch up to this one and where it ends; (-1, -1) if none is."""
+        if epoch == self.leadership.leader_epoch:
+            return epoch, self.log.log_end_offset
+        return self.log.end_offset_for_epoch(epoch)
+
     def _divergence(self, position: FetchPosition) -> tuple[int, int] | None:
         """Where the reader's log parts from ours. Asked before the offset's range is checked:
         a reader with a tail that we never had must truncate, not start over."""
         if position.last_fetched_epoch == NO_EPOCH:
             return None
-        epoch, end_offset = self.log.end_offset_for_epoch(position.last_fetched_epoch)
+        epoch, end_offset = self.end_offset_for_epoch(position.last_fetched_epoch)
         if epoch == NO_EPOCH or end_offset == -1:
             raise KafkaError(Error.OFFSET_OUT_OF_RANGE)
         if epoch < position.last_fetched_epoch or end_offset < position.offset:

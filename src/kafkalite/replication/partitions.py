@@ -19,6 +19,8 @@ class Partitions:
         self.node_id = node_id
         self._by_name: dict[tuple[str, int], Partition] = {}
         self._names: dict[bytes, str] = {}
+        # Ours by the cluster's metadata, but no log of theirs could be opened.
+        self.offline: set[tuple[str, int]] = set()
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._by_name.values())
@@ -36,12 +38,16 @@ class Partitions:
         """The partition, or the error that a client expects for a missing one."""
         partition = self._by_name.get((topic, index))
         if partition is None:
-            raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
+            is_offline = (topic, index) in self.offline
+            raise KafkaError(
+                Error.KAFKA_STORAGE_ERROR if is_offline else Error.UNKNOWN_TOPIC_OR_PARTITION
+            )
         return partition
 
     def add(self, partition: Partition) -> None:
         self._by_name[partition.topic, partition.index] = partition
         self._names[partition.topic_id] = partition.topic
+        self.offline.discard((partition.topic, partition.index))
 
     def remove(self, topic: str, index: int) -> Partition | None:
         """Take a partition out of service; those who wait on it look again and find it gone."""

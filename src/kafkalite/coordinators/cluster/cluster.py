@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.brokers import (
@@ -23,6 +22,7 @@ from kafkalite.coordinators.cluster.features import INITIAL
 from kafkalite.coordinators.cluster.image import BROKER, Changes, Image
 from kafkalite.coordinators.cluster.internal_topics import internal_topic
 from kafkalite.coordinators.cluster.metadata_log import MetadataLog
+from kafkalite.coordinators.cluster.nodes import Node, Reached, nodes_for
 from kafkalite.coordinators.cluster.shard import ClusterShard
 from kafkalite.coordinators.cluster.writing import records_of
 from kafkalite.coordinators.effects import Effects
@@ -42,27 +42,6 @@ from kafkalite.protocol.messages import (
 logger = logging.getLogger(__name__)
 
 Subscriber = Callable[[Changes], None]
-
-
-class Reached(Protocol):
-    """How a client reached a broker: under which listener, at which of our addresses."""
-
-    @property
-    def listener(self) -> str: ...
-
-    @property
-    def local_address(self) -> tuple[str, int]: ...
-
-
-@dataclass(slots=True, frozen=True)
-class Node:
-    """A broker as a client should reach it."""
-
-    node_id: int
-    host: str
-    port: int
-    rack: str | None
-    is_fenced: bool = False
 
 
 class Cluster:
@@ -209,39 +188,39 @@ class Cluster:
         self._producer_ids[node_id] = block[1:]
         return block[0]
 
-    def nodes_for(self, reached: Reached, *, with_fenced: bool = False) -> list[Node]:
-        """Brokers as the client at the other end should reach them, by number.
+    def nodes_for(self, connection: Reached, *, with_fenced: bool = False) -> list[Node]:
+        """Brokers as the client at the other end should reach them, by id."""
+        return nodes_for(self.image, connection, with_fenced=with_fenced)
 
-        A broker without an advertised address is where this client found us.
-        """
-        nodes = []
-        for _, broker in sorted(self.image.brokers.items()):
-            if broker.is_fenced and not with_fenced:
-                continue
-            for endpoint in broker.endpoints:
-                if endpoint.name == reached.listener:
-                    host = endpoint.host or reached.local_address[0]
-                    nodes.append(
-                        Node(broker.broker_id, host, endpoint.port, broker.rack, broker.is_fenced)
-                    )
-        return nodes
+    def create_missing(self, names: Iterable[str]) -> Later[dict[str, Error]]:
+        """Creates topics that were asked for and are missing; tells what came of each."""
+        missing = [name for name in names if name not in self.image.topics]
+        request = CreateTopicsRequest(topics=[self._by_default(name) for name in missing])
+        outcomes: Later[dict[str, Error]] = Later()
+
+        def answered(response: Any) -> None:
+            outcomes.resolve({each.name: Error(each.error_code) for each in response.topics})
+
+        try:
+            self.submit(request).then(answered)
+        except KafkaError as error:
+            return Later.of(dict.fromkeys(missing, error.code))
+        return outcomes
+
+    def _by_default(self, name: str) -> CreateTopicsRequest.Topic:
+        if name in INTERNAL_TOPICS:
+            return internal_topic(self.config, name, len(self.image.live_brokers()))
+        return CreateTopicsRequest.Topic(name=name, num_partitions=-1, replication_factor=-1)
 
     def create_internal_topic(self, name: str) -> Later[Any]:
         """Creates one of Kafka's own topics unless it is there; the value is None or an error."""
         later: Later[Any] = Later()
-        if name in self.image.topics:
-            return Later.of(None)
-        wanted = internal_topic(self.config, name, len(self.image.live_brokers()))
-        try:
-            answer = self.submit(CreateTopicsRequest(topics=[wanted]))
-        except KafkaError as error:
-            return Later.of(error)
 
-        def answered(response: Any) -> None:
-            code = Error(response.topics[0].error_code)
+        def answered(outcomes: dict[str, Error]) -> None:
+            code = outcomes.get(name, Error.NONE)
             later.resolve(None if code is Error.NONE else KafkaError(code))
 
-        answer.then(answered)
+        self.create_missing([name]).then(answered)
         return later
 
     def is_internal(self, topic: str) -> bool:

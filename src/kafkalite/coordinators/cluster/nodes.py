@@ -30,16 +30,19 @@ class Node:
     host: str
     port: int
     rack: str | None
+    is_fenced: bool = False
 
 
-def nodes_for(image: Image, connection: Reached) -> list[Node]:
-    """The living brokers that have this connection's listener, by id."""
+def nodes_for(image: Image, connection: Reached, *, with_fenced: bool = False) -> list[Node]:
+    """The living brokers, or all, that have this connection's listener, by id."""
     found: list[Node] = []
     for broker in sorted(image.brokers.values(), key=lambda one: one.broker_id):
         endpoint = _endpoint(broker, connection.listener)
-        if endpoint is not None and not broker.is_fenced:
+        if endpoint is not None and (with_fenced or not broker.is_fenced):
             host = endpoint.host or connection.local_address[0]
-            found.append(Node(broker.broker_id, host, endpoint.port, broker.rack))
+            found.append(
+                Node(broker.broker_id, host, endpoint.port, broker.rack, broker.is_fenced)
+            )
     return found
 
 

@@ -9,6 +9,8 @@ replica and the replica's disk works.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from typing import Protocol
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.cluster import Cluster
@@ -24,12 +26,26 @@ from kafkalite.replication.partitions import Partitions
 logger = logging.getLogger(__name__)
 
 
+class Coordinator(Protocol):
+    """Who keeps its state in a topic of Kafka's own, a shard for each partition led here."""
+
+    def gained(self, index: int, partition: Partition) -> None: ...
+
+    def lost(self, index: int) -> None: ...
+
+
 class Replicas:
     """What one broker holds of the cluster."""
 
     def __init__(
-        self, cluster: Cluster, config: BrokerConfig, partitions: Partitions, logs: LogManager
+        self,
+        cluster: Cluster,
+        config: BrokerConfig,
+        partitions: Partitions,
+        logs: LogManager,
+        coordinators: Mapping[str, Coordinator] | None = None,
     ) -> None:
+        self.coordinators = coordinators or {}
         self.cluster = cluster
         self.config = config
         self.partitions = partitions
@@ -39,7 +55,8 @@ class Replicas:
     def start(self) -> None:
         """Opens every replica that the image gives this broker, and follows changes from here on.
 
-        Logs without a topic in the image are what a deletion left behind: they are deleted.
+        Logs without a topic in the image are what a deletion left behind, or what lost its
+        metadata: nobody can tell, so they are set aside and not removed.
         """
         for topic in self.cluster.image.topics.values():
             for state in topic.partitions.values():
@@ -47,8 +64,7 @@ class Replicas:
         for log in self.logs.logs:
             known = self.cluster.image.partition(log.topic, log.partition)
             if known is None or self.node_id not in known.replicas:
-                logger.warning("%s belongs to no replica of this broker and is deleted", log)
-                self.logs.delete(log.topic, log.partition)
+                self.logs.set_aside(log)
         self.cluster.subscribe(self.changed)
 
     def stop(self) -> None:
@@ -86,18 +102,18 @@ class Replicas:
         log = self.logs.get(topic.name, state.index)
         if log is not None and log.topic_id not in (topic.topic_id, bytes(16)):
             # A topic of the same name was deleted while this directory was away.
-            self.logs.delete(topic.name, state.index)
+            self.logs.set_aside(log)
             log = None
         try:
             log = log or self._create_log(topic, state)
         except KafkaError as error:
-            logger.error("%s-%d has no log here: %s", topic.name, state.index, error)
+            logger.error("%s-%d is offline: %s", topic.name, state.index, error)
+            self.partitions.offline.add((topic.name, state.index))
             return
         log.config = self.config_of(topic.name)
-        partition = Partition(
-            topic.name, state.index, topic.topic_id, self.node_id, log, leadership_of(state)
-        )
+        partition = Partition(topic.name, state.index, topic.topic_id, self.node_id, log)
         self.partitions.add(partition)
+        self._lead(partition, state)
 
     def _create_log(self, topic: Topic, state: PartitionState) -> PartitionLog:
         directory_id = dict(zip(state.replicas, state.directories, strict=False)).get(self.node_id)
@@ -111,10 +127,23 @@ class Replicas:
         )
 
     def _lead(self, partition: Partition, state: PartitionState) -> None:
+        was_epoch = partition.leader_epoch if partition.is_leader else None
         partition.leadership = leadership_of(state)
+        is_new_epoch = partition.is_leader and was_epoch != partition.leader_epoch
+        if is_new_epoch:
+            partition.begin_epoch()
+        coordinator = self.coordinators.get(partition.topic)
+        if coordinator is not None and is_new_epoch:
+            coordinator.gained(partition.index, partition)
+        elif coordinator is not None and was_epoch is not None and not partition.is_leader:
+            coordinator.lost(partition.index)
         partition.wake()
 
     def _close(self, topic: str, index: int) -> None:
+        """Nothing of ours any more: out of service at once, its files a while later."""
+        coordinator = self.coordinators.get(topic)
+        if coordinator is not None:
+            coordinator.lost(index)
         self.partitions.remove(topic, index)
         try:
             self.logs.delete(topic, index)
@@ -126,6 +155,7 @@ class Replicas:
             partition = self.partitions.get(topic.name, index)
             if partition is not None and partition.topic_id == topic.topic_id:
                 self._close(topic.name, index)
+            self.partitions.offline.discard((topic.name, index))
         self.partitions.forget_topic(topic.topic_id)
 
     # --- settings ---------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.ports import Partition
 from kafkalite.coordinators.shards import Shards
 from kafkalite.coordinators.transactions import events
@@ -212,3 +213,12 @@ class _Admission:
                 f"Underlying error: {Error(error.code).name}",
             )
         return error
+
+
+def transaction_settings(config: BrokerConfig, server_version: Callable[[], int]) -> Settings:
+    """The broker's configuration, as the transaction coordinator reads it."""
+    return Settings(
+        config.get_int("transactional.id.expiration.ms"),
+        config.get_int("transaction.remove.expired.transaction.cleanup.interval.ms"),
+        server_version,
+    )

@@ -55,7 +55,12 @@ class Offsets(Protocol):
     """The group coordinator's part: its log must tell its shard of the end."""
 
     def end_transaction(
-        self, index: int, producer: Producer, coordinator_epoch: int, committed: bool
+        self,
+        index: int,
+        producer: Producer,
+        coordinator_epoch: int,
+        is_commit: bool,
+        transaction_version: int = 0,
     ) -> Later[Any]: ...
 
 
@@ -113,7 +118,8 @@ class Markers:
             ended.resolve(Error.NOT_LEADER_OR_FOLLOWER if code in NOT_READY else code)
 
         self.offsets.end_transaction(
-            index, marker.producer, marker.coordinator_epoch, marker.is_commit
+            index, marker.producer, marker.coordinator_epoch, marker.is_commit,
+            marker.transaction_version,
         ).then(answer)
         return ended
 

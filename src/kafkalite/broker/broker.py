@@ -1,0 +1,215 @@
+"""Ties the rooms of one broker together, and starts and stops them in order.
+
+Owns the order: the directories are taken, the metadata folded, the logs opened, the address bound,
+the broker registered, the roles taken up; and the way back. Decides nothing about requests or data.
+Invariant: no connection is answered before every role of this broker is taken up.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import MutableMapping
+from dataclasses import dataclass, field
+
+from kafkalite.config import BrokerConfig
+from kafkalite.coordinators.cluster.brokers import SECURITY_PROTOCOLS, RegisterBroker
+from kafkalite.coordinators.cluster.cluster import Cluster
+from kafkalite.coordinators.cluster.identity import find_cluster_id
+from kafkalite.coordinators.cluster.image import TOPIC, Changes, EndPoint
+from kafkalite.coordinators.cluster.log_configs import log_config, log_settings
+from kafkalite.coordinators.cluster.nodes import UNADVERTISED
+from kafkalite.coordinators.cluster.replicas import Replicas
+from kafkalite.coordinators.groups.front import OFFSETS_TOPIC, Groups, settings_of
+from kafkalite.coordinators.groups.topics import ImageTopics
+from kafkalite.coordinators.transactions.front import (
+    TRANSACTIONS_TOPIC,
+    Transactions,
+    transaction_settings,
+)
+from kafkalite.coordinators.transactions.markers import Markers
+from kafkalite.env import Env
+from kafkalite.env.later import Later
+from kafkalite.env.network import Network
+from kafkalite.handlers.context import Context
+from kafkalite.handlers.fetch_sessions import FetchSessions
+from kafkalite.log.config import LogConfig
+from kafkalite.log.manager import LogManager
+from kafkalite.replication.partitions import Partitions
+from kafkalite.replication.waiting import Waiting
+from kafkalite.server.dispatch import Dispatcher
+from kafkalite.server.limits import LimitedLog
+from kafkalite.server.listener import Server
+
+logger = logging.getLogger(__name__)
+
+TRANSACTION_VERSION = "transaction.version"
+STOP_GRACE_MS = 500
+
+
+@dataclass(slots=True)
+class Peers:
+    """The brokers of one process: one controller, and each other's coordinators."""
+
+    cluster: Cluster | None = None
+    transactions: MutableMapping[int, Transactions] = field(default_factory=dict)
+
+
+class Broker:
+    """One broker. `start` may raise LockedByOther, WrongDirectory or OSError for an address."""
+
+    def __init__(
+        self, env: Env, network: Network, config: BrokerConfig, peers: Peers | None = None
+    ) -> None:
+        self.env = env
+        self.config = config
+        self.node_id = config.node_id
+        self.peers = peers or Peers()
+        self.is_controller = self.peers.cluster is None
+        known = self.peers.cluster
+        self.cluster_id = (
+            known.cluster_id if known is not None else find_cluster_id(env, config.log_dirs)
+        )
+        self.logs = LogManager(
+            env,
+            config.log_dirs,
+            node_id=self.node_id,
+            cluster_id=self.cluster_id,
+            settings=log_settings(config),
+            config_of=self._config_of,
+        )
+        self.partitions = Partitions(self.node_id)
+        self.context = Context(
+            env, config, self.node_id, self.cluster_id, self.partitions, Waiting(env.clock),
+            FetchSessions(config.get_int("max.incremental.fetch.session.cache.slots"), env.random),
+        )
+        self._log = LimitedLog(env.clock)
+        self.dispatcher = Dispatcher(self.context, self._log)
+        self.server = Server(network, env.clock, config, self.dispatcher, self._log)
+        self._replicas: Replicas | None = None
+
+    @property
+    def cluster(self) -> Cluster:
+        assert self.peers.cluster is not None, "the broker has not been started"
+        return self.peers.cluster
+
+    # --- starting ---------------------------------------------------------------------------
+
+    def start(self) -> Later[None]:
+        """Resolved when the broker serves. What keeps it from starting is raised at once."""
+        self.logs.take()
+        if self.is_controller:
+            home = self.logs.directories[0].home
+            self.peers.cluster = Cluster(
+                self.env, home, self.config, self.cluster_id, self.node_id
+            )
+        self.cluster.apply_dynamic_config(self.config, self.node_id)
+        started: Later[None] = Later()
+
+        def opened(_: None) -> None:
+            self._serve()
+            started.resolve(None)
+
+        self.logs.start().then(opened)
+        return started
+
+    def _serve(self) -> None:
+        self._build_coordinators()
+        self.server.start()
+        self.cluster.register_broker(self._registration())
+        assert self._replicas is not None
+        self._replicas.start()
+        self.cluster.subscribe(self._on_topics)
+
+    def _build_coordinators(self) -> None:
+        cluster, context = self.cluster, self.context
+        groups = Groups(
+            self.env,
+            settings_of(self.config),
+            ImageTopics(lambda: cluster.image),
+            lambda: self._partition_count(OFFSETS_TOPIC),
+        )
+        transactions = Transactions(
+            self.env,
+            transaction_settings(
+                self.config, lambda: cluster.image.features.get(TRANSACTION_VERSION, 0)
+            ),
+            next_producer_id=lambda: cluster.next_producer_id(self.node_id),
+            partition_count=lambda: self._partition_count(TRANSACTIONS_TOPIC),
+            leader_of=self._leader_of,
+            markers=Markers(self.env.clock, self.partitions, groups),
+            peers=self.peers.transactions,
+        )
+        self.peers.transactions[self.node_id] = transactions
+        context.cluster, context.groups, context.transactions = cluster, groups, transactions
+        context.logs = self.logs
+        self._replicas = Replicas(
+            cluster, self.config, self.partitions, self.logs,
+            {OFFSETS_TOPIC: groups, TRANSACTIONS_TOPIC: transactions},
+        )
+
+    def _partition_count(self, topic: str) -> int:
+        found = self.cluster.image.topics.get(topic)
+        return 0 if found is None else len(found.partitions)
+
+    def _leader_of(self, topic: str, index: int) -> int | None:
+        """Id of the leader, -1 when there is none now; None when there is no such partition."""
+        state = self.cluster.image.partition(topic, index)
+        return None if state is None else state.leader
+
+    def _config_of(self, topic: str) -> LogConfig:
+        return log_config(self.config, self.cluster.image.config(TOPIC, topic))
+
+    def _registration(self) -> RegisterBroker:
+        return RegisterBroker(
+            self.node_id,
+            self._endpoints(),
+            self.config.get_optional_str("broker.rack"),
+            [directory.directory_id for directory in self.logs.directories],
+            all(directory.was_clean for directory in self.logs.directories),
+        )
+
+    def _endpoints(self) -> list[EndPoint]:
+        """What is advertised of each listener; a port of 0 is the one that was bound."""
+        advertised = self.config.advertised_listeners
+        endpoints = []
+        for listener in self.config.listeners:
+            bound_port = self.server.addresses[listener.name][1]
+            known = advertised.get(listener.name)
+            host = known.host if known is not None else UNADVERTISED
+            port = known.port if known is not None and known.port else bound_port
+            protocol = SECURITY_PROTOCOLS[listener.protocol]
+            endpoints.append(EndPoint(listener.name, host, port, protocol))
+        return endpoints
+
+    def _on_topics(self, changes: Changes) -> None:
+        """Groups hear of topics that came, went or grew, after their partitions were opened."""
+        deleted = [(topic.name, topic.topic_id) for topic in changes.deleted.values()]
+        known = (self.cluster.image.topic_name(topic_id) for topic_id, _ in changes.partitions)
+        names = [name for name in known if name is not None] + [name for name, _ in deleted]
+        if deleted:
+            self.context.groups.on_topics_deleted(deleted)
+        if names:
+            self.context.groups.on_topics_changed(list(dict.fromkeys(names)))
+
+    # --- stopping ---------------------------------------------------------------------------
+
+    def stop(self, grace_ms: int = STOP_GRACE_MS) -> Later[None]:
+        """Takes no more connections, ends what is open, and makes everything last."""
+        stopped: Later[None] = Later()
+
+        def closed(_: None) -> None:
+            self._close()
+            stopped.resolve(None)
+
+        self.server.stop(grace_ms).then(closed)
+        return stopped
+
+    def _close(self) -> None:
+        cluster = self.cluster
+        if self._replicas is not None:
+            self._replicas.stop()
+            cluster.unsubscribe(self._on_topics)
+        state = cluster.image.brokers.get(self.node_id)
+        self.logs.close(state.epoch if state is not None else -1)
+        if self.is_controller:
+            cluster.close()

@@ -1,0 +1,44 @@
+"""What a broker prints when it serves: where it is, where its data is, and what to try."""
+
+from __future__ import annotations
+
+import click
+
+import kafkalite
+from kafkalite.broker import Broker
+
+DURABILITY = "kafkalite.durability"
+
+EXAMPLES = """\
+  try     kcat -b {address} -t greetings -P <<< hello
+          kcat -b {address} -t greetings -C -e
+          kafka-topics.sh --bootstrap-server {address} --list
+"""
+
+
+def show(broker: Broker, *, in_memory: bool) -> None:
+    """Prints the banner, and the line that tools wait for."""
+    addresses = broker.server.addresses
+    address = _readable(next(iter(addresses.values())))
+    click.echo(f"kafkalite {kafkalite.__version__}, compatible with the Apache Kafka protocol")
+    for name, bound in addresses.items():
+        click.echo(f"  listen  {name}://{_readable(bound)}")
+    click.echo(f"  data    {_data(broker, in_memory)}")
+    click.echo(EXAMPLES.format(address=address), nl=False)
+    click.echo(f"[KafkaServer id={broker.node_id}] started")
+
+
+def _readable(address: tuple[str, int]) -> str:
+    host, port = address
+    return f"{'localhost' if host in ('0.0.0.0', '::', '127.0.0.1', '::1') else host}:{port}"
+
+
+def _data(broker: Broker, in_memory: bool) -> str:
+    if in_memory:
+        return (
+            "in memory: gone when this process ends (a Spark checkpoint that outlives it will "
+            "report data loss)"
+        )
+    durability = broker.config.get_str(DURABILITY)
+    kept = "acknowledged when on disk" if durability == "fsync" else "flushed by the system"
+    return f"{', '.join(broker.config.log_dirs)} ({durability}: {kept})"

@@ -1,0 +1,102 @@
+"""From the options of `kafkalite serve` to a broker's configuration and its first topics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from kafkalite import config as settings
+from kafkalite.broker import Broker
+from kafkalite.config import BrokerConfig, InvalidSetting, Judgement, parse_properties
+from kafkalite.protocol.errors import Error
+from kafkalite.protocol.messages import CreateTopicsRequest
+
+DEFAULT_LISTEN = "localhost:9092"
+DEFAULT_DATA = "./kafkalite-data"
+# Where an in-memory broker's directories are said to be; nothing is there.
+MEMORY = "/memory"
+
+
+@dataclass(slots=True)
+class TopicWanted:
+    """A topic that is to be there when the broker serves."""
+
+    name: str
+    partitions: int = -1
+    configs: dict[str, str] = field(default_factory=dict)
+
+
+def broker_config(
+    properties: TextIO | None,
+    listen: str | None,
+    data_dir: str | None,
+    in_memory: bool,
+    overrides: tuple[str, ...],
+) -> tuple[BrokerConfig, list[Judgement]]:
+    """The configuration, and the keys of the file that have no effect."""
+    given = parse_properties(properties.read()) if properties is not None else {}
+    given |= _own_defaults(given)
+    if listen is not None:
+        given["listeners"] = f"PLAINTEXT://{listen}"
+        given.pop("advertised.listeners", None)
+    elif "listeners" not in given:
+        given["listeners"] = f"PLAINTEXT://{DEFAULT_LISTEN}"
+    if in_memory:
+        data_dir = MEMORY
+    if data_dir is not None:
+        given["log.dirs"] = data_dir
+    elif "log.dirs" not in given and "log.dir" not in given:
+        given["log.dirs"] = DEFAULT_DATA
+    given |= dict(_pair(text) for text in overrides)
+    return settings.broker_config(given)
+
+
+def _own_defaults(given: dict[str, str]) -> dict[str, str]:
+    """What a stand-alone broker starts with where Kafka's default is meant for a cluster."""
+    return {} if "node.id" in given or "broker.id" in given else {"node.id": "1"}
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator:
+        raise InvalidSetting(f"--override {text}: expected KEY=VALUE")
+    return key.strip(), value.strip()
+
+
+def topic(text: str) -> TopicWanted:
+    """NAME[:PARTITIONS[:k=v,…]]; a value may hold commas when the next item has no `=`."""
+    name, _, rest = text.partition(":")
+    count, _, configs = rest.partition(":")
+    if count and not count.isdecimal():
+        raise InvalidSetting(f"--topic {text}: {count!r} is no number of partitions")
+    wanted = TopicWanted(name, int(count) if count else -1)
+    last = ""
+    for item in filter(None, configs.split(",")):
+        key, separator, value = item.partition("=")
+        if separator:
+            last = key.strip()
+            wanted.configs[last] = value.strip()
+        elif last:
+            wanted.configs[last] += f",{item.strip()}"
+        else:
+            raise InvalidSetting(f"--topic {text}: {item!r} is not KEY=VALUE")
+    return wanted
+
+
+def create(broker: Broker, wanted: TopicWanted) -> None:
+    """Creates a topic unless it is there; what is wrong with it is printed, not fatal."""
+    configs = [
+        CreateTopicsRequest.Config(name=name, value=value)
+        for name, value in wanted.configs.items()
+    ]
+    request = CreateTopicsRequest(
+        topics=[
+            CreateTopicsRequest.Topic(
+                name=wanted.name, num_partitions=wanted.partitions, replication_factor=-1,
+                configs=configs,
+            )
+        ]
+    )
+    answer = broker.cluster.decide(request).topics[0]
+    if answer.error_code not in (Error.NONE, Error.TOPIC_ALREADY_EXISTS):
+        raise InvalidSetting(f"--topic {wanted.name}: {answer.error_message}")

@@ -1,0 +1,159 @@
+"""`kafkalite serve`: one broker in this process, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from contextlib import suppress
+from typing import TextIO
+
+import click
+
+from kafkalite.broker import Broker
+from kafkalite.cli import _banner, _properties
+from kafkalite.cli._properties import DEFAULT_DATA, DEFAULT_LISTEN
+from kafkalite.config import BrokerConfig, InvalidSetting, MalformedProperties
+from kafkalite.env import real_env
+from kafkalite.env.disk import LockedByOther
+from kafkalite.env.sockets import SocketNetwork
+from kafkalite.log.directory import WrongDirectory
+
+OPEN_FILES = 1 << 16
+
+
+@click.command()
+@click.option("--listen", metavar="HOST:PORT",
+              help=f"Where to listen [{DEFAULT_LISTEN}]; port 0 picks one.")
+@click.option("--data-dir", metavar="DIR", help=f"Where data lies [{DEFAULT_DATA}].")
+@click.option("--memory", "in_memory", is_flag=True,
+              help="Keep everything in memory; it ends with the process.")
+@click.option("--port-file", metavar="FILE", help="Write the port to FILE once the broker serves.")
+@click.option("-c", "--config", "properties", type=click.File(encoding="utf-8"), metavar="FILE",
+              help="An unmodified Kafka server.properties.")
+@click.option("--override", "overrides", multiple=True, metavar="KEY=VALUE",
+              help="One more setting; may be repeated.")
+@click.option("--topic", "topics", multiple=True, metavar="NAME[:PARTITIONS[:k=v,…]]",
+              help="Create a topic unless it is there; may be repeated.")
+def command(
+    listen: str | None,
+    data_dir: str | None,
+    in_memory: bool,
+    port_file: str | None,
+    properties: TextIO | None,
+    overrides: tuple[str, ...],
+    topics: tuple[str, ...],
+) -> None:
+    """Start a broker.
+
+    Stops on SIGTERM or Ctrl-C in good order; a second signal stops it at once.
+    """
+    logging.basicConfig(
+        format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr
+    )
+    try:
+        config, ignored = _properties.broker_config(
+            properties, listen, data_dir, in_memory, overrides
+        )
+        wanted = [_properties.topic(text) for text in topics]
+    except (InvalidSetting, MalformedProperties) as error:
+        raise click.ClickException(str(error)) from None
+    for judgement in ignored:
+        logging.warning("%s has no effect: %s", judgement.key, judgement.reason)
+    _raise_open_files()
+    serving = _Serving(config, in_memory, port_file, wanted)
+    sys.exit(serving.run())
+
+
+class _Serving:
+    """The life of the process: loop, broker, signals."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        in_memory: bool,
+        port_file: str | None,
+        topics: list[_properties.TopicWanted],
+    ) -> None:
+        self._config = config
+        self._in_memory = in_memory
+        self._port_file = port_file
+        self._topics = topics
+        self._loop = _new_loop()
+        self._broker: Broker | None = None
+        self._is_stopping = False
+
+    def run(self) -> int:
+        asyncio.set_event_loop(self._loop)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._loop.add_signal_handler(number, self._stop)
+        try:
+            self._start()
+        except (LockedByOther, WrongDirectory, OSError) as error:
+            click.echo(f"kafkalite cannot start: {_reason(error)}", err=True)
+            return 1
+        self._loop.run_forever()
+        return 0
+
+    def _start(self) -> None:
+        env = real_env(self._loop, in_memory=self._in_memory)
+        self._broker = Broker(env, SocketNetwork(self._loop), self._config)
+        self._broker.start().then(lambda _: self._started())
+
+    def _started(self) -> None:
+        broker = self._broker
+        assert broker is not None
+        for wanted in self._topics:
+            _properties.create(broker, wanted)
+        if self._port_file is not None:
+            _write_port(self._port_file, broker)
+        _banner.show(broker, in_memory=self._in_memory)
+
+    def _stop(self) -> None:
+        if self._is_stopping or self._broker is None:
+            os._exit(1)
+        self._is_stopping = True
+        click.echo("kafkalite is stopping; once more to stop at once", err=True)
+        self._broker.stop().then(lambda _: self._loop.stop())
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    """uvloop's where there is one."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+def _raise_open_files() -> None:
+    """Connections and segments are open files; take what the system allows."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _write_port(path: str, broker: Broker) -> None:
+    """In one step, so that who waits for the file never reads half of it."""
+    port = next(iter(broker.server.addresses.values()))[1]
+    temporary = f"{path}.tmp"
+    with open(temporary, "w", encoding="ascii") as file:
+        file.write(f"{port}\n")
+    os.replace(temporary, path)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, LockedByOther):
+        return (
+            f"the data directory is in use by process {error.pid or '(unknown)'} ({error.path}); "
+            "stop that one or choose another --data-dir"
+        )
+    if isinstance(error, OSError) and error.strerror == "Address already in use":
+        return f"{error}; choose another --listen, or port 0 for a free one"
+    return str(error)

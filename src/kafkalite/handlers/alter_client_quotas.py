@@ -1,0 +1,18 @@
+"""AlterClientQuotas, versions 0–1: sets or removes quotas of users, client ids and addresses.
+
+Version 1 is flexible (KIP-546). Quotas are kept and described; nothing is throttled by them yet.
+"""
+
+from __future__ import annotations
+
+from kafkalite.env.later import Later
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.protocol.messages import AlterClientQuotasRequest, AlterClientQuotasResponse
+
+
+def alter_client_quotas(
+    context: Context, call: Call, request: AlterClientQuotasRequest
+) -> Later[AlterClientQuotasResponse]:
+    later: Later[AlterClientQuotasResponse] = context.cluster.submit(request)
+    return later

@@ -1,0 +1,35 @@
+"""ConsumerGroupHeartbeat, versions 0–1: a member joins, lives, reconciles and leaves (KIP-848).
+
+Version 1 adds regular expressions and has the client choose its member id.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkalite.coordinators.groups.events import ConsumerHeartbeat
+from kafkalite.env.later import Later
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.handlers.group_replies import client_host_of, client_id_of, reply_with
+from kafkalite.protocol.errors import KafkaError
+from kafkalite.protocol.messages import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+
+def consumer_group_heartbeat(
+    context: Context, call: Call, request: ConsumerGroupHeartbeatRequest
+) -> ConsumerGroupHeartbeatResponse | Later[ConsumerGroupHeartbeatResponse]:
+    event = ConsumerHeartbeat(request, call.version, client_id_of(call), client_host_of(call))
+
+    def respond(answer: Any) -> ConsumerGroupHeartbeatResponse:
+        if isinstance(answer, KafkaError):
+            return ConsumerGroupHeartbeatResponse(
+                error_code=answer.code, error_message=answer.message
+            )
+        response: ConsumerGroupHeartbeatResponse = answer
+        return response
+
+    return reply_with(context.groups.submit(request.group_id, event), respond)

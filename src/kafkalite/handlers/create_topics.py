@@ -1,0 +1,20 @@
+"""CreateTopics, versions 0–7: creates topics with their partitions and settings.
+
+Versions: 1 error messages and validate_only, 2 throttle time, 4 the broker's defaults for counts
+of -1 (KIP-464), 5 flexible and the new topic's settings (KIP-525), 7 topic ids (KIP-516). When the
+reply goes out the topic is there on every path.
+"""
+
+from __future__ import annotations
+
+from kafkalite.env.later import Later
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
+
+
+def create_topics(
+    context: Context, call: Call, request: CreateTopicsRequest
+) -> Later[CreateTopicsResponse]:
+    later: Later[CreateTopicsResponse] = context.cluster.submit(request)
+    return later

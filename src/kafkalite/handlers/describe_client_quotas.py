@@ -1,0 +1,78 @@
+"""DescribeClientQuotas, versions 0–1: quotas of users, client ids and addresses.
+
+Version 1 is flexible (KIP-546). A component asks for an entity by name, for the default one, or for
+any; with `strict` an entity may have no other parts than those asked for.
+"""
+
+from __future__ import annotations
+
+from kafkalite.coordinators.cluster.image import QuotaEntity
+from kafkalite.coordinators.cluster.quotas import CLIENT_ID, IP, USER
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import DescribeClientQuotasRequest, DescribeClientQuotasResponse
+
+EXACT, DEFAULT, ANY = 0, 1, 2
+
+Response = DescribeClientQuotasResponse
+Component = DescribeClientQuotasRequest.Component
+
+
+def describe_client_quotas(
+    context: Context, call: Call, request: DescribeClientQuotasRequest
+) -> DescribeClientQuotasResponse:
+    filters: dict[str, Component] = {}
+    for component in request.components:
+        _check(component, filters)
+        filters[component.entity_type] = component
+    if IP in filters and len(filters) > 1:
+        why = (
+            "Invalid entity filter component combination. IP filter component should not be "
+            "used with user or clientId filter component."
+        )
+        raise KafkaError(Error.INVALID_REQUEST, why)
+    quotas: dict[QuotaEntity, dict[str, float]] = context.cluster.image.quotas
+    found = [
+        _entry(entity, values)
+        for entity, values in quotas.items()
+        if _matches(dict(entity), filters, is_strict=request.strict)
+    ]
+    return Response(error_code=Error.NONE, entries=found)
+
+
+def _check(component: Component, filters: dict[str, Component]) -> None:
+    kind, why = component.entity_type, None
+    if not kind:
+        why = "Invalid empty entity type."
+    elif kind in filters:
+        why = f"Entity type {kind} cannot appear more than once in the filter."
+    elif kind not in (USER, CLIENT_ID, IP):
+        raise KafkaError(Error.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}")
+    elif component.match_type == EXACT and component.match is None:
+        why = "Request specified MATCH_TYPE_EXACT, but set match string to null."
+    elif component.match_type in (DEFAULT, ANY) and component.match is not None:
+        name = "DEFAULT" if component.match_type == DEFAULT else "SPECIFIED"
+        why = f"Request specified MATCH_TYPE_{name}, but also specified a match string."
+    elif component.match_type not in (EXACT, DEFAULT, ANY):
+        why = f"Unknown match type {component.match_type}"
+    if why is not None:
+        raise KafkaError(Error.INVALID_REQUEST, why)
+
+
+def _matches(
+    entity: dict[str, str | None], filters: dict[str, Component], *, is_strict: bool
+) -> bool:
+    if is_strict and set(entity) != set(filters):
+        return False
+    return all(
+        kind in entity and (each.match_type == ANY or entity[kind] == each.match)
+        for kind, each in filters.items()
+    )
+
+
+def _entry(entity: QuotaEntity, values: dict[str, float]) -> Response.Entry:
+    return Response.Entry(
+        entity=[Response.Entity(entity_type=kind, entity_name=name) for kind, name in entity],
+        values=[Response.Value(key=key, value=value) for key, value in values.items()],
+    )

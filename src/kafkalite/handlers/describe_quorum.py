@@ -1,0 +1,78 @@
+"""DescribeQuorum, versions 0–2: voters and observers of the metadata log, and how far they are.
+
+Flexible (KIP-595). Versions: 1 times of the last fetch, 2 directories, error messages and the
+listeners of the voters (KIP-853). The controller of this process is the only voter; its brokers
+read the same log in memory, so there are no observers.
+"""
+
+from __future__ import annotations
+
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.protocol.errors import Error
+from kafkalite.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
+
+METADATA_TOPIC = "__cluster_metadata"
+NOBODY = -1
+
+Partition = DescribeQuorumResponse.Partition
+
+
+def describe_quorum(
+    context: Context, call: Call, request: DescribeQuorumRequest
+) -> DescribeQuorumResponse:
+    response = DescribeQuorumResponse(error_code=Error.NONE)
+    for topic in request.topics:
+        partitions = [
+            _partition(context)
+            if topic.topic_name == METADATA_TOPIC and asked.partition_index == 0
+            else _unknown(asked.partition_index)
+            for asked in topic.partitions
+        ]
+        response.topics.append(
+            DescribeQuorumResponse.Topic(topic_name=topic.topic_name, partitions=partitions)
+        )
+    response.nodes = [
+        DescribeQuorumResponse.Node(
+            node_id=node.node_id,
+            listeners=[
+                DescribeQuorumResponse.Listener(
+                    name=call.connection.listener, host=node.host, port=node.port
+                )
+            ],
+        )
+        for node in context.cluster.nodes_for(call.connection)
+        if node.node_id == context.cluster.node_id
+    ]
+    return response
+
+
+def _partition(context: Context) -> Partition:
+    cluster, now_ms = context.cluster, context.env.clock.now_ms()
+    end_offset = cluster.log.end_offset
+    voter = DescribeQuorumResponse.CurrentVoter(
+        replica_id=cluster.node_id,
+        log_end_offset=end_offset,
+        last_fetch_timestamp=now_ms,
+        last_caught_up_timestamp=now_ms,
+    )
+    return Partition(
+        partition_index=0,
+        error_code=Error.NONE,
+        leader_id=cluster.node_id,
+        leader_epoch=cluster.controller_epoch,
+        high_watermark=end_offset,
+        current_voters=[voter],
+    )
+
+
+def _unknown(index: int) -> Partition:
+    code = Error.UNKNOWN_TOPIC_OR_PARTITION
+    return Partition(
+        partition_index=index,
+        error_code=code,
+        error_message=code.message,
+        leader_id=NOBODY,
+        leader_epoch=NOBODY,
+        high_watermark=NOBODY,
+    )

@@ -1,0 +1,111 @@
+"""DescribeTopicPartitions, version 0: topics and partitions, a page at a time (KIP-966).
+
+Flexible. Topics come in the order of their names; a cursor says where the next page begins. It also
+tells the eligible leader replicas, which Metadata does not.
+"""
+
+from __future__ import annotations
+
+from kafkalite.coordinators.cluster.create_topics import check_topic_name
+from kafkalite.coordinators.cluster.deciding import INTERNAL_TOPICS
+from kafkalite.coordinators.cluster.image import NO_LEADER, PartitionState
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.handlers.operations import ALL_TOPIC_OPERATIONS
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+)
+
+Answer = DescribeTopicPartitionsResponse.Topic
+Cursor = DescribeTopicPartitionsResponse.Cursor
+
+
+def describe_topic_partitions(
+    context: Context, call: Call, request: DescribeTopicPartitionsRequest
+) -> DescribeTopicPartitionsResponse:
+    names = _names(context, request)
+    most = context.config.get_int("max.request.partition.size.limit")
+    room = max(min(most, request.response_partition_limit), 1)
+    cursor = request.cursor
+    response = DescribeTopicPartitionsResponse(next_cursor=None)
+    for name in names:
+        if room == 0:
+            response.next_cursor = Cursor(topic_name=name, partition_index=0)
+            break
+        is_cursor = cursor is not None and name == cursor.topic_name
+        first = cursor.partition_index if cursor is not None and is_cursor else 0
+        topic = context.cluster.image.topics.get(name)
+        if topic is None:
+            if request.topics:
+                response.topics.append(_missing(name))
+            continue
+        indexes = sorted(topic.partitions)[first : first + room]
+        states = [topic.partitions[index] for index in indexes]
+        response.topics.append(_topic(context, call, name, topic.topic_id, states))
+        room -= len(states)
+        if first + len(states) < len(topic.partitions):
+            response.next_cursor = Cursor(topic_name=name, partition_index=first + len(states))
+            break
+    return response
+
+
+def _names(context: Context, request: DescribeTopicPartitionsRequest) -> list[str]:
+    cursor = request.cursor
+    start = "" if cursor is None else cursor.topic_name
+    named = {topic.name for topic in request.topics} or set(context.cluster.image.topics)
+    if cursor is not None and request.topics and cursor.topic_name not in named:
+        why = (
+            "DescribeTopicPartitionsRequest topic list should contain the cursor topic: "
+            f"{cursor.topic_name}"
+        )
+        raise KafkaError(Error.INVALID_REQUEST, why)
+    if cursor is not None and cursor.partition_index < 0:
+        why = "DescribeTopicPartitionsRequest cursor partition must be valid"
+        raise KafkaError(Error.INVALID_REQUEST, why)
+    return sorted(name for name in named if name >= start)
+
+
+def _missing(name: str) -> Answer:
+    code = Error.UNKNOWN_TOPIC_OR_PARTITION
+    try:
+        check_topic_name(name)
+    except KafkaError as error:
+        code = error.code
+    return Answer(
+        error_code=code,
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=ALL_TOPIC_OPERATIONS,
+    )
+
+
+def _topic(
+    context: Context, call: Call, name: str, topic_id: bytes, states: list[PartitionState]
+) -> Answer:
+    reachable = {node.node_id for node in context.cluster.nodes_for(call.connection)}
+    return Answer(
+        error_code=Error.NONE,
+        name=name,
+        topic_id=topic_id,
+        is_internal=name in INTERNAL_TOPICS,
+        partitions=[_partition(state, reachable) for state in states],
+        topic_authorized_operations=ALL_TOPIC_OPERATIONS,
+    )
+
+
+def _partition(
+    state: PartitionState, reachable: set[int]
+) -> DescribeTopicPartitionsResponse.Partition:
+    return DescribeTopicPartitionsResponse.Partition(
+        error_code=Error.NONE,
+        partition_index=state.index,
+        leader_id=state.leader if state.leader in reachable else NO_LEADER,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=list(state.replicas),
+        isr_nodes=list(state.isr),
+        eligible_leader_replicas=list(state.elr),
+        last_known_elr=list(state.last_known_elr),
+        offline_replicas=[each for each in state.replicas if each not in reachable],
+    )

@@ -1,0 +1,163 @@
+"""Metadata, versions 0–13: brokers, topics and leaders; creates a missing topic when it may.
+
+Versions: 1 racks, controller and internal topics, all topics by null, 2 cluster id, 4 creation may
+be declined, 5 offline replicas, 6 LISTENER_NOT_FOUND, 7 leader epochs, 8 authorized operations,
+9 flexible, 10 topic ids in replies, 12 topics by id (KIP-516), 13 an error for the whole
+(KIP-1102). A topic created by a request is in its reply: Apache Kafka says UNKNOWN_TOPIC_OR_PARTITION first.
+"""
+
+from __future__ import annotations
+
+from kafkalite.coordinators.cluster.create_topics import check_topic_name
+from kafkalite.coordinators.cluster.deciding import INTERNAL_TOPICS
+from kafkalite.coordinators.cluster.image import NO_LEADER, PartitionState, Topic
+from kafkalite.env.later import Later
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.handlers.group_replies import reply_with
+from kafkalite.handlers.operations import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import (
+    ZERO_UUID,
+    MetadataRequest,
+    MetadataResponse,
+)
+
+ALL_BY_NULL_VERSION = 1
+LISTENER_ERROR_VERSION = 6
+TOPIC_ID_VERSION = 12
+
+Answer = MetadataResponse.Topic
+
+
+def metadata(
+    context: Context, call: Call, request: MetadataRequest
+) -> MetadataResponse | Later[MetadataResponse]:
+    _check(call, request)
+    image = context.cluster.image
+    if request.topics is None or (not request.topics and call.version < ALL_BY_NULL_VERSION):
+        names: list[str] = sorted(image.topics)
+        return _respond(context, call, request, [_known(context, call, name) for name in names])
+    ids = [each.topic_id for each in request.topics if each.topic_id != ZERO_UUID]
+    if ids:
+        answers = [_by_id(context, call, topic_id) for topic_id in dict.fromkeys(ids)]
+        return _respond(context, call, request, answers)
+    names = list(dict.fromkeys(each.name for each in request.topics if each.name is not None))
+    return _by_name(context, call, request, names)
+
+
+def _check(call: Call, request: MetadataRequest) -> None:
+    for topic in request.topics or () if call.version < TOPIC_ID_VERSION else ():
+        if topic.name is None:
+            why = f"Topic name can not be null for version {call.version}"
+            raise KafkaError(Error.INVALID_REQUEST, why)
+        if topic.topic_id != ZERO_UUID:
+            why = f"Topic IDs are not supported in requests for version {call.version}"
+            raise KafkaError(Error.INVALID_REQUEST, why)
+
+
+def _by_name(
+    context: Context, call: Call, request: MetadataRequest, names: list[str]
+) -> MetadataResponse | Later[MetadataResponse]:
+    topics = context.cluster.image.topics
+    missing = [name for name in names if name not in topics]
+
+    def respond(outcomes: dict[str, Error]) -> MetadataResponse:
+        answers = [
+            _known(context, call, name)
+            if name in topics
+            else _missing(name, outcomes.get(name, _error_of(name)))
+            for name in names
+        ]
+        return _respond(context, call, request, answers)
+
+    is_wanted = request.allow_auto_topic_creation
+    if missing and is_wanted and context.config.get_bool("auto.create.topics.enable"):
+        return reply_with(context.cluster.create_missing(missing), respond)
+    return respond({})
+
+
+def _by_id(context: Context, call: Call, topic_id: bytes) -> Answer:
+    name = context.cluster.image.topic_name(topic_id)
+    if name is None:
+        return Answer(error_code=Error.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+    return _known(context, call, name)
+
+
+def _error_of(name: str) -> Error:
+    """Why a topic is not there: nobody created it, or nobody could."""
+    try:
+        check_topic_name(name)
+    except KafkaError as error:
+        return error.code
+    return Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _missing(name: str, code: Error) -> Answer:
+    return Answer(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
+
+
+def _known(context: Context, call: Call, name: str) -> Answer:
+    topic: Topic = context.cluster.image.topics[name]
+    reachable = {node.node_id for node in context.cluster.nodes_for(call.connection)}
+    return Answer(
+        error_code=Error.NONE,
+        name=name,
+        topic_id=topic.topic_id,
+        is_internal=name in INTERNAL_TOPICS,
+        partitions=[
+            _partition(context, call, topic.partitions[index], reachable)
+            for index in sorted(topic.partitions)
+        ],
+    )
+
+
+def _partition(
+    context: Context, call: Call, state: PartitionState, reachable: set[int]
+) -> MetadataResponse.Partition:
+    has_leader = state.leader in reachable
+    return MetadataResponse.Partition(
+        error_code=Error.NONE if has_leader else _leader_error(context, call, state),
+        partition_index=state.index,
+        leader_id=state.leader if has_leader else NO_LEADER,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=list(state.replicas),
+        isr_nodes=list(state.isr),
+        offline_replicas=[each for each in state.replicas if each not in reachable],
+    )
+
+
+def _leader_error(context: Context, call: Call, state: PartitionState) -> Error:
+    is_registered = state.leader in context.cluster.image.brokers
+    if is_registered and call.version >= LISTENER_ERROR_VERSION:
+        return Error.LISTENER_NOT_FOUND
+    return Error.LEADER_NOT_AVAILABLE
+
+
+def _respond(
+    context: Context, call: Call, request: MetadataRequest, answers: list[Answer]
+) -> MetadataResponse:
+    cluster = context.cluster
+    nodes = cluster.nodes_for(call.connection)
+    response = MetadataResponse(
+        cluster_id=cluster.cluster_id,
+        controller_id=controller_among([node.node_id for node in nodes], cluster.node_id),
+        brokers=[
+            MetadataResponse.Broker(
+                node_id=node.node_id, host=node.host, port=node.port, rack=node.rack
+            )
+            for node in nodes
+        ],
+        topics=answers,
+    )
+    if request.include_topic_authorized_operations:
+        for answer in answers:
+            answer.topic_authorized_operations = ALL_TOPIC_OPERATIONS
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = ALL_CLUSTER_OPERATIONS
+    return response
+
+
+def controller_among(node_ids: list[int], preferred: int) -> int:
+    """The broker that clients send changes to: any that lives takes them, so the same one."""
+    return preferred if preferred in node_ids else min(node_ids, default=-1)

@@ -1,0 +1,21 @@
+"""UnregisterBroker, version 0: forgets a broker that is gone for good.
+
+Flexible. What it held is led by others, or by nobody.
+"""
+
+from __future__ import annotations
+
+from kafkalite.coordinators.cluster.brokers import UnregisterBroker
+from kafkalite.env.later import Later
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.handlers.group_replies import reply_with
+from kafkalite.protocol.errors import Error
+from kafkalite.protocol.messages import UnregisterBrokerRequest, UnregisterBrokerResponse
+
+
+def unregister_broker(
+    context: Context, call: Call, request: UnregisterBrokerRequest
+) -> UnregisterBrokerResponse | Later[UnregisterBrokerResponse]:
+    done = context.cluster.submit(UnregisterBroker(request.broker_id))
+    return reply_with(done, lambda _: UnregisterBrokerResponse(error_code=Error.NONE))
