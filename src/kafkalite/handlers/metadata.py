@@ -3,7 +3,8 @@
 Versions: 1 racks, controller and internal topics, all topics by null, 2 cluster id, 4 creation may
 be declined, 5 offline replicas, 6 LISTENER_NOT_FOUND, 7 leader epochs, 8 authorized operations,
 9 flexible, 10 topic ids in replies, 12 topics by id (KIP-516), 13 an error for the whole
-(KIP-1102). A topic created by a request is in its reply: Apache Kafka says UNKNOWN_TOPIC_OR_PARTITION first.
+(KIP-1102). A topic created by a request is in its reply, where Apache Kafka says at first that it
+does not know it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """UpdateFeatures, versions 0–2: raises or lowers the finalized features of the cluster.
 
-Flexible. Versions: 1 kinds of downgrades and validate_only, 2 one error for the whole instead of one
-per feature (KIP-1022). All updates are made, or none.
+Flexible. Versions: 1 kinds of downgrades and validate_only, 2 one error for the whole instead of
+one per feature (KIP-1022). All updates are made, or none.
 """
 
 from __future__ import annotations
