@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
+from struct import error as StructError  # noqa: N812
 from typing import TypeAlias
 
 from crc32c import crc32c
@@ -52,7 +53,8 @@ UNKNOWN_COUNT = -1
 MAX_SEQUENCE = 0x7FFFFFFF
 
 _FRAME = Struct(">qi")
-_CHECK = Struct(">8xi4xbI")
+_UNDER_CRC = slice(ATTRIBUTES_POSITION, None)
+_read_check = Struct(">8xi4xbI40x").unpack_from  # length, magic, crc of a whole header
 _ATTRIBUTES = Struct(">h")
 CRC = Struct(">I")
 _EPOCH = Struct(">i")
@@ -271,18 +273,20 @@ def checksum(buffer: Buffer, header: BatchHeader) -> int:
     return zlib.crc32(view[header.position + MAGIC_POSITION : header.end])
 
 
-def is_intact(buffer: Buffer, position: int, end: int) -> bool:
-    """Whether exactly one batch v2 with a right checksum fills `position` to `end`.
+def is_intact(view: memoryview) -> bool:
+    """Whether the view is exactly one batch v2 with a right checksum.
 
     The usual case of a Produce in one step: it builds no object, so it costs little more than
     the checksum. When it says no, read_header and verify say why.
     """
-    if end - position < HEADER_BYTES:
+    try:
+        length, magic, crc = _read_check(view)
+    except StructError:
         return False
-    length, magic, crc = _CHECK.unpack_from(buffer, position)
-    if magic != 2 or length != end - position - LOG_OVERHEAD:
+    if magic != 2 or length != len(view) - LOG_OVERHEAD:
         return False
-    return bool(crc == crc32c(memoryview(buffer)[position + ATTRIBUTES_POSITION : end]))
+    intact: bool = crc32c(view[_UNDER_CRC]) == crc
+    return intact
 
 
 def check_produced(header: BatchHeader) -> None:

@@ -90,11 +90,11 @@ def test_an_unknown_magic_is_corrupt(magic: int) -> None:
 def test_every_flipped_bit_under_the_checksum_is_seen() -> None:
     built = build_batch(RECORDS)
     header = batch.read_header(built)
-    assert batch.is_intact(built, 0, len(built))
+    assert batch.is_intact(memoryview(built))
     for position in range(batch.CRC_POSITION, len(built)):
         for bit in range(8):
             built[position] ^= 1 << bit
-            assert not batch.is_intact(built, 0, len(built))
+            assert not batch.is_intact(memoryview(built))
             with pytest.raises(CorruptRecords):
                 batch.verify(built, batch.read_header(built))
             built[position] ^= 1 << bit
@@ -103,13 +103,12 @@ def test_every_flipped_bit_under_the_checksum_is_seen() -> None:
 
 def test_one_intact_batch_is_exactly_one_batch() -> None:
     built = bytes(build_batch(RECORDS))
-    around = b"xy" + built + b"z"
-    assert batch.is_intact(around, 2, 2 + len(built))
-    assert batch.is_intact(memoryview(around), 2, 2 + len(built))
-    assert not batch.is_intact(around, 2, 3 + len(built))
-    assert not batch.is_intact(around, 2, 1 + len(built))
-    assert not batch.is_intact(built + built, 0, 2 * len(built))
-    assert not batch.is_intact(b"", 0, 0)
+    around = memoryview(b"xy" + built + b"z")
+    assert batch.is_intact(around[2:-1])
+    assert not batch.is_intact(around[2:])
+    assert not batch.is_intact(memoryview(built + built))
+    for end in range(len(built)):
+        assert not batch.is_intact(memoryview(built)[:end])
 
 
 def test_assigning_an_offset_leaves_the_checksum_right() -> None:
