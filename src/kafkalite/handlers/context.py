@@ -5,19 +5,22 @@ Owns nothing and decides nothing. One Context serves all requests of one broker.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 from kafkalite.config.broker import BrokerConfig
+from kafkalite.coordinators.cluster.cluster import Cluster
+from kafkalite.coordinators.groups.front import Groups
+from kafkalite.coordinators.transactions.front import Transactions
 from kafkalite.env import Env
 from kafkalite.handlers.fetch_sessions import FetchSessions
+from kafkalite.log.manager import LogManager
 from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.waiting import Waiting
 
 
 @dataclass(slots=True)
 class Context:
-    """References, filled in by broker.py."""
+    """References, filled in by the broker."""
 
     env: Env
     config: BrokerConfig
@@ -26,7 +29,8 @@ class Context:
     partitions: Partitions
     waiting: Waiting
     fetch_sessions: FetchSessions
-    cluster: Any = None
-    groups: Any = None
-    transactions: Any = None
-    logs: Any = None
+    # Known once the directories have been opened, which is before the first request.
+    cluster: Cluster = field(init=False)
+    groups: Groups = field(init=False)
+    transactions: Transactions = field(init=False)
+    logs: LogManager = field(init=False)

@@ -68,9 +68,9 @@ class Dispatcher:
         if len(frame) < HEAD_BYTES:
             return self._malformed("a request shorter than its header", None, None, connection)
         number: int = _route_at(frame)[0]
-        route = self._routes.get(number) or self._find_route(number)
+        route = self._routes.get(number)
         if route is None:
-            return self._unserved(frame, connection)
+            return self._first_of_its_kind(number, frame, connection)
         client_id = None
         try:
             key, version, correlation_id, client_id, start = read_header(
@@ -183,6 +183,19 @@ class Dispatcher:
         self._log.warn("slow", f"{connection} was cut off: {reason}")
 
     # --- routes -----------------------------------------------------------------------------------
+
+    def _first_of_its_kind(
+        self, number: int, frame: memoryview, connection: ConnectionInfo
+    ) -> Answer:
+        """A request with a new API or version: its handler is imported, its decoder compiled."""
+        try:
+            route = self._find_route(number)
+        except Exception as error:  # noqa: BLE001 - a handler that cannot be imported is our mistake
+            self._log.bug("bug", f"API key {number >> 16} cannot be served", error)
+            return CloseConnection("a handler that cannot be imported")
+        if route is None:
+            return self._unserved(frame, connection)
+        return self.answer(frame, connection)
 
     def _find_route(self, number: int) -> Route | None:
         key, version = number >> 16, number & 0xFFFF
