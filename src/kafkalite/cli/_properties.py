@@ -35,7 +35,6 @@ def broker_config(
 ) -> tuple[BrokerConfig, list[Judgement]]:
     """The configuration, and the keys of the file that have no effect."""
     given = parse_properties(properties.read()) if properties is not None else {}
-    given |= _own_defaults(given)
     if listen is not None:
         given["listeners"] = f"PLAINTEXT://{listen}"
         given.pop("advertised.listeners", None)
@@ -49,11 +48,6 @@ def broker_config(
         given["log.dirs"] = DEFAULT_DATA
     given |= dict(_pair(text) for text in overrides)
     return settings.broker_config(given)
-
-
-def _own_defaults(given: dict[str, str]) -> dict[str, str]:
-    """What a stand-alone broker starts with where Kafka's default is meant for a cluster."""
-    return {} if "node.id" in given or "broker.id" in given else {"node.id": "1"}
 
 
 def _pair(text: str) -> tuple[str, str]:
