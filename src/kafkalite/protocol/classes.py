@@ -7,10 +7,12 @@ times faster than `dataclasses` on classes that are made when a broker starts.
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kafkalite.protocol import spec
+from kafkalite.protocol import files, kept
+
+if TYPE_CHECKING:
+    from kafkalite.protocol import spec
 
 ZERO_UUID = bytes(16)
 
@@ -36,20 +38,55 @@ class New:
         return f"<a new {self.struct or 'list'}>"
 
 
-def build(message: spec.Message, module: str) -> type[Any]:
-    """The class of a message; its SPEC and those of the spec's numbers that code asks for."""
-    source = "\n".join(_class_source(message.root, message))
+class _Spec:
+    """The class's spec, read when it is asked for: kept code does without it."""
+
+    def __get__(self, obj: object, cls: type[Any]) -> spec.Message:
+        return _spec_of(cls.__name__)
+
+
+def _spec_of(name: str) -> spec.Message:
+    from kafkalite.protocol import spec
+
+    return spec.message(name)
+
+
+class _DataclassFields:
+    """What makes a class a dataclass to `dataclasses`: made when first asked for, as it is slow."""
+
+    def __get__(self, obj: object, cls: Any) -> Any:
+        import dataclasses
+
+        def field(name: str, default: Any) -> Any:
+            if isinstance(default, New):
+                return dataclasses.field(default_factory=lambda: getattr(cls(), name))
+            return dataclasses.field(default=default)
+
+        defaults = zip(cls.__slots__, cls.__init__.__defaults__ or (), strict=True)
+        fields = [(name, Any, field(name, default)) for name, default in defaults]
+        twin: Any = dataclasses.make_dataclass(cls.__name__, fields)
+        cls.__dataclass_fields__ = twin.__dataclass_fields__
+        return twin.__dataclass_fields__
+
+
+def build(name: str, module: str) -> type[Any]:
+    """The class of the message of this name; KeyError when there is none."""
+    made_from = files.file_of(name)
+    code = kept.load(name, made_from, "class")
+    if code is None:
+        message = _spec_of(name)
+        source = "\n".join(_class_source(message.root, message))
+        code = compile(source, f"<{name}>", "exec")
+        kept.store(name, made_from, "class", code)
     names: dict[str, Any] = {
         "__name__": module,
-        "dataclass": dataclasses.dataclass(init=False, repr=False, eq=False),
         "New": New,
+        "SPEC": _Spec(),
+        "FIELDS": _DataclassFields(),
         "represent": _represent,
-        "SPEC": message,
-        "API_KEY": message.api.key if message.api else None,
-        "TYPE": message.type,
     }
-    exec(compile(source, f"<{message.name}>", "exec"), names)
-    cls: type[Any] = names[message.name]
+    exec(code, names)
+    cls: type[Any] = names[name]
     return cls
 
 
@@ -79,17 +116,17 @@ def _zero_value(cls: type[Any], field: spec.Field) -> Any:
 def _class_source(struct: spec.Struct, message: spec.Message) -> list[str]:
     is_root = struct is message.root
     names = [field.name for field in struct.fields]
-    lines = ["@dataclass", f"class {struct.name}:"]
-    body = [f"'''{message.doc if is_root else struct.name}'''", f"__slots__ = {tuple(names)}"]
+    body = [repr(message.doc if is_root else ""), f"__slots__ = {tuple(names)}"]
     if is_root:
-        body += ["SPEC = SPEC", "API_KEY = API_KEY", "TYPE = TYPE"]
+        key = message.api.key if message.api else None
+        body += ["SPEC = SPEC", f"API_KEY = {key}", f"TYPE = {message.type}"]
         for nested in message.structs.values():
             body += _class_source(nested, message)
-    body += [f"{name}: object" for name in names]
+    body.append("__dataclass_fields__ = FIELDS")
     body += _init_source(struct, message)
     body += _eq_source(names)
     body.append("__repr__ = represent")
-    return lines + ["    " + line for line in body]
+    return [f"class {struct.name}:", *("    " + line for line in body)]
 
 
 def _init_source(struct: spec.Struct, message: spec.Message) -> list[str]:

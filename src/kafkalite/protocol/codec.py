@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from kafkalite.protocol import compiler
+
 T = TypeVar("T")
 Buffer = bytes | bytearray | memoryview
 Part = Any  # bytes, or what stands for `records`: a memoryview, or anything else with a length
@@ -69,9 +71,7 @@ def decoder(cls: type[T], version: int) -> Callable[..., T]:
     """`decode(buffer, position=0)` of this message in this version, compiled at the first call."""
     key = (cls, version)
     if key not in _DECODERS:
-        from kafkalite.protocol import compiler
-
-        _DECODERS[key] = compiler.decoder(cls, version)
+        _DECODERS[key] = compiler.function("decode", cls, version)
     return _DECODERS[key]
 
 
@@ -79,9 +79,7 @@ def prefix_decoder(cls: type[T], version: int) -> Callable[..., tuple[T, int]]:
     """`decode(buffer, position=0)` that also returns the position after the message."""
     key = (cls, version)
     if key not in _PREFIX_DECODERS:
-        from kafkalite.protocol import compiler
-
-        _PREFIX_DECODERS[key] = compiler.decoder(cls, version, is_prefix=True)
+        _PREFIX_DECODERS[key] = compiler.function("decode_prefix", cls, version)
     return _PREFIX_DECODERS[key]
 
 
@@ -89,9 +87,7 @@ def encoder(cls: type[T], version: int) -> Callable[[T, list[Part]], None]:
     """`encode(message, parts)`: appends the parts of such a message to a list."""
     key = (cls, version)
     if key not in _ENCODERS:
-        from kafkalite.protocol import compiler
-
-        _ENCODERS[key] = compiler.encoder(cls, version)
+        _ENCODERS[key] = compiler.function("encode", cls, version)
     return _ENCODERS[key]
 
 

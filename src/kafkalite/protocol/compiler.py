@@ -1,19 +1,33 @@
-"""Compiles a message's layout in a version into functions: the one entrance to the generators."""
+"""From a message class and a version to a function: kept from an earlier run, or generated now."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
-from kafkalite.protocol.decoding import compile_decoder
-from kafkalite.protocol.encoding import compile_encoder
-from kafkalite.protocol.layout import layout
+from kafkalite.protocol import files, kept
+from kafkalite.protocol.runtime import Generated, link
+
+Kind = Literal["decode", "decode_prefix", "encode"]
 
 
-def decoder(cls: type[Any], version: int, *, is_prefix: bool = False) -> Callable[..., Any]:
+def function(kind: Kind, cls: type[Any], version: int) -> Callable[..., Any]:
+    name, made_from = cls.__name__, files.file_of(cls.__name__)
+    entry = f"{kind} {version}"
+    generated: Generated | None = kept.load(name, made_from, entry)
+    if generated is None:
+        generated = _generate(kind, cls, version)
+        kept.store(name, made_from, entry, generated)
+    return link(generated, cls, "encode" if kind == "encode" else "decode")
+
+
+def _generate(kind: Kind, cls: type[Any], version: int) -> Generated:
+    """Imports construct, which takes as long as all the rest, only here."""
+    from kafkalite.protocol.decoding import generate_decoder
+    from kafkalite.protocol.encoding import generate_encoder
+    from kafkalite.protocol.layout import layout
+
     title = f"{cls.__name__} v{version}"
-    return compile_decoder(cls, layout(cls, version), title, is_prefix=is_prefix)
-
-
-def encoder(cls: type[Any], version: int) -> Callable[..., Any]:
-    return compile_encoder(layout(cls, version), f"{cls.__name__} v{version}")
+    if kind == "encode":
+        return generate_encoder(layout(cls, version), title)
+    return generate_decoder(layout(cls, version), title, is_prefix=kind == "decode_prefix")

@@ -9,7 +9,7 @@ what is read past the end otherwise is an IndexError or struct.error, and become
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,33 +17,14 @@ from construct.core import Construct
 
 from kafkalite.protocol import primitives
 from kafkalite.protocol.classes import New
-from kafkalite.protocol.errors import MalformedFrame
-from kafkalite.protocol.source import (
-    Source,
-    continue_uvarint,
-    fixed_format,
-    least_bytes,
-    read_tag,
-    skip_tags,
-    unnamed,
-)
+from kafkalite.protocol.runtime import Generated
+from kafkalite.protocol.source import Source, fixed_format, least_bytes, struct_name, unnamed
 
 
-def compile_decoder(
-    cls: type[Any], layout: primitives.Object, title: str, *, is_prefix: bool
-) -> Callable[..., Any]:
+def generate_decoder(layout: primitives.Object, title: str, *, is_prefix: bool) -> Generated:
     """`decode(data, p=0)`: the message, and with `is_prefix` also the position after it."""
-    writer = _Decoder(title, cls)
+    writer = _Decoder(title)
     source = writer.source
-    source.names |= {
-        "MalformedFrame": MalformedFrame,
-        "new": object.__new__,
-        "continue_uvarint": continue_uvarint,
-        "read_tag": read_tag,
-        "skip_tags": skip_tags,
-        "unpack_from": struct.unpack_from,
-        "REFUSED": (IndexError, struct.error, UnicodeDecodeError),
-    }
     with source.block("try:"):
         _write_prologue(source, _has_records(layout))
         made = writer.object(layout, "message")
@@ -53,9 +34,9 @@ def compile_decoder(
             with source.block("if p != end:"):
                 writer.refuse("bytes after its end")
             source.add(f"return {made}")
-    with source.block("except REFUSED as error:"):
+    with source.block("except PAST_THE_END as error:"):
         source.add(f"raise MalformedFrame(f'{title}: {{error}}') from error")
-    return source.compile("decode", f"decode {title}")
+    return source.generated(f"decode {title}")
 
 
 def _write_prologue(source: Source, has_records: bool) -> None:
@@ -83,9 +64,8 @@ class _Decoder:
     `run` is what is still to be read at position p: struct formats, and the variables for them.
     """
 
-    def __init__(self, title: str, cls: type[Any]) -> None:
+    def __init__(self, title: str) -> None:
         self.title = title
-        self.cls = cls
         self.source = Source("def decode(data, p=0):")
         self.run: list[tuple[str, str]] = []
 
@@ -140,7 +120,8 @@ class _Decoder:
             values |= self.tagged(subcon.tagged, subcon.factory)
         self.flush()
         made = self.source.new(name + "_")
-        self.source.add(f"{made} = new({self.source.constant('Class', subcon.factory)})")
+        cls = self.source.part("class", struct_name(subcon.factory))
+        self.source.add(f"{made} = new({cls})")
         for slot, default in _defaults(subcon.factory).items():
             self.source.add(f"{made}.{slot} = {values.get(slot) or self.default(default)}")
         return made
@@ -150,7 +131,7 @@ class _Decoder:
             return repr(default)
         if default.struct is None:
             return "[]"
-        return f"{self.source.constant('Class', getattr(self.cls, default.struct))}()"
+        return f"{self.source.part('class', default.struct)}()"
 
     def length(self, subcon: primitives.Length, name: str, *, back: int, most: int = 0) -> str:
         """The variable of a length, its varint complete; p is `back` bytes before what follows."""
@@ -250,7 +231,7 @@ class _Decoder:
         return value
 
     def tagged(
-        self, subcon: primitives.TaggedFields, factory: Callable[..., Any]
+        self, subcon: primitives.TaggedFields, factory: type[Any]
     ) -> dict[str, str]:
         if not subcon.fields:
             self.no_tags()
@@ -300,6 +281,7 @@ class _Decoder:
                 self.refuse("a tagged field whose size is not its own")
 
 
-def _defaults(factory: Any) -> dict[str, Any]:
+def _defaults(factory: type[Any]) -> dict[str, Any]:
     """What the constructor of a message class takes, in order, and what stands for it."""
-    return dict(zip(factory.__slots__, factory.__init__.__defaults__ or (), strict=True))
+    constructor: Any = factory.__init__
+    return dict(zip(factory.__slots__, constructor.__defaults__ or (), strict=True))

@@ -6,46 +6,30 @@ with the length or count behind them. What stands for records is appended as it 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from typing import Any
 
 from construct.core import Construct
 
 from kafkalite.protocol import primitives
-from kafkalite.protocol.source import UVARINTS, Source, fixed_format, unnamed, uvarint
+from kafkalite.protocol.runtime import Generated, uvarint
+from kafkalite.protocol.source import Source, fixed_format, struct_name, unnamed
 
 _LITERALS = (int, float, str, bytes, bool, type(None))
 _UUID_FORMAT = "16s"
 
 
-def compile_encoder(layout: primitives.Object, title: str) -> Callable[..., Any]:
+def generate_encoder(layout: primitives.Object, title: str) -> Generated:
     """`encode(message, parts)`: appends the message's parts."""
     writer = _Encoder()
     source = writer.source
-    source.names |= {
-        "UVARINTS": UVARINTS,
-        "pack": struct.pack,
-        "records_size": _records_size,
-        "refuse": _refuse,
-        "uvarint": uvarint,
-        "REFUSED": (AttributeError, TypeError, struct.error),
-    }
     with source.block("try:"):
         source.add("add = parts.append")
         writer.object(layout, "message")
         writer.flush()
-    with source.block("except REFUSED as error:"):
+    with source.block("except NOT_ON_THE_WIRE as error:"):
         source.add(f"raise ValueError(f'{title}: {{error}}') from error")
-    return source.compile("encode", f"encode {title}")
-
-
-def _refuse(value: object) -> None:
-    raise ValueError(f"{value!r} has no place on the wire")
-
-
-def _records_size(value: Any) -> int:
-    return sum(map(len, value)) if type(value) is list else len(value)
+    return source.generated(f"encode {title}")
 
 
 class _Encoder:
@@ -193,7 +177,7 @@ class _Encoder:
 
     def differs_tagged(self, value: str, field: primitives.TaggedField) -> str:
         if isinstance(field.subcon, primitives.NullableStruct) and field.default is not None:
-            return f"{value} != {self.source.constant('DEFAULT', field.default)}"
+            return f"{value} != {self.source.part('new', struct_name(type(field.default)))}"
         return self.differs(value, field.default)
 
     def differs(self, value: str, default: Any) -> str:
@@ -204,7 +188,7 @@ class _Encoder:
             return f"{value} != []"
         held = {name: getattr(default, name) for name in default.__slots__}
         if not all(isinstance(field, _LITERALS) for field in held.values()):
-            return f"{value} != {self.source.constant('DEFAULT', default)}"
+            return f"{value} != {self.source.part('new', struct_name(type(default)))}"
         return " or ".join(self.differs(f"{value}.{name}", field) for name, field in held.items())
 
     def tags(self, subcon: primitives.TaggedFields, value: str) -> None:

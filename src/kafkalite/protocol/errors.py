@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-import re
 from enum import IntEnum
 
-from kafkalite.protocol import spec
+from kafkalite.protocol import files
 
-_LINE = re.compile(r"([A-Z][A-Z0-9_]*) (-?\d+)( retriable)? : (\S.*)")
 _RETRIABLE: set[int] = set()
 _MESSAGES: dict[int, str] = {}
 
@@ -27,16 +25,14 @@ class _Code(IntEnum):
 
 
 def _read() -> dict[str, int]:
-    path = spec.directory() / "errors.spec"
     codes: dict[str, int] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for line in (files.directory() / "errors.spec").read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
-            match = _LINE.fullmatch(line)
-            if match is None:
-                raise spec.SpecError(f"{path.name}:{number}:1: expected 'NAME code : message'")
-            code = codes[match[1]] = int(match[2])
-            _MESSAGES[code] = match[4]
-            if match[3]:
+            head, _, text = line.partition(" : ")
+            name, number, *flags = head.split()
+            code = codes[name] = int(number)
+            _MESSAGES[code] = text
+            if "retriable" in flags:
                 _RETRIABLE.add(code)
     return codes
 

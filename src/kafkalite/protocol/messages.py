@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkalite.protocol import classes, spec
+from kafkalite.protocol import classes
 from kafkalite.protocol.classes import ZERO_UUID
 
 __all__ = ["ZERO_UUID", "message_class"]
@@ -24,9 +24,8 @@ def message_class(name: str) -> type[Any]:
 
 def __getattr__(name: str) -> Any:
     try:
-        message = spec.message(name)
+        cls = classes.build(name, __name__)
     except KeyError:
         raise AttributeError(f"no message is called {name}") from None
-    cls = classes.build(message, __name__)
     globals()[name] = cls
     return cls

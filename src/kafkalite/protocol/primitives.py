@@ -8,14 +8,13 @@ building whatever has no place on the wire. The compiler reads the attributes of
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from typing import Any
 
 from construct.core import Construct, ConstructError, StreamError, Subconstruct, stream_read
 
+from kafkalite.protocol.runtime import MAX_UVARINT, MAX_UVARINT_BYTES
+
 MAX_STRING_BYTES = 32767
-MAX_UVARINT = 0xFFFFFFFF
-MAX_UVARINT_BYTES = 5
 
 
 def _left(stream: io.BytesIO) -> int:
@@ -251,7 +250,7 @@ class Object(Subconstruct):  # type: ignore[misc]
     """A construct Struct whose values are the attributes of an object made by `factory`."""
 
     def __init__(
-        self, factory: Callable[..., Any], subcon: Construct, tagged: TaggedFields | None
+        self, factory: type[Any], subcon: Construct, tagged: TaggedFields | None
     ) -> None:
         super().__init__(subcon)
         self.factory = factory
@@ -265,7 +264,7 @@ class Object(Subconstruct):  # type: ignore[misc]
         return self.factory(**values)
 
     def _build(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> None:
-        if not isinstance(obj, self.factory):  # type: ignore[arg-type]
+        if not isinstance(obj, self.factory):
             raise ConstructError(f"{obj!r} is no {self.factory.__name__}", path=path)
         values = {member.name: getattr(obj, member.name) for member in self.subcon.subcons}
         self.subcon._build(values, stream, context, path)

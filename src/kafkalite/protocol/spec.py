@@ -1,8 +1,7 @@
 """Reads protocol_specs/: what every message is made of, in every version.
 
-Owns the grammar of the spec files and the place where they are found. Knows nothing of bytes.
-A file is read when one of its messages is first asked for; a wrong one names its file, line and
-column.
+Owns the grammar of the spec files. Knows nothing of bytes. A file is read when one of its messages
+is first asked for; a wrong one names its file, line and column.
 """
 
 from __future__ import annotations
@@ -11,6 +10,11 @@ import re
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+
+from kafkalite.protocol.files import api_files as api_files
+from kafkalite.protocol.files import directory as directory
+from kafkalite.protocol.files import file_of as file_of
+from kafkalite.protocol.files import message_files as message_files
 
 SCALARS = frozenset(
     ("bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "float64", "uuid", "error")
@@ -105,16 +109,9 @@ class SpecFile:
     messages: dict[str, Message] = field(default_factory=dict)
 
 
-@cache
-def directory() -> Path:
-    """Where the specs are: inside the package when it was installed, else in the repository."""
-    packaged = Path(__file__).parent.parent / "protocol_specs"
-    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "protocol_specs"
-
-
 def message(name: str) -> Message:
     """The definition of the message of this name; KeyError when there is none."""
-    return read(_index()[name.lower()]).messages[name]
+    return read(file_of(name)).messages[name]
 
 
 def api(key: int) -> Api:
@@ -125,38 +122,12 @@ def api(key: int) -> Api:
 
 
 @cache
-def api_files() -> dict[int, Path]:
-    """The files of the APIs by their key, which is the number that the file's name starts with."""
-    return {int(path.name.split("_")[0]): path for path in sorted(directory().glob("[0-9]*.spec"))}
-
-
-def message_files() -> list[Path]:
-    """Every file that defines messages, in a fixed order."""
-    return sorted(path for path in directory().rglob("*.spec") if path.name != "errors.spec")
-
-
-@cache
 def read(path: Path) -> SpecFile:
     return parse(path.read_text(encoding="utf-8"), path.name)
 
 
 def parse(text: str, file_name: str) -> SpecFile:
     return _Parser(file_name).parse(text)
-
-
-@cache
-def _index() -> dict[str, Path]:
-    """From a message's name in lower case to its file, told from the files' names alone."""
-    index: dict[str, Path] = {}
-    for path in message_files():
-        stem = path.stem.lstrip("0123456789_").replace("_", "")
-        if path.stem == "headers":
-            index |= {"requestheader": path, "responseheader": path}
-        elif path.stem[0].isdigit():
-            index |= {stem + "request": path, stem + "response": path}
-        else:
-            index |= {stem: path, stem + "key": path, stem + "value": path}
-    return index
 
 
 class _Parser:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kafkalite.protocol import spec
+from kafkalite.protocol import files, spec
 from kafkalite.protocol.errors import Error
 
 _PYTHON = {"bool": "bool", "float64": "float", "string": "str", "bytes": "bytes", "uuid": "bytes"}
@@ -33,7 +33,7 @@ def messages_stub() -> str:
         "",
         "def message_class(name: str) -> type[Any]: ...",
     ]
-    for path in spec.message_files():
+    for path in files.message_files():
         for message in spec.read(path).messages.values():
             head += ["", *_message_stub(message)]
     return "\n".join(head) + "\n"

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from kafkalite.protocol import classes, spec
+from kafkalite.protocol import classes, files, spec
 from kafkalite.protocol.messages import message_class
 
 _LONG_ENOUGH_FOR_TWO_VARINT_BYTES = 130
@@ -14,7 +14,7 @@ _LONG_ENOUGH_FOR_TWO_VARINT_BYTES = 130
 
 def every_message() -> list[spec.Message]:
     return [
-        message for path in spec.message_files() for message in spec.read(path).messages.values()
+        message for path in files.message_files() for message in spec.read(path).messages.values()
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkalite.protocol import spec
+from kafkalite.protocol import files, spec
 from tests.unit.protocol.random_messages import every_message
 
 HEAD = "api Thing key=7 versions=0-4 flexible=2+\nrequest\n"
@@ -119,8 +119,8 @@ def test_every_message_is_found_by_its_name() -> None:
 
 
 def test_every_api_key_has_its_file() -> None:
-    assert list(spec.api_files()) == list(range(93))
-    assert [key for key in spec.api_files() if spec.api(key).key != key] == []
+    assert list(files.api_files()) == list(range(93))
+    assert [key for key in files.api_files() if spec.api(key).key != key] == []
 
 
 def test_no_message_of_a_name_that_is_not_there() -> None:
