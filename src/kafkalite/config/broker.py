@@ -95,6 +95,10 @@ class BrokerConfig:
         """Whether somebody set it, at start or since."""
         return self._text(name) is not None
 
+    def given_names(self) -> list[str]:
+        """The names that somebody set, also such as no table has."""
+        return list(dict.fromkeys(name for _, layer in self._layers() for name in layer))
+
     def given(self, name: str) -> list[Given]:
         """Every value there is for a setting and its synonyms, the one that holds first."""
         names = synonyms_of(name)

@@ -23,11 +23,13 @@ def describe_log_dirs(
     wanted: Wanted = None
     if request.topics is not None:
         wanted = {(each.topic, index) for each in request.topics for index in each.partitions}
-    cordoned = context.config.get_list("cordoned.log.dirs")
+    cordoned = set(context.config.get_list("cordoned.log.dirs"))
     return Response(
         error_code=Error.NONE,
         results=[
-            _directory(context, found, wanted, is_cordoned={"*", found.path} & set(cordoned) != set())
+            _directory(
+                context, found, wanted, is_cordoned=not cordoned.isdisjoint({"*", found.path})
+            )
             for found in context.logs.describe()
         ],
     )

@@ -1,0 +1,62 @@
+"""IncrementalAlterConfigs, versions 0–1: sets, unsets, extends or shortens single settings.
+
+Version 1 is flexible (KIP-339). Levels of the broker's loggers can be set too (KIP-412), for as
+long as the process lives. A resource is changed whole or not at all.
+"""
+
+from __future__ import annotations
+
+from kafkalite.coordinators.cluster.configs import Operation, Outcome, ResourceChange, Step
+from kafkalite.coordinators.cluster.deciding import text_of
+from kafkalite.env.later import Later
+from kafkalite.handlers.altering import alter
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.handlers.group_replies import reply_with
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+Response = IncrementalAlterConfigsResponse.Response
+
+
+def incremental_alter_configs(
+    context: Context, call: Call, request: IncrementalAlterConfigsRequest
+) -> IncrementalAlterConfigsResponse | Later[IncrementalAlterConfigsResponse]:
+    changes = [
+        ResourceChange(
+            resource.resource_type,
+            resource.resource_name,
+            [_step(each) for each in resource.configs],
+        )
+        for resource in request.resources
+    ]
+    return reply_with(
+        alter(context, changes, validate_only=request.validate_only),
+        lambda outcomes: IncrementalAlterConfigsResponse(
+            responses=[
+                _response(change, outcome)
+                for change, outcome in zip(changes, outcomes, strict=True)
+            ]
+        ),
+    )
+
+
+def _step(asked: IncrementalAlterConfigsRequest.Config) -> Step:
+    try:
+        operation = Operation(asked.config_operation)
+    except ValueError:
+        why = f"Unknown operations type {asked.config_operation}"
+        raise KafkaError(Error.INVALID_REQUEST, why) from None
+    return Step(asked.name, operation, asked.value)
+
+
+def _response(change: ResourceChange, outcome: Outcome) -> Response:
+    return Response(
+        error_code=Error.NONE if outcome is None else outcome.code,
+        error_message=None if outcome is None else text_of(outcome),
+        resource_type=change.resource_type,
+        resource_name=change.name,
+    )
