@@ -13,6 +13,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.structs import OffsetAndMetadata
 
 from tests.compat.brokers import Broker
+from tests.compat.waiting import PATIENCE_S
 
 CODECS = (None, "gzip", "snappy", "lz4", "zstd")
 DAY_MS = 86_400_000
@@ -23,6 +24,7 @@ class Clients:
     """Makes started clients of one broker, as contexts."""
 
     def __init__(self, broker: Broker, unique: Callable[[str], str]) -> None:
+        self.broker = broker
         self.bootstrap = broker.bootstrap
         self.unique = unique
 
@@ -52,7 +54,15 @@ class Clients:
         dotted = {key.replace("_", "."): value for key, value in configs.items()}
         async with self.admin() as admin:
             await create(admin, NewTopic(name, num_partitions, 1, topic_configs=dotted))
+            await self.eventually(lambda: is_ready(admin, name))
         return name
+
+    async def eventually(self, condition: Callable[[], Awaitable[bool]]) -> None:
+        """As in waiting.py: kafkalite is believed at once, Apache Kafka within some seconds."""
+        deadline = time.monotonic() + (0 if self.broker.is_kafkalite else PATIENCE_S)
+        while not await condition():
+            assert time.monotonic() < deadline, "it did not come to be"
+            await asyncio.sleep(0.05)
 
 
 @pytest.fixture
@@ -75,6 +85,13 @@ async def create(admin: AIOKafkaAdminClient, topic: NewTopic, **options: bool) -
     for _, code, message in response.topic_errors:
         if code:
             raise kafka_errors.for_code(code)(message)
+
+
+async def is_ready(admin: AIOKafkaAdminClient, topic: str, partitions: int = 1) -> bool:
+    """Whether the topic has this many partitions or more, each with a leader."""
+    [found] = await admin.describe_topics([topic])
+    leaders = [each["leader"] for each in found["partitions"]]
+    return found["error_code"] == 0 and len(leaders) >= partitions and min(leaders) >= 0
 
 
 async def take(consumer: AIOKafkaConsumer, count: int) -> list:
@@ -237,7 +254,12 @@ def test_create_describe_and_delete_topics(clients) -> None:
             with pytest.raises(kafka_errors.TopicAlreadyExistsError):
                 await create(admin, NewTopic(topic, 1, 1))
             await admin.delete_topics([topic])
-            assert topic not in await admin.list_topics()
+
+
+            async def is_gone() -> bool:
+                return topic not in await admin.list_topics()
+
+            await clients.eventually(is_gone)
 
     run(scenario())
 
@@ -300,8 +322,7 @@ def test_create_partitions(clients) -> None:
         topic = await clients.topic(num_partitions=2)
         async with clients.admin() as admin:
             await admin.create_partitions({topic: NewPartitions(4)})
-            [described] = await admin.describe_topics([topic])
-        assert len(described["partitions"]) == 4
+            await clients.eventually(lambda: is_ready(admin, topic, 4))
 
     run(scenario())
 

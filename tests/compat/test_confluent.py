@@ -28,6 +28,7 @@ from confluent_kafka.admin import (
 )
 
 from tests.compat.brokers import Broker
+from tests.compat.waiting import eventually
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 WAIT_S = 20
@@ -76,14 +77,23 @@ def make_consumer(
 
 
 @pytest.fixture
-def make_topic(admin: AdminClient, unique: Callable[[str], str]) -> Callable[..., str]:
+def make_topic(
+    broker: Broker, admin: AdminClient, unique: Callable[[str], str]
+) -> Callable[..., str]:
     def make(num_partitions: int = 1, **configs: str) -> str:
         name = unique("topic")
         dotted = {key.replace("_", "."): value for key, value in configs.items()}
         one(admin.create_topics([NewTopic(name, num_partitions, config=dotted)]))
+        eventually(broker, lambda: is_ready(admin, name))
         return name
 
     return make
+
+
+def is_ready(admin: AdminClient, topic: str) -> bool:
+    """Whether the topic is known and each of its partitions has a leader."""
+    found = admin.list_topics(timeout=WAIT_S).topics.get(topic)
+    return found is not None and all(each.leader >= 0 for each in found.partitions.values())
 
 
 def one(futures: dict) -> Any:
@@ -236,14 +246,14 @@ def test_topics_are_created_when_first_used(make_producer, make_consumer, topic)
     assert read(make_consumer(), topic, 1)[0].value() == b"value"
 
 
-def test_create_describe_and_delete_topics(admin, make_topic) -> None:
+def test_create_describe_and_delete_topics(broker, admin, make_topic) -> None:
     topic = make_topic(num_partitions=3, retention_ms="12345678")
     described = admin.list_topics(topic, WAIT_S).topics[topic]
     assert described.error is None
     assert sorted(described.partitions) == [0, 1, 2]
     assert {each.leader for each in described.partitions.values()} == {1}
     one(admin.delete_topics([topic]))
-    assert topic not in admin.list_topics(timeout=WAIT_S).topics
+    eventually(broker, lambda: topic not in admin.list_topics(timeout=WAIT_S).topics)
 
 
 def test_topic_that_exists_is_refused(admin, make_topic) -> None:
@@ -299,12 +309,12 @@ def test_delete_records(admin, make_producer, make_consumer, make_topic) -> None
         one(admin.delete_records([TopicPartition(topic, 0, 11)]))
 
 
-def test_create_partitions(admin, make_topic) -> None:
+def test_create_partitions(broker, admin, make_topic) -> None:
     topic = make_topic(num_partitions=2)
     one(admin.create_partitions([NewPartitions(topic, 4)]))
+    eventually(broker, lambda: len(admin.list_topics(topic, WAIT_S).topics[topic].partitions) == 4)
     with pytest.raises(KafkaException, match="INVALID_PARTITIONS"):
         one(admin.create_partitions([NewPartitions(topic, 3)]))
-    assert len(admin.list_topics(topic, WAIT_S).topics[topic].partitions) == 4
 
 
 def test_describe_cluster(admin, broker) -> None:

@@ -12,6 +12,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.structs import OffsetAndMetadata
 
 from tests.compat.brokers import Broker
+from tests.compat.waiting import eventually
 
 CODECS = (None, "gzip", "snappy", "lz4", "zstd")
 DAY_MS = 86_400_000
@@ -52,15 +53,25 @@ def make_consumer(broker: Broker) -> Iterator[Callable[..., KafkaConsumer]]:
 
 
 @pytest.fixture
-def make_topic(admin: KafkaAdminClient, unique: Callable[[str], str]) -> Callable[..., str]:
+def make_topic(
+    broker: Broker, admin: KafkaAdminClient, unique: Callable[[str], str]
+) -> Callable[..., str]:
     def make(num_partitions: int = 1, **configs: str) -> str:
         name = unique("topic")
         dotted = {key.replace("_", "."): value for key, value in configs.items()}
         options = {"num_partitions": num_partitions, "configs": dotted}
-        admin.create_topics({name: options}, wait_for_metadata=True)
+        admin.create_topics({name: options})
+        eventually(broker, lambda: is_ready(admin, name))
         return name
 
     return make
+
+
+def is_ready(admin: KafkaAdminClient, topic: str) -> bool:
+    """Whether the topic is known and each of its partitions has a leader."""
+    [found] = admin.describe_topics([topic])
+    partitions = found["partitions"]
+    return found["error_code"] == 0 and all(each["leader_id"] >= 0 for each in partitions)
 
 
 def take(consumer: KafkaConsumer, count: int) -> list:
@@ -199,7 +210,7 @@ def test_topics_are_created_when_first_used(make_producer, make_consumer, topic)
     assert take(make_consumer(topic), 1)[0].value == b"value"
 
 
-def test_create_describe_and_delete_topics(admin, make_topic) -> None:
+def test_create_describe_and_delete_topics(broker, admin, make_topic) -> None:
     topic = make_topic(num_partitions=3, retention_ms="12345678")
     [described] = admin.describe_topics([topic])
     assert described["error_code"] == 0
@@ -207,18 +218,24 @@ def test_create_describe_and_delete_topics(admin, make_topic) -> None:
     assert all(each["leader_id"] == 1 for each in described["partitions"])
     assert topic in admin.list_topics()
     admin.delete_topics([topic])
-    assert topic not in admin.list_topics()
+    eventually(broker, lambda: topic not in admin.list_topics())
 
 
-def test_a_recreated_topic_is_empty_and_has_another_id(admin, make_topic, make_producer) -> None:
+def test_a_recreated_topic_is_empty_and_has_another_id(
+    broker, admin, make_topic, make_producer
+) -> None:
     topic = make_topic()
     make_producer().send(topic, b"value").get(10)
     [before] = admin.describe_topics([topic])
     admin.delete_topics([topic])
-    admin.create_topics({topic: {"num_partitions": 1}}, wait_for_metadata=True)
-    [after] = admin.describe_topics([topic])
-    assert before["topic_id"] != after["topic_id"]
+    admin.create_topics({topic: {"num_partitions": 1}})
+    eventually(broker, lambda: is_another(admin.describe_topics([topic])[0], before))
     assert offsets_of(admin, topic, OffsetSpec.LATEST) == 0
+
+
+def is_another(topic: dict, before: dict) -> bool:
+    """Whether the name now stands for a topic that is not the one before."""
+    return topic["error_code"] == 0 and topic["topic_id"] != before["topic_id"]
 
 
 @pytest.mark.parametrize(
@@ -299,11 +316,10 @@ def test_delete_records(admin, make_producer, make_consumer, make_topic) -> None
         admin.delete_records({TopicPartition(topic, 0): 11})
 
 
-def test_create_partitions(admin, make_topic, make_producer) -> None:
+def test_create_partitions(broker, admin, make_topic) -> None:
     topic = make_topic(num_partitions=2)
     admin.create_partitions({topic: 4})
-    admin.wait_for_topics([topic])
-    assert make_producer().partitions_for(topic) == {0, 1, 2, 3}
+    eventually(broker, lambda: len(admin.describe_topics([topic])[0]["partitions"]) == 4)
     with pytest.raises(kafka_errors.InvalidPartitionsError):
         admin.create_partitions({topic: 3})
 
@@ -360,11 +376,12 @@ def test_group_shares_partitions(admin, make_consumer, make_topic, unique) -> No
 
 
 def poll_until_shared(members: list[KafkaConsumer], member: KafkaConsumer) -> None:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
+    """Polls until each has two partitions and that has lasted for ten polls."""
+    deadline, lasted = time.monotonic() + 40, 0
+    while time.monotonic() < deadline and lasted < 10:
         member.poll(timeout_ms=100)
-        if [len(each.assignment()) for each in members] == [2, 2]:
-            return
+        is_shared = [len(each.assignment()) for each in members] == [2, 2]
+        lasted = lasted + 1 if is_shared else 0
 
 
 def test_transactions(make_producer, make_consumer, make_topic, unique) -> None:
