@@ -9,6 +9,7 @@ import importlib.util
 import os
 import re
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -115,7 +116,7 @@ def _build(
     # Under spark-submit the master is already decided; naming one here would override it.
     where = where or (None if "PYSPARK_GATEWAY_PORT" in os.environ else "local[*]")
     paths = ",".join(str(path) for path in jar_paths(*connectors))
-    settings = {**_COMMON, "spark.jars": paths}
+    settings = {**_COMMON, "spark.jars": paths, "spark.driver.extraJavaOptions": _quiet()}
     settings |= _LOCAL if where is not None and where.startswith("local") else {}
     settings |= _DELTA if "delta" in connectors else {}
     settings |= config
@@ -127,6 +128,12 @@ def _build(
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def _quiet() -> str:
+    """Spark's log4j would print its banner and warnings before anyone can set a level."""
+    path = files("kafkalite.pipelines.common").joinpath("java/log4j2.properties")
+    return f"-Dlog4j2.configurationFile={path}"
 
 
 def _check_versions() -> None:

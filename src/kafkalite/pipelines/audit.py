@@ -147,6 +147,9 @@ class Audit:
     def __post_init__(self) -> None:
         self.checkpoint = self.checkpoint or f"{self.path}/_checkpoint"
 
+    def step(self, df: DataFrame) -> DataFrame:
+        return sums(df)
+
     def run(self) -> Report:
         not_yet_loaded = self._find_ends()
         starts, ends = self._between

@@ -93,6 +93,7 @@ class Mirror:
     trigger: Trigger = field(default_factory=Trigger)
     keep_going: bool = False
     translated: dict[str, Offsets] = field(default_factory=dict)
+    _started: Offsets = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         splitting = [name for name in self.source.options if name.lower() in _SPLITTING]
@@ -126,6 +127,7 @@ class Mirror:
             self.trigger,
             self.keep_going,
             observe,
+            self._note_syncs,
         )
 
     def _write(self, df: DataFrame, batch: Batch) -> None:
@@ -134,10 +136,10 @@ class Mirror:
         topics = {self._renamed(each.topic) for each in batch.ranges}
         options = {k: v for k, v in self.target.options.items() if k.startswith("kafka.")}
         sink = TopicSink(self.spark, self.target.bootstrap_servers, topics, self._notes(), options)
-        started = sink.write(self.step(df), batch.id, leave_out_landed)
-        self._note_syncs(batch, started)
+        self._started = sink.write(self.step(df), batch.id, leave_out_landed)
 
-    def _note_syncs(self, batch: Batch, started: Offsets) -> None:
+    def _note_syncs(self, df: DataFrame, batch: Batch) -> None:
+        started = self._started
         with KafkaAdmin(self.spark, self.target.client_options) as admin:
             ended = admin.ends(started)
         rows = []

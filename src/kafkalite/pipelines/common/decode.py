@@ -23,7 +23,7 @@ NOT_AVRO = "not Avro of the schema"
 NOT_FRAMED = "no schema id before the Avro"
 UNKNOWN_SCHEMA = "unknown schema id"
 
-_CORRUPT = "__corrupt"
+_CORRUPT, _TEXT, _PARSED, _FIELDS = "__corrupt", "__text", "__parsed", "__fields"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,22 +88,25 @@ def _decode_any_json(df: DataFrame) -> DataFrame:
 def _decode_json(df: DataFrame, schema: StructType) -> DataFrame:
     text = sf.col("value").cast("string")
     wide = StructType([*schema.fields]).add(_CORRUPT, "string")
-    parsed = sf.from_json(text, wide, {"columnNameOfCorruptRecord": _CORRUPT})
-    whole = sf.try_parse_json(text)
+    # Columns of their own, so that Spark parses each value once for all that follows.
+    parsed_once = df.withColumns(
+        {
+            _TEXT: text,
+            _PARSED: sf.from_json(text, wide, {"columnNameOfCorruptRecord": _CORRUPT}),
+            _FIELDS: sf.from_json(text, "map<string,string>"),
+        }
+    )
+    parsed, fields, text = sf.col(_PARSED), sf.col(_FIELDS), sf.col(_TEXT)
     corrupt = parsed[_CORRUPT].isNotNull() | parsed.isNull()
-    error = sf.when(text.isNull(), None)
-    error = error.when(whole.isNull(), NOT_JSON).when(corrupt, NOT_OF_SCHEMA)
+    broken = corrupt & fields.isNull()
+    error = sf.when(text.isNull(), None).when(broken, NOT_JSON).when(corrupt, NOT_OF_SCHEMA)
     data = sf.struct(*[parsed[name].alias(name) for name in schema.fieldNames()])
     # Fields that the schema does not name, and the whole text when it names them otherwise.
-    drifted = sf.map_filter(
-        sf.from_json(text, "map<string,string>"), lambda key, _: ~key.isin(schema.fieldNames())
-    )
-    rescued = sf.when(corrupt & text.isNotNull(), text).when(
-        sf.size(drifted) > 0, sf.to_json(drifted)
-    )
-    return df.select(
-        "*",
-        sf.when(text.isNotNull() & whole.isNotNull(), data).alias("data"),
+    drifted = sf.map_filter(fields, lambda key, _: ~key.isin(schema.fieldNames()))
+    rescued = sf.when(corrupt, text).when(sf.size(drifted) > 0, sf.to_json(drifted))
+    return parsed_once.select(
+        *df.columns,
+        sf.when(text.isNotNull() & ~broken, data).alias("data"),
         rescued.alias("rescued"),
         error.alias("error"),
     )

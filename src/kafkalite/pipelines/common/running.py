@@ -129,7 +129,7 @@ class _Run:
         """Refuses to start over lost records, and counts what is to be read."""
         partitions = resolve(self._job.source, self._admin)
         if not partitions:
-            raise PipelineError(f"no topic to read: {self._job.source} matches none on the cluster")
+            raise PipelineError(f"no topic to read: the cluster has none for {self._job.source}")
         resumes_at = self._checkpoint.resumes_at()
         if resumes_at is None:
             resumes_at = starting_offsets(self._job.source, self._admin)

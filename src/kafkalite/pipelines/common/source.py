@@ -38,6 +38,9 @@ class KafkaSource:
         if sum(chosen) != 1:
             raise ValueError("name the topics in one way: topics, pattern or assign")
 
+    def __str__(self) -> str:
+        return self.pattern or self.assign or ", ".join(self.topics)
+
     def stream(self, spark: SparkSession) -> DataFrame:
         """Starts at the earliest offset unless `startingOffsets` says otherwise: a table of a
         topic is meant to hold the topic."""

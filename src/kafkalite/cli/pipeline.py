@@ -1,0 +1,387 @@
+"""`kafkalite pipeline NAME`: the pipelines of `kafkalite.pipelines`, on Spark, for any Kafka."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafkalite.cli._pipeline_options import (
+    LOST,
+    Reading,
+    Running,
+    decoding,
+    explained,
+    open_session,
+    pairs,
+    run_options,
+    source_options,
+    spark_options,
+    take,
+    value_options,
+)
+from kafkalite.cli._pipeline_screen import (
+    OUT,
+    progress_bar,
+    show_dry_run,
+    show_lag,
+    show_progress,
+    show_report,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kafkalite.pipelines.audit import Report
+    from kafkalite.pipelines.common.running import Progress
+
+TABLE_FORMAT = click.option(
+    "--format",
+    "table_format",
+    default="delta",
+    show_default=True,
+    type=click.Choice(["delta", "parquet"]),
+)
+CHECKPOINT = click.option("--checkpoint", default="", help="Default: <path>/_checkpoint.")
+NEEDED_CHECKPOINT = click.option("--checkpoint", required=True, help="Where progress is kept.")
+
+
+@click.group()
+def command() -> None:
+    """Move records between topics and tables with Spark, each exactly once."""
+
+
+@command.command("to-lake")
+@source_options
+@click.option("--path", required=True, help="Where the table is.")
+@TABLE_FORMAT
+@CHECKPOINT
+@value_options
+@click.option("--partition-by-date", is_flag=True, help="Partition the table by log date.")
+@click.option("--target-file-mb", type=int, help="Fewer, larger files: this size each.")
+@run_options
+@spark_options
+def to_lake(**given: Any) -> None:
+    """Load TOPICS into a Delta or Parquet table."""
+    reading, running, session, dry = _common(given)
+    with explained():
+        from kafkalite.pipelines.to_lake import ToLake
+
+        megabytes = given["target_file_mb"]
+        source = reading.source()
+        values = decoding(given["value_format"], given["value_schema"])
+        pipeline = ToLake(
+            session(),
+            source,
+            given["path"],
+            given["table_format"],
+            given["checkpoint"],
+            values,
+            given["schema_registry"],
+            given["partition_by_date"],
+            megabytes * 1024 * 1024 if megabytes else None,
+            running.trigger(),
+            running.keep_going,
+        )
+        _run("to-lake", pipeline, pipeline.run, running, dry)
+
+
+@command.command()
+@source_options
+@click.option("--dead-letters", required=True, metavar="TOPIC", help="Where bad records go.")
+@click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    metavar="NAME=SQL",
+    help="What a good record fulfils, such as positive='data.amount > 0'.",
+)
+@click.option(
+    "--max-error-rate",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Stop, writing nothing, when more of a batch than this is bad.",
+)
+@NEEDED_CHECKPOINT
+@value_options
+@run_options
+@spark_options
+def dlq(**given: Any) -> None:
+    """Send records of TOPICS that do not decode or break a rule to a dead letter topic."""
+    reading, running, session, dry = _common(given)
+    with explained():
+        from kafkalite.pipelines.dlq import DeadLetters
+
+        source = reading.source()
+        values = decoding(given["value_format"], given["value_schema"])
+        rules = pairs(given["rules"], "--rule")
+        pipeline = DeadLetters(
+            session(),
+            source,
+            given["dead_letters"],
+            given["checkpoint"],
+            values,
+            rules,
+            given["schema_registry"],
+            max_error_rate=given["max_error_rate"],
+            trigger=running.trigger(),
+            keep_going=running.keep_going,
+        )
+        _run("dlq", pipeline, pipeline.run, running, dry)
+        if not dry:
+            OUT.print(f"{pipeline.good:,} good, {pipeline.bad:,} bad", highlight=False)
+
+
+@command.command()
+@source_options
+@click.option("--path", default="", help="Replay from this table instead of from TOPICS.")
+@TABLE_FORMAT
+@click.option("--to", "to_topic", required=True, help="The topic to write to.")
+@click.option("--to-bootstrap-servers", default="", help="Its cluster, if another.")
+@click.option("--state", required=True, help="A folder: the same replay writes each record once.")
+@click.option("--from-time", default="", help="Log time, such as '2024-01-31 12:00:00'.")
+@click.option("--to-time", default="", help="Before this log time.")
+@click.option("--from-offset", type=int)
+@click.option("--to-offset", type=int, help="Before this offset.")
+@click.option("--where", default="", help="An SQL predicate over the record's columns.")
+@click.option("--rate", type=int, help="Records per second of each executor, at most.")
+@click.option("--keep-partitions", is_flag=True, help="Write to the partition it came from.")
+@spark_options
+def replay(**given: Any) -> None:
+    """Write records of TOPICS, or of a table, to a topic again."""
+    reading, _, session, dry = _common(given)
+    with explained():
+        from kafkalite.pipelines.common import dry_run
+        from kafkalite.pipelines.replay import Choice, Replay
+
+        topics = reading.topics if given["path"] else ()
+        choice = Choice(
+            topics,
+            given["from_time"],
+            given["to_time"],
+            given["from_offset"],
+            given["to_offset"],
+            given["where"],
+        )
+        servers = given["to_bootstrap_servers"] or reading.bootstrap_servers
+        target = Reading((given["to_topic"],), servers).source()
+        source = None if given["path"] else reading.source()
+        pipeline = Replay(
+            session(),
+            target,
+            given["state"],
+            given["path"],
+            given["table_format"],
+            source,
+            choice,
+            given["rate"],
+            given["keep_partitions"],
+        )
+        rows = pipeline.rows()
+        if dry:
+            OUT.print(f"would write {rows.count():,} records to {given['to_topic']}")
+            OUT.print(
+                f"{dry_run.tree(rows)}\n{dry_run.plan(rows)}",
+                highlight=False,
+                markup=False,
+                soft_wrap=True,
+            )
+        else:
+            OUT.print(f"{pipeline.run():,} records are in {given['to_topic']}", highlight=False)
+
+
+@command.command()
+@source_options
+@click.option("--path", required=True, help="The table to hold against the topics.")
+@TABLE_FORMAT
+@CHECKPOINT
+@click.option(
+    "--producer-counts",
+    default="",
+    metavar="TOPIC",
+    help="Where producers send the events of their ProducerCounts.",
+)
+@click.option("--report", default="", help="Append the buckets to this Delta table.")
+@click.option("--report-topic", default="", help="Send the buckets to this topic.")
+@click.option("--plot", default="", help="Draw a picture: a name ending in .png or .svg.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@spark_options
+def audit(**given: Any) -> None:
+    """Compare TOPICS with the table loaded from them; exits with 3 when they differ."""
+    reading, _, session, dry = _common(given)
+    with explained():
+        from kafkalite.pipelines.audit import Audit
+        from kafkalite.pipelines.common import dry_run
+
+        counts = given["producer_counts"]
+        counted = Reading((counts,), reading.bootstrap_servers).source() if counts else None
+        pipeline = Audit(
+            session(),
+            reading.source(),
+            given["path"],
+            given["table_format"],
+            given["checkpoint"],
+            counted,
+        )
+        if dry:
+            show_dry_run(dry_run.dry_run(pipeline.spark, pipeline.source, pipeline.step))
+            return
+        report = pipeline.run()
+        _hand_out(pipeline, report, given)
+    if report.faults:
+        raise SystemExit(LOST)
+
+
+def _hand_out(pipeline: Any, report: Report, given: dict[str, Any]) -> None:
+    from kafkalite.pipelines import reporting
+
+    if given["as_json"]:
+        click.echo(json.dumps(reporting.as_json(report), indent=1))
+    else:
+        show_report(report)
+    if given["report"]:
+        reporting.to_table(pipeline.spark, report, given["report"])
+    if given["report_topic"]:
+        reporting.to_topic(pipeline.spark, report, pipeline.source, given["report_topic"])
+    if given["plot"]:
+        reporting.plot(report, given["plot"])
+
+
+@command.command()
+@source_options
+@click.option("--path", required=True, help="Where the table is.")
+@TABLE_FORMAT
+@CHECKPOINT
+@click.option("--follow", is_flag=True, help="Keep the table up, batch by batch, deletes included.")
+@click.option(
+    "--envelope", default="none", show_default=True, type=click.Choice(["none", "debezium"])
+)
+@click.option(
+    "--null-keys",
+    default="fail",
+    show_default=True,
+    type=click.Choice(["fail", "drop"]),
+    help="What to do with records without a key.",
+)
+@click.option("--keep-tombstones", is_flag=True)
+@value_options
+@run_options
+@spark_options
+def snapshot(**given: Any) -> None:
+    """Keep the latest value of each key of TOPICS as a table.
+
+    At an offset or a time: --option endingOffsets=…, --option endingTimestamp=….
+    """
+    reading, running, session, dry = _common(given)
+    with explained():
+        from kafkalite.pipelines.snapshot import Snapshot
+
+        source = reading.source()
+        values = decoding(given["value_format"], given["value_schema"])
+        pipeline = Snapshot(
+            session(),
+            source,
+            given["path"],
+            given["table_format"],
+            given["checkpoint"],
+            values,
+            given["envelope"],
+            given["null_keys"],
+            given["keep_tombstones"],
+            running.trigger(),
+            running.keep_going,
+        )
+        if dry or given["follow"]:
+            _run("snapshot", pipeline, pipeline.follow, running, dry)
+        else:
+            OUT.print(f"{pipeline.once():,} keys in {given['path']}", highlight=False)
+
+
+@command.command()
+@source_options
+@click.option("--to-bootstrap-servers", required=True, help="The cluster to copy to.")
+@click.option(
+    "--to-option",
+    "to_options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Options of Spark's Kafka sink, such as kafka.compression.type=zstd.",
+)
+@click.option("--rename", default="{topic}", show_default=True, help="Names of the copies.")
+@click.option("--group", "groups", multiple=True, help="A group whose offsets move over; repeat.")
+@NEEDED_CHECKPOINT
+@run_options
+@spark_options
+def mirror(**given: Any) -> None:
+    """Copy TOPICS to another cluster: partitions, headers, timestamps and groups."""
+    reading, running, session, dry = _common(given)
+    with explained():
+        from kafkalite.pipelines.mirror import Mirror
+
+        target = Reading(("*",), given["to_bootstrap_servers"], options=given["to_options"])
+        source = reading.source()
+        pipeline = Mirror(
+            session(),
+            source,
+            target.source(),
+            given["checkpoint"],
+            given["rename"],
+            given["groups"],
+            running.trigger(),
+            running.keep_going,
+        )
+        _run("mirror", pipeline, pipeline.run, running, dry)
+        for group, offsets in pipeline.translated.items():
+            OUT.print(f"group {group}: {len(offsets)} offsets moved", highlight=False)
+
+
+@command.command()
+@source_options
+@NEEDED_CHECKPOINT
+@click.option("--group", default="", help="Commit what is done as this group.")
+@spark_options
+def lag(**given: Any) -> None:
+    """Show how far the query of a checkpoint is behind, and commit it as a group's offsets."""
+    reading, _, session, dry = _common(given)
+    with explained():
+        from kafkalite.pipelines.common.source import KafkaSource
+        from kafkalite.pipelines.lag import Lag
+
+        options = pairs(reading.options, "--option")
+        # The checkpoint knows the topics.
+        source = KafkaSource(reading.bootstrap_servers, pattern=".*", options=options)
+        pipeline = Lag(session(), source, given["checkpoint"], given["group"])
+        show_lag(pipeline.commit() if given["group"] and not dry else pipeline.measure())
+
+
+def _common(given: dict[str, Any]) -> tuple[Reading, Running, Callable[[], Any], bool]:
+    """The options that commands share, taken out of what was given."""
+    reading = take(given, Reading)
+    running = take(given, Running) if "trigger_kind" in given else Running()
+    master, confs, dry = given.pop("master"), given.pop("confs"), given.pop("dry_run")
+    return reading, running, lambda: open_session(master, confs), dry
+
+
+def _run(
+    name: str, pipeline: Any, run: Callable[..., Progress], running: Running, dry: bool
+) -> None:
+    """Runs a streaming pipeline under a bar until its trigger or a signal ends it."""
+    from kafkalite.pipelines.common import dry_run
+    from kafkalite.pipelines.common.stopping import stop_on_signals
+    from kafkalite.pipelines.lag import CommitOffsetsListener, Lag
+
+    spark, source = pipeline.spark, pipeline.source
+    if dry:
+        show_dry_run(dry_run.dry_run(spark, source, pipeline.step, pipeline.checkpoint))
+        return
+    group = running.commit_group
+    if group:
+        spark.streams.addListener(CommitOffsetsListener(spark, source, group))
+    with stop_on_signals() as stop, progress_bar(name) as watch:
+        progress = run(watch, stop)
+    if group and progress.reached:
+        # The listener hears of the last batch some time later, perhaps after this process.
+        Lag(spark, source, pipeline.checkpoint, group).commit()
+    show_progress(name, progress)
