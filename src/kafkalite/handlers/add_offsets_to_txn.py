@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafkalite.coordinators.shards import partition_of
 from kafkalite.coordinators.transactions.events import AddPartitions
 from kafkalite.coordinators.transactions.markers import OFFSETS_TOPIC
 from kafkalite.env.later import Later
@@ -30,7 +31,7 @@ def add_offsets_to_txn(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,
-        ((OFFSETS_TOPIC, context.groups.partition_for(request.group_id)),),
+        ((OFFSETS_TOPIC, _offsets_partition(context, request.group_id)),),
         client_version=0,
     )
     response: Later[AddOffsetsToTxnResponse] = Later()
@@ -41,3 +42,9 @@ def add_offsets_to_txn(
 
     context.transactions.submit(request.transactional_id, event).then(answered)
     return response
+
+
+def _offsets_partition(context: Context, group_id: str) -> int:
+    """Where the group's offsets will go: their topic is created when the group is first sought."""
+    count = context.groups.shards.partition_count()
+    return partition_of(group_id, count or context.config.get_int("offsets.topic.num.partitions"))
