@@ -102,10 +102,11 @@ def _not_empty(name: str, value: Value) -> None:
 def _throttled_replicas(name: str, value: Value) -> None:
     items = value if isinstance(value, list) else []
     if items != ["*"] and not all(re.fullmatch(r"[0-9]+:[0-9]+", item) for item in items):
-        raise InvalidSetting(
+        why = (
             f"{name} must be the literal '*' or a list of replicas in the following format: "
             "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
         )
+        raise refusal(name, f"[{', '.join(items)}]", why)
 
 
 def _voters(name: str, value: Value) -> None:

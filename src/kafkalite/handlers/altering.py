@@ -18,7 +18,7 @@ from kafkalite.coordinators.cluster.configs import (
 )
 from kafkalite.env.later import Later
 from kafkalite.handlers.broker_loggers import check_levels, set_levels
-from kafkalite.handlers.broker_settings import check_broker_change, check_node_id
+from kafkalite.handlers.broker_settings import check_broker_change, check_logger_node
 from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import Error, KafkaError
 
@@ -29,6 +29,8 @@ DECIDED = (
     ResourceType.CLIENT_METRICS,
     ResourceType.GROUP,
 )
+
+OPERATIONS = frozenset(Operation)
 
 
 def alter(
@@ -69,6 +71,9 @@ def _prepare(context: Context, change: ResourceChange, *, validate_only: bool) -
     names = [step.name for step in change.steps]
     if len(set(names)) < len(names):
         raise KafkaError(Error.INVALID_REQUEST, "Error due to duplicate config keys")
+    unknown = [step.operation for step in change.steps if step.operation not in OPERATIONS]
+    if unknown:
+        raise KafkaError(Error.INVALID_REQUEST, f"Unknown operations type {unknown[0]}")
     nulls = [
         step.name
         for step in change.steps
@@ -78,7 +83,7 @@ def _prepare(context: Context, change: ResourceChange, *, validate_only: bool) -
         why = f"Null value not supported for : {', '.join(nulls)}"
         raise KafkaError(Error.INVALID_REQUEST, why)
     if change.resource_type == ResourceType.BROKER_LOGGER and not change.is_whole:
-        check_node_id(context, change.name)
+        check_logger_node(context, change.name)
         check_levels(change.steps)
         if not validate_only:
             set_levels(change.steps)

@@ -32,7 +32,8 @@ def check_levels(steps: list[Step]) -> None:
     """Raises unless all of these steps could be made."""
     for step in steps:
         if step.operation not in (Operation.SET, Operation.DELETE):
-            why = f"{step.operation.name} operation is not allowed for the BROKER_LOGGER resource"
+            verb = Operation(step.operation).name
+            why = f"{verb} operation is not allowed for the BROKER_LOGGER resource"
             raise KafkaError(Error.INVALID_REQUEST, why)
         if step.name not in _names():
             raise KafkaError(Error.INVALID_CONFIG, f"Logger {step.name} does not exist!")

@@ -28,6 +28,14 @@ def check_node_id(context: Context, name: str) -> None:
         raise KafkaError(Error.INVALID_REQUEST, why)
 
 
+def check_logger_node(context: Context, name: str) -> None:
+    """The same for the broker's loggers."""
+    if _is_integer(name) and int(name) != context.node_id:
+        why = f"Unexpected node id. Expected {context.node_id}, but received {name}"
+        raise KafkaError(Error.INVALID_REQUEST, why)
+    check_node_id(context, name)
+
+
 def _is_integer(text: str) -> bool:
     return text.removeprefix("-").isdecimal() and text.isascii()
 

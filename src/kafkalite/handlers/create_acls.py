@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.describe_acls import NO_AUTHORIZER
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import CreateAclsRequest, CreateAclsResponse
+
+NO_AUTHORIZER = "No Authorizer is configured."
 
 
 def create_acls(context: Context, call: Call, request: CreateAclsRequest) -> CreateAclsResponse:

@@ -7,14 +7,30 @@ reply goes out the topic is there on every path.
 
 from __future__ import annotations
 
+from kafkalite.coordinators.cluster.deciding import text_of
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.protocol.errors import KafkaError
 from kafkalite.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 
 
 def create_topics(
     context: Context, call: Call, request: CreateTopicsRequest
 ) -> Later[CreateTopicsResponse]:
-    later: Later[CreateTopicsResponse] = context.cluster.submit(request)
+    try:
+        later: Later[CreateTopicsResponse] = context.cluster.submit(request)
+    except KafkaError as error:
+        return Later.of(_all_refused(request, error))
     return later
+
+
+def _all_refused(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
+    return CreateTopicsResponse(
+        topics=[
+            CreateTopicsResponse.Topic(
+                name=topic.name, error_code=error.code, error_message=text_of(error)
+            )
+            for topic in request.topics
+        ]
+    )

@@ -6,6 +6,7 @@ any; with `strict` an entity may have no other parts than those asked for.
 
 from __future__ import annotations
 
+from kafkalite.coordinators.cluster.deciding import text_of
 from kafkalite.coordinators.cluster.image import QuotaEntity
 from kafkalite.coordinators.cluster.quotas import CLIENT_ID, IP, USER
 from kafkalite.handlers.call import Call
@@ -22,6 +23,21 @@ Component = DescribeClientQuotasRequest.Component
 def describe_client_quotas(
     context: Context, call: Call, request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
+    try:
+        filters = _filters(request)
+    except KafkaError as error:
+        return Response(error_code=error.code, error_message=text_of(error), entries=None)
+    quotas: dict[QuotaEntity, dict[str, float]] = context.cluster.image.quotas
+    found = [
+        _entry(entity, values)
+        for entity, values in quotas.items()
+        if _matches(dict(entity), filters, is_strict=request.strict)
+    ]
+    return Response(error_code=Error.NONE, entries=found)
+
+
+def _filters(request: DescribeClientQuotasRequest) -> dict[str, Component]:
+    """What is asked of each kind of part; raises for filters that make no sense."""
     filters: dict[str, Component] = {}
     for component in request.components:
         _check(component, filters)
@@ -32,13 +48,7 @@ def describe_client_quotas(
             "used with user or clientId filter component."
         )
         raise KafkaError(Error.INVALID_REQUEST, why)
-    quotas: dict[QuotaEntity, dict[str, float]] = context.cluster.image.quotas
-    found = [
-        _entry(entity, values)
-        for entity, values in quotas.items()
-        if _matches(dict(entity), filters, is_strict=request.strict)
-    ]
-    return Response(error_code=Error.NONE, entries=found)
+    return filters
 
 
 def _check(component: Component, filters: dict[str, Component]) -> None:

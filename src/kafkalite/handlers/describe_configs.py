@@ -51,7 +51,9 @@ def _resource(
     context: Context, request: DescribeConfigsRequest, asked: DescribeConfigsRequest.Resource
 ) -> Result:
     result = Result(
-        error_code=Error.NONE, resource_type=asked.resource_type, resource_name=asked.resource_name
+        error_code=Error.NONE,
+        resource_type=asked.resource_type,
+        resource_name=asked.resource_name,
     )
     try:
         describe = DESCRIBERS.get(asked.resource_type)

@@ -13,7 +13,6 @@ from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
 
 METADATA_TOPIC = "__cluster_metadata"
-NOBODY = -1
 
 Partition = DescribeQuorumResponse.Partition
 
@@ -52,6 +51,7 @@ def _partition(context: Context) -> Partition:
     end_offset = cluster.log.end_offset
     voter = DescribeQuorumResponse.CurrentVoter(
         replica_id=cluster.node_id,
+        replica_directory_id=context.logs.directories[0].directory_id,
         log_end_offset=end_offset,
         last_fetch_timestamp=now_ms,
         last_caught_up_timestamp=now_ms,
@@ -68,11 +68,4 @@ def _partition(context: Context) -> Partition:
 
 def _unknown(index: int) -> Partition:
     code = Error.UNKNOWN_TOPIC_OR_PARTITION
-    return Partition(
-        partition_index=index,
-        error_code=code,
-        error_message=code.message,
-        leader_id=NOBODY,
-        leader_epoch=NOBODY,
-        high_watermark=NOBODY,
-    )
+    return Partition(partition_index=index, error_code=code, error_message=code.message)

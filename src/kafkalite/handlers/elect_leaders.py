@@ -6,14 +6,35 @@ those that need no election are not named in the reply.
 
 from __future__ import annotations
 
+from kafkalite.coordinators.cluster.deciding import text_of
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.protocol.errors import KafkaError
 from kafkalite.protocol.messages import ElectLeadersRequest, ElectLeadersResponse
 
 
 def elect_leaders(
     context: Context, call: Call, request: ElectLeadersRequest
 ) -> Later[ElectLeadersResponse]:
-    later: Later[ElectLeadersResponse] = context.cluster.submit(request)
+    try:
+        later: Later[ElectLeadersResponse] = context.cluster.submit(request)
+    except KafkaError as error:
+        return Later.of(_all_refused(request, error))
     return later
+
+
+def _all_refused(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
+    response = ElectLeadersResponse(error_code=error.code)
+    for topic in request.topic_partitions or ():
+        results = [
+            ElectLeadersResponse.PartitionResult(
+                partition_id=index, error_code=error.code, error_message=text_of(error)
+            )
+            for index in topic.partitions
+        ]
+        answer = ElectLeadersResponse.ReplicaElectionResult(
+            topic=topic.topic, partition_result=results
+        )
+        response.replica_election_results.append(answer)
+    return response

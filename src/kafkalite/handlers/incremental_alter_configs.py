@@ -6,14 +6,14 @@ long as the process lives. A resource is changed whole or not at all.
 
 from __future__ import annotations
 
-from kafkalite.coordinators.cluster.configs import Operation, Outcome, ResourceChange, Step
+from kafkalite.coordinators.cluster.configs import Outcome, ResourceChange, Step
 from kafkalite.coordinators.cluster.deciding import text_of
 from kafkalite.env.later import Later
 from kafkalite.handlers.altering import alter
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.group_replies import reply_with
-from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -29,7 +29,7 @@ def incremental_alter_configs(
         ResourceChange(
             resource.resource_type,
             resource.resource_name,
-            [_step(each) for each in resource.configs],
+            [Step(each.name, each.config_operation, each.value) for each in resource.configs],
         )
         for resource in request.resources
     ]
@@ -42,15 +42,6 @@ def incremental_alter_configs(
             ]
         ),
     )
-
-
-def _step(asked: IncrementalAlterConfigsRequest.Config) -> Step:
-    try:
-        operation = Operation(asked.config_operation)
-    except ValueError:
-        why = f"Unknown operations type {asked.config_operation}"
-        raise KafkaError(Error.INVALID_REQUEST, why) from None
-    return Step(asked.name, operation, asked.value)
 
 
 def _response(change: ResourceChange, outcome: Outcome) -> Response:

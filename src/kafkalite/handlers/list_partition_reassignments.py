@@ -23,7 +23,7 @@ def list_partition_reassignments(
     context: Context, call: Call, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
     topics = context.cluster.image.topics
-    response = Response(error_code=Error.NONE)
+    response = Response(error_code=Error.NONE, error_message=None)
     if request.topics is None:
         asked = [(topics[name], sorted(topics[name].partitions)) for name in sorted(topics)]
     else:

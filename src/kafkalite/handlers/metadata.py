@@ -34,7 +34,8 @@ Answer = MetadataResponse.Topic
 def metadata(
     context: Context, call: Call, request: MetadataRequest
 ) -> MetadataResponse | Later[MetadataResponse]:
-    _check(call, request)
+    if call.version < TOPIC_ID_VERSION and _names_by_id(request):
+        return _refuse(request)
     image = context.cluster.image
     if request.topics is None or (not request.topics and call.version < ALL_BY_NULL_VERSION):
         names: list[str] = sorted(image.topics)
@@ -47,14 +48,18 @@ def metadata(
     return _by_name(context, call, request, names)
 
 
-def _check(call: Call, request: MetadataRequest) -> None:
-    for topic in request.topics or () if call.version < TOPIC_ID_VERSION else ():
-        if topic.name is None:
-            why = f"Topic name can not be null for version {call.version}"
-            raise KafkaError(Error.INVALID_REQUEST, why)
-        if topic.topic_id != ZERO_UUID:
-            why = f"Topic IDs are not supported in requests for version {call.version}"
-            raise KafkaError(Error.INVALID_REQUEST, why)
+def _names_by_id(request: MetadataRequest) -> bool:
+    return any(each.name is None or each.topic_id != ZERO_UUID for each in request.topics or ())
+
+
+def _refuse(request: MetadataRequest) -> MetadataResponse:
+    """For a version in which topics have no ids."""
+    return MetadataResponse(
+        topics=[
+            Answer(error_code=Error.INVALID_REQUEST, name=each.name or "", topic_id=each.topic_id)
+            for each in request.topics or ()
+        ]
+    )
 
 
 def _by_name(

@@ -18,4 +18,6 @@ def unregister_broker(
     context: Context, call: Call, request: UnregisterBrokerRequest
 ) -> UnregisterBrokerResponse | Later[UnregisterBrokerResponse]:
     done = context.cluster.submit(UnregisterBroker(request.broker_id))
-    return reply_with(done, lambda _: UnregisterBrokerResponse(error_code=Error.NONE))
+    return reply_with(
+        done, lambda _: UnregisterBrokerResponse(error_code=Error.NONE, error_message=None)
+    )

@@ -59,7 +59,8 @@ class Step:
     """One step of a change: a value is text, null only where it is deleted."""
 
     name: str
-    operation: Operation
+    # An Operation, unless the peer made it up.
+    operation: int
     value: str | None
 
 
@@ -143,7 +144,8 @@ def new_value(resource_type: int, step: Step, old: str | None) -> str | None:
     table: Table = TABLES[ResourceType(resource_type)]()
     setting = table.get(step.name)
     if setting is None or setting.kind is not Kind.LIST:
-        why = f"Can't {step.operation.name} to key {step.name} because its type is not LIST."
+        verb = Operation(step.operation).name
+        why = f"Can't {verb} to key {step.name} because its type is not LIST."
         raise KafkaError(Error.INVALID_CONFIG, why)
     start = old if old is not None else setting.default_text
     items = [item for item in (start or "").split(",") if item]

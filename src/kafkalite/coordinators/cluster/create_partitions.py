@@ -13,7 +13,7 @@ from kafkalite.coordinators.cluster.assignments import (
     check_assignment,
     partition_records,
 )
-from kafkalite.coordinators.cluster.deciding import View, decided, text_of
+from kafkalite.coordinators.cluster.deciding import View, decided
 from kafkalite.coordinators.cluster.placement import place
 from kafkalite.coordinators.effects import Effects
 from kafkalite.protocol.errors import Error, KafkaError
@@ -36,7 +36,7 @@ def create_partitions(view: View, request: CreatePartitionsRequest) -> Effects:
         try:
             records += _more_partitions(view, topic)
         except KafkaError as error:
-            result.error_code, result.error_message = error.code, text_of(error)
+            result.error_code, result.error_message = error.code, error.message
         response.results.append(result)
     for name, count in names.items():
         if count > 1:

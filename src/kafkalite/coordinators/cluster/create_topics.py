@@ -215,6 +215,7 @@ def _created(
         name=name,
         topic_id=topic_id,
         error_code=Error.NONE,
+        error_message=None,
         num_partitions=len(assignments),
         replication_factor=len(assignments[0]),
         configs=[

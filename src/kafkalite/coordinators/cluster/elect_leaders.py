@@ -48,7 +48,7 @@ def _asked(view: View, request: ElectLeadersRequest) -> list[tuple[str, list[int
 def _elect(
     view: View, name: str, index: int, election: Election, records: list[PartitionChangeRecord]
 ) -> Result:
-    result = Result(partition_id=index, error_code=Error.NONE)
+    result = Result(partition_id=index, error_code=Error.NONE, error_message=None)
     try:
         records.append(_election(view, name, index, election))
     except KafkaError as error:

@@ -59,9 +59,11 @@ def update_features(view: View, request: UpdateFeaturesRequest) -> Effects:
             records.append(
                 FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level)
             )
-    response = UpdateFeaturesResponse(error_code=Error.NONE)
+    response = UpdateFeaturesResponse(error_code=Error.NONE, error_message=None)
     response.results = [
-        UpdateFeaturesResponse.Result(feature=each.feature, error_code=Error.NONE)
+        UpdateFeaturesResponse.Result(
+            feature=each.feature, error_code=Error.NONE, error_message=None
+        )
         for each in request.feature_updates
     ]
     return decided([] if request.validate_only else records, response)
@@ -94,11 +96,18 @@ def _check(view: View, name: str, level: int, kind: int, proposed: dict[str, int
             f"metadata.version level {NEEDS[name, level]}"
         )
     if why is not None:
-        why = f"Invalid update version {level} for feature {name}. {why}"
-        raise KafkaError(Error.INVALID_UPDATE_VERSION, why)
+        raise _refused(f"Invalid update version {level} for feature {name}. {why}")
     if name == METADATA_VERSION and any(level < each <= current for each in CHANGED_RECORDS):
         why = (
-            f"Unsupported metadata.version downgrade from {current} to {level}. Refusing to "
-            "perform the requested downgrade because it might delete metadata information."
+            "Unsafe metadata downgrade is not supported in this version."
+            if kind == UNSAFE_DOWNGRADE
+            else "Refusing to perform the requested downgrade because it might delete metadata "
+            "information."
         )
-        raise KafkaError(Error.INVALID_UPDATE_VERSION, why)
+        start = f"Unsupported metadata.version downgrade from {current} to {level}."
+        raise _refused(f"{start} {why}")
+
+
+def _refused(why: str) -> KafkaError:
+    start = "The update failed for all features since the following feature had an error"
+    return KafkaError(Error.INVALID_UPDATE_VERSION, f"{start}: {why}")

@@ -47,7 +47,10 @@ def alter_client_quotas(view: View, request: AlterClientQuotasRequest) -> Effect
     records: list[ClientQuotaRecord] = []
     response = AlterClientQuotasResponse()
     for entry in request.entries:
-        answer = AlterClientQuotasResponse.Entry(error_code=Error.NONE, entity=[])
+        answer = AlterClientQuotasResponse.Entry(error_code=Error.NONE, error_message=None)
+        # A kind that is given twice counts as it was given last.
+        parts = {each.entity_type: each for each in entry.entity}
+        entry.entity = list(parts.values())
         answer.entity = [
             AlterClientQuotasResponse.Entity(
                 entity_type=each.entity_type, entity_name=each.entity_name
@@ -97,8 +100,6 @@ def _keys_of(entity: QuotaEntity) -> dict[str, Kind]:
     for kind, name in entity:
         if kind not in (USER, CLIENT_ID, IP):
             why = f"Unhandled client quota entity type: {kind}"
-        elif kinds.count(kind) > 1:
-            why = f"Invalid client quota entity, duplicate entity entry {kind}"
         elif name == "":
             why = f"Empty {kind} not supported"
     if why is None and IP in kinds:

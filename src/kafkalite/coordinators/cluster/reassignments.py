@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kafkalite.config import topic_value
 from kafkalite.coordinators.cluster.assignments import check_assignment
-from kafkalite.coordinators.cluster.deciding import View, decided, text_of
+from kafkalite.coordinators.cluster.deciding import View, decided
 from kafkalite.coordinators.cluster.image import TOPIC, PartitionState
 from kafkalite.coordinators.cluster.partition_change import Election, Target, change_partition
 from kafkalite.coordinators.effects import Effects
@@ -29,6 +29,7 @@ def alter_partition_reassignments(
     records: list[PartitionChangeRecord] = []
     response = Response(
         error_code=Error.NONE,
+        error_message=None,
         allow_replication_factor_change=request.allow_replication_factor_change,
     )
     may_change_factor = request.allow_replication_factor_change
@@ -36,14 +37,14 @@ def alter_partition_reassignments(
         answer = Response.Response(name=topic.name)
         for asked in topic.partitions:
             result = Response.Partition(
-                partition_index=asked.partition_index, error_code=Error.NONE
+                partition_index=asked.partition_index, error_code=Error.NONE, error_message=None
             )
             try:
                 state = _find(view, topic.name, asked.partition_index)
                 record = _alter(view, topic.name, state, asked.replicas, may_change_factor)
                 records += [] if record is None else [record]
             except KafkaError as error:
-                result.error_code, result.error_message = error.code, text_of(error)
+                result.error_code, result.error_message = error.code, error.message
             answer.partitions.append(result)
         response.responses.append(answer)
     return decided(records, response)

@@ -69,7 +69,9 @@ def _refusal(view: View, change: Deletion | Upsertion) -> KafkaError | None:
 
 
 def _result(user: str, outcome: KafkaError | None) -> AlterUserScramCredentialsResponse.Result:
-    result = AlterUserScramCredentialsResponse.Result(user=user, error_code=Error.NONE)
+    result = AlterUserScramCredentialsResponse.Result(
+        user=user, error_code=Error.NONE, error_message=None
+    )
     if outcome is not None:
         result.error_code, result.error_message = outcome.code, text_of(outcome)
     return result
