@@ -13,6 +13,7 @@ from kafkalite.coordinators.groups.front import Groups
 from kafkalite.coordinators.transactions.front import Transactions
 from kafkalite.env import Env
 from kafkalite.handlers.fetch_sessions import FetchSessions
+from kafkalite.handlers.telemetry import Telemetry
 from kafkalite.log.manager import LogManager
 from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.waiting import Waiting
@@ -34,3 +35,4 @@ class Context:
     groups: Groups = field(init=False)
     transactions: Transactions = field(init=False)
     logs: LogManager = field(init=False)
+    telemetry: Telemetry = field(default_factory=Telemetry)

@@ -1,0 +1,32 @@
+"""PushTelemetry, version 0: a client's metrics (KIP-714).
+
+Flexible. Metrics are checked as Apache Kafka checks them, and counted; nobody here reads them.
+"""
+
+from __future__ import annotations
+
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.handlers.telemetry import Push
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import ZERO_UUID, PushTelemetryRequest, PushTelemetryResponse
+
+# The ids that Kafka keeps for itself: nought and one.
+RESERVED = (ZERO_UUID, bytes(15) + b"\x01")
+
+
+def push_telemetry(
+    context: Context, call: Call, request: PushTelemetryRequest
+) -> PushTelemetryResponse:
+    if request.client_instance_id in RESERVED:
+        raise KafkaError(Error.INVALID_REQUEST)
+    push = Push(
+        instance_id=request.client_instance_id,
+        subscription_id=request.subscription_id,
+        is_terminating=request.terminating,
+        compression_type=request.compression_type,
+        size=len(request.metrics),
+        max_size=context.config.get_int("telemetry.max.bytes"),
+    )
+    context.telemetry.push(context.cluster.image, call, push, context.env.clock.now_ms())
+    return PushTelemetryResponse(error_code=Error.NONE)

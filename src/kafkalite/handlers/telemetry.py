@@ -1,0 +1,157 @@
+"""Clients that ask which of their metrics are wanted, and push them (KIP-714).
+
+Owns what is remembered of each client instance: its subscription and when it asked and pushed.
+There is no receiver of metrics here: what is pushed is checked and counted, not kept. Invariant: no
+more than MAX_INSTANCES are remembered, the longest silent are forgotten first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from crc32c import crc32c
+
+from kafkalite.config import client_metrics_settings
+from kafkalite.coordinators.cluster.configs import ResourceType
+from kafkalite.coordinators.cluster.image import Image
+from kafkalite.handlers.call import Call
+from kafkalite.protocol.errors import Error, KafkaError
+
+MAX_INSTANCES = 16_384
+ALL_METRICS = "*"
+NEVER = -1
+RETRIED_AT_ONCE = (Error.UNKNOWN_SUBSCRIPTION_ID, Error.UNSUPPORTED_COMPRESSION_TYPE)
+
+
+@dataclass(slots=True, frozen=True)
+class Subscription:
+    """What is wanted of one client instance."""
+
+    subscription_id: int
+    metrics: tuple[str, ...]
+    push_interval_ms: int
+
+
+@dataclass(slots=True)
+class Instance:
+    """One client, as far as its pushes go."""
+
+    subscription: Subscription
+    last_get_ms: int = NEVER
+    last_push_ms: int = NEVER
+    last_error: Error = Error.NONE
+    is_terminating: bool = False
+
+    def is_due(self, now_ms: int) -> bool:
+        """Whether a push interval has passed since it last asked or pushed."""
+        last_ms = max(self.last_get_ms, self.last_push_ms)
+        return now_ms - last_ms >= self.subscription.push_interval_ms
+
+
+class Telemetry:
+    """The client instances that this broker has heard of."""
+
+    def __init__(self) -> None:
+        self._instances: OrderedDict[bytes, Instance] = OrderedDict()
+        self.pushed_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._instances)
+
+    def ask(self, image: Image, call: Call, instance_id: bytes, now_ms: int) -> Subscription:
+        """What is wanted of a client; raises THROTTLING_QUOTA_EXCEEDED when it asks too often."""
+        instance = self._instance(image, call, instance_id)
+        may_ask = instance.last_get_ms == NEVER or instance.is_due(now_ms)
+        if not may_ask and instance.last_error not in RETRIED_AT_ONCE:
+            raise KafkaError(Error.THROTTLING_QUOTA_EXCEEDED)
+        instance.last_get_ms, instance.last_error = now_ms, Error.NONE
+        return instance.subscription
+
+    def push(self, image: Image, call: Call, push: Push, now_ms: int) -> None:
+        """Takes a client's metrics, or raises what is wrong with them."""
+        instance = self._instance(image, call, push.instance_id)
+        try:
+            _check_push(instance, push, now_ms)
+        except KafkaError as error:
+            instance.last_error = error.code
+            raise
+        finally:
+            instance.is_terminating = push.is_terminating
+        instance.last_push_ms, instance.last_error = now_ms, Error.NONE
+        self.pushed_bytes += push.size
+
+    def _instance(self, image: Image, call: Call, instance_id: bytes) -> Instance:
+        wanted = _subscription(image, call, instance_id)
+        instance = self._instances.get(instance_id)
+        if instance is None or instance.subscription != wanted:
+            instance = self._instances[instance_id] = Instance(wanted)
+            while len(self._instances) > MAX_INSTANCES:
+                self._instances.popitem(last=False)
+        self._instances.move_to_end(instance_id)
+        return instance
+
+
+@dataclass(slots=True, frozen=True)
+class Push:
+    """What a client pushed, but for the metrics themselves."""
+
+    instance_id: bytes
+    subscription_id: int
+    is_terminating: bool
+    compression_type: int
+    size: int
+    max_size: int
+
+
+def _check_push(instance: Instance, push: Push, now_ms: int) -> None:
+    if instance.is_terminating:
+        raise KafkaError(Error.INVALID_REQUEST)
+    has_asked_since = instance.last_get_ms > instance.last_push_ms
+    if not (has_asked_since or instance.is_due(now_ms) or push.is_terminating):
+        raise KafkaError(Error.THROTTLING_QUOTA_EXCEEDED)
+    if push.subscription_id != instance.subscription.subscription_id:
+        raise KafkaError(Error.UNKNOWN_SUBSCRIPTION_ID)
+    if not 0 <= push.compression_type <= 4:
+        raise KafkaError(Error.UNSUPPORTED_COMPRESSION_TYPE)
+    if push.size > push.max_size:
+        raise KafkaError(Error.TELEMETRY_TOO_LARGE)
+
+
+def _subscription(image: Image, call: Call, instance_id: bytes) -> Subscription:
+    """The union of all subscriptions that this client matches."""
+    default = client_metrics_settings()["interval.ms"].default()
+    assert isinstance(default, int)
+    metrics: dict[str, None] = {}
+    interval_ms = default
+    for settings in _matching(image, call, instance_id):
+        metrics.update(dict.fromkeys(filter(None, settings.get("metrics", "").split(","))))
+        interval_ms = min(interval_ms, int(settings.get("interval.ms", default)))
+    names = (ALL_METRICS,) if ALL_METRICS in metrics else tuple(sorted(metrics))
+    seed = f"{','.join(names)} {interval_ms}".encode() + instance_id
+    # A signed number of 32 bits, which changes with what is wanted.
+    return Subscription(crc32c(seed) - 2**31, names, interval_ms)
+
+
+def _matching(image: Image, call: Call, instance_id: bytes) -> Iterator[dict[str, str]]:
+    host, port = call.connection.peer_address
+    client = {
+        "client_id": call.client_id or "",
+        "client_instance_id": instance_id.hex(),
+        "client_software_name": call.connection.software_name,
+        "client_software_version": call.connection.software_version,
+        "client_source_address": host,
+        "client_source_port": str(port),
+    }
+    for (kind, _), settings in sorted(image.configs.items()):
+        patterns = settings.get("match", "").split(",")
+        if kind == ResourceType.CLIENT_METRICS and all(_fits(client, each) for each in patterns):
+            yield settings
+
+
+def _fits(client: dict[str, str], pattern: str) -> bool:
+    selector, _, expression = pattern.partition("=")
+    value = client.get(selector.strip(), "")
+    return not pattern or re.fullmatch(expression.strip(), value) is not None
