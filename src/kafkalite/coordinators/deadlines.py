@@ -32,6 +32,9 @@ class Deadlines:
     def __len__(self) -> int:
         return len(self._due)
 
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._due
+
     def arm(self, key: Hashable, delay_ms: int, event: Any) -> None:
         at = self.clock.monotonic_ms() + max(delay_ms, 0)
         self._due[key] = (at, event)

@@ -31,11 +31,15 @@ class Record:
 
 @dataclass(slots=True)
 class Timer:
-    """Arms (or, with a delay of None, cancels) the one timer of this key."""
+    """Arms (or, with a delay of None, cancels) the one timer of this key.
+
+    With `only_if_absent` a timer that is already armed stays as it is.
+    """
 
     key: Hashable
     delay_ms: int | None
     event: Any = None
+    only_if_absent: bool = False
 
 
 @dataclass(slots=True)

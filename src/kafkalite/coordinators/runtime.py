@@ -311,7 +311,7 @@ class Runtime:
         for timer in timers:
             if timer.delay_ms is None:
                 self._deadlines.cancel(timer.key)
-            else:
+            elif not timer.only_if_absent or timer.key not in self._deadlines:
                 self._deadlines.arm(timer.key, timer.delay_ms, timer.event)
 
     def _on_deadline(self) -> None:

@@ -10,7 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kafkalite.coordinators.effects import Producer
+from kafkalite.coordinators.groups import embedded
+from kafkalite.coordinators.groups.events import TopicsChanged, TopicsDeleted
+from kafkalite.coordinators.groups.settings import MigrationPolicy
 from kafkalite.protocol.errors import Error, KafkaError
+from tests.unit.coordinators import consumers
 from tests.unit.coordinators.stage import Stage, milliseconds
 
 Act = Callable[..., None]
@@ -125,10 +129,10 @@ def _syncs(stage: Stage, name: str) -> None:
     stage.syncs(stage.person(name), {})
 
 
-@act(r"(\w+) assigns (.+)")
+@act(r"(\w+) assigns (\w+=.+)")
 def _assigns(stage: Stage, name: str, text: str) -> None:
     pairs = (part.split("=") for part in text.split())
-    stage.syncs(stage.person(name), {pair[0]: pair[1] for pair in pairs})
+    stage.syncs(stage.person(name), {pair[0]: pair[1].encode() for pair in pairs})
 
 
 @act(r"(\w+) heartbeats")
@@ -233,6 +237,134 @@ def _setting(stage: Stage, name: str, value: str) -> None:
     setattr(stage.settings, name, int(value))
 
 
-@act(r"topic (\w+) has (\d+) partitions")
+@act(r"topic (\w+) has (\d+) partitions?")
 def _topic(stage: Stage, name: str, count: str) -> None:
     stage.topics.add(name, int(count))
+    stage.runtime.submit(TopicsChanged([name]))
+
+
+@act(r"topic (\w+) is deleted")
+def _topic_deleted(stage: Stage, name: str) -> None:
+    view = stage.topics.by_name(name)
+    assert view is not None
+    stage.topics.remove(name)
+    stage.runtime.submit(TopicsChanged([name]))
+    stage.runtime.submit(TopicsDeleted([(name, view.topic_id)]))
+
+
+@act(r"the setting (\w+) is (disabled|upgrade|downgrade|bidirectional)")
+def _policy(stage: Stage, name: str, value: str) -> None:
+    setattr(stage.settings, name, MigrationPolicy(value))
+
+
+# -- the vocabulary of consumer groups -------------------------------------------------------
+
+
+@act(r"consumer (\w+) enters")
+def _enters(stage: Stage, name: str) -> None:
+    consumers.enters(stage, consumers.consumer(stage, name))
+
+
+@act(r"consumer (\w+) beats")
+def _beats(stage: Stage, name: str) -> None:
+    consumers.beats(stage, consumers.consumer(stage, name))
+
+
+@act(r"consumer (\w+) tells all")
+def _tells_all(stage: Stage, name: str) -> None:
+    consumers.beats(stage, consumers.consumer(stage, name), is_full=True)
+
+
+@act(r"consumer (\w+) leaves")
+def _consumer_leaves(stage: Stage, name: str) -> None:
+    who = consumers.consumer(stage, name)
+    who.epoch = -1
+    consumers.beats(stage, who)
+
+
+@act(r"consumer (\w+) goes away")
+def _goes_away(stage: Stage, name: str) -> None:
+    who = consumers.consumer(stage, name)
+    who.epoch = -2
+    consumers.beats(stage, who)
+
+
+@act(r"consumer (\w+) starts again(?: as static member (\w+))?")
+def _starts_again(stage: Stage, name: str, instance_id: str | None) -> None:
+    stage.consumers[name] = consumers.new_consumer(stage, name)
+    stage.consumers[name].instance_id = instance_id
+
+
+@act(r"consumer (\w+) is static member (\w+)")
+def _consumer_is_static(stage: Stage, name: str, instance_id: str) -> None:
+    consumers.consumer(stage, name).instance_id = instance_id
+
+
+@act(r"consumer (\w+) subscribes to ([\w, ]+)")
+def _consumer_subscribes(stage: Stage, name: str, topics: str) -> None:
+    who = consumers.consumer(stage, name)
+    who.topics = [] if topics == "nothing" else topics.replace(",", "").split()
+
+
+@act(r"consumer (\w+) matches (\S+)")
+def _matches(stage: Stage, name: str, regex: str) -> None:
+    who = consumers.consumer(stage, name)
+    who.topics, who.regex = [], regex
+
+
+@act(r"consumer (\w+) prefers (\w+)")
+def _prefers(stage: Stage, name: str, assignor: str) -> None:
+    consumers.consumer(stage, name).assignor = assignor
+
+
+@act(r"consumer (\w+) clings to what it has")
+def _clings(stage: Stage, name: str) -> None:
+    consumers.consumer(stage, name).is_clinging = True
+
+
+@act(r"consumer (\w+) lets go")
+def _lets_go(stage: Stage, name: str) -> None:
+    consumers.lets_go(consumers.consumer(stage, name))
+
+
+@act(r"consumer (\w+) believes in epoch (-?\d+)")
+def _believes_in_epoch(stage: Stage, name: str, epoch: str) -> None:
+    consumers.consumer(stage, name).epoch = int(epoch)
+
+
+@act(r"consumer (\w+) rebalances within (\w+)")
+def _consumer_rebalances_within(stage: Stage, name: str, duration: str) -> None:
+    consumers.consumer(stage, name).rebalance_timeout_ms = milliseconds(duration)
+
+
+@act(r"consumer (\w+) commits (\S+) at (\d+)(?: in epoch (\d+))?")
+def _consumer_commits(stage: Stage, name: str, place: str, offset: str, epoch: str | None) -> None:
+    who = consumers.consumer(stage, name)
+    consumers.commits(stage, who, place, int(offset), None if epoch is None else int(epoch))
+
+
+@act(r"(\w+) owns (\w+) ([\d ]+)")
+def _owns(stage: Stage, name: str, topic: str, indexes: str) -> None:
+    stage.person(name).owned = {topic: [int(index) for index in indexes.split()]}
+
+
+@act(r"(\w+) owns nothing")
+def _owns_nothing(stage: Stage, name: str) -> None:
+    stage.person(name).owned = {}
+
+
+@act(r"(\w+) assigns as consumers do: (.+)")
+def _assigns_embedded(stage: Stage, name: str, text: str) -> None:
+    """`ana=orders:0,1 bob=orders:2,3`, in the embedded protocol."""
+    assignments = {}
+    for part in text.split():
+        who, _, places = part.partition("=")
+        topic, _, indexes = places.partition(":")
+        partitions = {topic: [int(index) for index in indexes.split(",")]}
+        assignments[who] = embedded.write_assignment(partitions, 0)
+    stage.syncs(stage.person(name), assignments)
+
+
+@act(r"an admin looks closer")
+def _looks_closer(stage: Stage) -> None:
+    consumers.looks_closer(stage)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafkalite.coordinators.effects import Producer, Record
-from kafkalite.coordinators.groups import events, records
+from kafkalite.coordinators.groups import embedded, events, records
 from kafkalite.coordinators.groups.settings import GroupSettings
 from kafkalite.coordinators.groups.shard import GroupShard
 from kafkalite.coordinators.groups.state import GroupsState
@@ -50,6 +50,7 @@ class Person:
     instance_id: str | None = None
     protocols: list[str] = field(default_factory=lambda: ["range"])
     topics: list[str] = field(default_factory=lambda: ["orders"])
+    owned: dict[str, list[int]] | None = None
     version: int = 9
     session_timeout_ms: int = 10_000
     rebalance_timeout_ms: int = 60_000
@@ -60,6 +61,9 @@ class StageTopics:
     """The topics of the world, by name."""
 
     views: dict[str, TopicView] = field(default_factory=dict)
+
+    def remove(self, name: str) -> None:
+        del self.views[name]
 
     def add(self, name: str, partition_count: int, racks: tuple[frozenset[str], ...] = ()) -> None:
         topic_id = name.encode().ljust(16, b"\1")[:16]
@@ -76,9 +80,16 @@ class StageTopics:
         return list(self.views)
 
 
-def subscription(topics: list[str]) -> bytes:
-    message = ConsumerProtocolSubscription(topics=topics)
-    return (0).to_bytes(2, "big") + codec.encode(message, 0)
+def subscription(topics: list[str], owned: dict[str, list[int]] | None = None) -> bytes:
+    message = ConsumerProtocolSubscription(
+        topics=topics,
+        owned_partitions=[
+            ConsumerProtocolSubscription.OwnedPartition(topic=topic, partitions=indexes)
+            for topic, indexes in (owned or {}).items()
+        ],
+    )
+    version = 0 if owned is None else 1
+    return version.to_bytes(2, "big") + codec.encode(message, version)
 
 
 def milliseconds(text: str) -> int:
@@ -98,6 +109,8 @@ class Stage:
         self.topics.add("orders", 4)
         self.partition = FakePartition()
         self.people: dict[str, Person] = {}
+        self.consumers: dict[str, Any] = {}
+        self.incarnations: dict[str, int] = {}
         self.names: dict[str, str] = {}
         self.lines: list[str] = []
         self.logged = 0
@@ -171,20 +184,36 @@ class Stage:
             if kind == "OffsetCommit":
                 what = f"{key.topic}-{key.partition} gone"
             elif hasattr(key, "member_id"):
-                what = f"{self.named(key.member_id)} gone"
-            return f"{kind} {what}"
+                what = f"of {self.named(key.member_id)} gone"
+            elif hasattr(key, "regular_expression"):
+                what = f"{key.regular_expression} gone"
+            return f"{kind.removeprefix('ConsumerGroup')} {what}"
         if kind == "OffsetCommit":
             return f"OffsetCommit {key.topic}-{key.partition} at {value.offset}"
         if kind == "GroupMetadata":
             members = " ".join(
-                f"{self.named(one.member_id)}={bytes(one.assignment).decode() or '-'}"
+                f"{self.named(one.member_id)}={self.readable(bytes(one.assignment))}"
                 for one in value.members
             )
             return f"GroupMetadata generation {value.generation}: {members or 'no members'}"
         return self.describe_consumer(kind, key, value)
 
+    def readable(self, assignment: bytes) -> str:
+        """An assignment in a scene is text, or what a classic consumer understands."""
+        if assignment[:1] != b"\0":
+            return assignment.decode() or "-"
+        read = embedded.read_assignment(assignment)
+        assert read is not None
+        parts = [
+            f"{one.topic}:{','.join(str(index) for index in one.partitions)}"
+            for one in read.assigned_partitions
+        ]
+        return ";".join(parts) or "-"
+
     def describe_consumer(self, kind: str, key: Any, value: Any) -> str:
-        return f"{kind} {value}"
+        from tests.unit.coordinators.consumers import describe
+
+        return describe(self, kind.removeprefix("ConsumerGroup"), key, value)
 
     def tell_code(self, who: str, what: str, code: int) -> None:
         self.say(f"{who}: {what} {Error(code).name}")
@@ -200,7 +229,7 @@ class Stage:
             group_instance_id=who.instance_id,
             protocol_type="consumer",
             protocols=[
-                JoinGroupRequest.Protocol(name=name, metadata=subscription(who.topics))
+                JoinGroupRequest.Protocol(name=name, metadata=subscription(who.topics, who.owned))
                 for name in who.protocols
             ],
         )
@@ -225,7 +254,7 @@ class Stage:
             told += ", is not to assign"
         self.say(told)
 
-    def syncs(self, who: Person, assignments: dict[str, str]) -> None:
+    def syncs(self, who: Person, assignments: dict[str, bytes]) -> None:
         request = SyncGroupRequest(
             group_id=GROUP,
             generation_id=who.generation,
@@ -233,9 +262,9 @@ class Stage:
             group_instance_id=who.instance_id,
             assignments=[
                 SyncGroupRequest.Assignment(
-                    member_id=self.person(name).member_id, assignment=text.encode()
+                    member_id=self.person(name).member_id, assignment=assignment
                 )
-                for name, text in assignments.items()
+                for name, assignment in assignments.items()
             ],
         )
         self.submit(events.Sync(request), lambda answer: self.tell_sync(who, answer))
@@ -245,7 +274,7 @@ class Stage:
         if code != Error.NONE:
             self.tell_code(who.name, "sync", code)
             return
-        self.say(f"{who.name}: assigned {bytes(answer.assignment).decode() or 'nothing'}")
+        self.say(f"{who.name}: assigned {self.readable(bytes(answer.assignment))}")
 
     def heartbeats(self, who: Person) -> None:
         request = HeartbeatRequest(
@@ -336,18 +365,14 @@ class Stage:
         later = self.runtime.end_transaction(producer, 0, committed)
         word = "commit" if committed else "abort"
         later.then(
-            lambda answer: self.tell_code(
-                f"producer {producer.producer_id}", word, _code(answer)
-            )
+            lambda answer: self.tell_code(f"producer {producer.producer_id}", word, _code(answer))
         )
 
     def reads(self, place: str, *, stable: bool = False) -> None:
         topic, index = place.rsplit("-", 1)
         request = OffsetFetchRequest.Group(
             group_id=GROUP,
-            topics=[
-                OffsetFetchRequest.GroupTopic(name=topic, partition_indexes=[int(index)])
-            ],
+            topics=[OffsetFetchRequest.GroupTopic(name=topic, partition_indexes=[int(index)])],
         )
 
         def tell(answer: Any) -> None:

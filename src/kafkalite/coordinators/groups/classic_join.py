@@ -84,9 +84,7 @@ def _join_new_member(state: GroupsState, turn: Turn, group: ClassicGroup, event:
         _add_member(state, turn, group, event, new_id)
 
 
-def _join_existing_member(
-    state: GroupsState, turn: Turn, group: ClassicGroup, event: Join
-) -> None:
+def _join_existing_member(state: GroupsState, turn: Turn, group: ClassicGroup, event: Join) -> None:
     request = event.request
     if not group.supports(request.protocol_type, _protocols(request)):
         turn.reply(join_error(request.member_id, Error.INCONSISTENT_GROUP_PROTOCOL))
@@ -185,9 +183,7 @@ def _update_member(
     )
     if member.join_ticket is not None:
         # The same member asks twice: only the newer request will be answered with the outcome.
-        turn.answer(
-            member.join_ticket, join_error(member.member_id, Error.REBALANCE_IN_PROGRESS)
-        )
+        turn.answer(member.join_ticket, join_error(member.member_id, Error.REBALANCE_IN_PROGRESS))
     ticket = state.next_ticket()
     group.await_join(member, ticket)
     turn.reply_later(ticket)

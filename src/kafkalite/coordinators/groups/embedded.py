@@ -44,8 +44,7 @@ def _read_subscription(metadata: bytes, version: int) -> ConsumerProtocolSubscri
     return message
 
 
-def read_assignment(assignment: bytes) -> dict[str, list[int]] | None:
-    """Partitions by topic; an empty assignment is what a member without any gets."""
+def read_assignment(assignment: bytes) -> ConsumerProtocolAssignment | None:
     version = read_version(assignment)
     if version is None:
         return None
@@ -54,7 +53,7 @@ def read_assignment(assignment: bytes) -> dict[str, list[int]] | None:
         message, _ = codec.decode_prefix(ConsumerProtocolAssignment, version, assignment, 2)
     except MalformedFrame:
         return None
-    return {one.topic: one.partitions for one in message.assigned_partitions}
+    return message
 
 
 def write_assignment(partitions: dict[str, list[int]], version: int) -> bytes:

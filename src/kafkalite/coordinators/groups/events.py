@@ -6,6 +6,7 @@ Owns nothing; plain values. Requests carry the protocol's own messages.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from kafkalite.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
@@ -138,8 +139,37 @@ class SyncPhaseExpired:
 
 
 @dataclass(slots=True)
+class RebalanceExpired:
+    """A consumer member was to give partitions back and did not leave its epoch."""
+
+    group_id: str
+    member_id: str
+    member_epoch: int
+
+
+@dataclass(slots=True)
+class ClassicStepExpired:
+    """A classic member of a consumer group did not join, or sync, in time."""
+
+    group_id: str
+    member_id: str
+
+
+@dataclass(slots=True)
 class OffsetSweep:
     """Time to look for expired offsets and deserted groups."""
+
+
+# -- what follows a change of a group's kind -------------------------------------------------
+
+
+@dataclass(slots=True)
+class Downgraded:
+    """A consumer group has become a classic one; `reply` is for whoever caused that."""
+
+    group_id: str
+    must_rebalance: bool
+    reply: Any
 
 
 # -- outcomes of appends --------------------------------------------------------------------

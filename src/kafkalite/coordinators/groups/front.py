@@ -96,9 +96,7 @@ class Groups:
         runtime = self.shards.runtimes.get(index)
         if runtime is None:
             return Later.of(KafkaError(Error.NOT_COORDINATOR))
-        return runtime.end_transaction(
-            producer, coordinator_epoch, is_commit, transaction_version
-        )
+        return runtime.end_transaction(producer, coordinator_epoch, is_commit, transaction_version)
 
     def on_topics_changed(self, names: list[str]) -> None:
         """Topics were created, deleted or given partitions: groups may have to rebalance."""
@@ -119,9 +117,7 @@ def settings_of(config: BrokerConfig) -> GroupSettings:
         max_size=config.get_int("group.max.size"),
         offset_metadata_max_bytes=config.get_int("offset.metadata.max.bytes"),
         offsets_retention_ms=config.get_int("offsets.retention.minutes") * 60_000,
-        offsets_retention_check_interval_ms=config.get_int(
-            "offsets.retention.check.interval.ms"
-        ),
+        offsets_retention_check_interval_ms=config.get_int("offsets.retention.check.interval.ms"),
         offset_commit_timeout_ms=config.get_int("offsets.commit.timeout.ms"),
         consumer_session_timeout_ms=config.get_int("group.consumer.session.timeout.ms"),
         consumer_heartbeat_interval_ms=config.get_int("group.consumer.heartbeat.interval.ms"),

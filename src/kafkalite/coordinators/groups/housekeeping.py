@@ -5,7 +5,7 @@ Owns no state. What it decides is always a list of tombstones.
 
 from __future__ import annotations
 
-from kafkalite.coordinators.groups import records
+from kafkalite.coordinators.groups import consumer_records, records
 from kafkalite.coordinators.groups.classic_group import ClassicGroup
 from kafkalite.coordinators.groups.classic_timers import join_key
 from kafkalite.coordinators.groups.events import DeleteGroups, OffsetSweep, TopicsDeleted
@@ -54,9 +54,7 @@ def _expire_offsets(state: GroupsState, turn: Turn, group: Group) -> bool:
     return has_expired_all
 
 
-def _is_expired(
-    state: GroupsState, group: Group, offset: CommittedOffset, now_ms: int
-) -> bool:
+def _is_expired(state: GroupsState, group: Group, offset: CommittedOffset, now_ms: int) -> bool:
     base_ms = group.expiry_base_ms(offset.commit_timestamp_ms)
     if base_ms is None:
         return False
@@ -92,7 +90,7 @@ def _delete(turn: Turn, group: Group) -> None:
         turn.cancel(join_key(group.group_id))
         turn.write(records.group_tombstone(group.group_id))
     else:
-        turn.write(*group.tombstones())
+        turn.write(*consumer_records.group_tombstones(group))
 
 
 def on_topics_deleted(state: GroupsState, turn: Turn, event: TopicsDeleted) -> None:

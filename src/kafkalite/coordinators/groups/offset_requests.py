@@ -7,12 +7,13 @@ A commit is refused as a whole when its member is, and per partition when its me
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from functools import partial
 
 from kafkalite.coordinators.effects import Producer
 from kafkalite.coordinators.groups import records
 from kafkalite.coordinators.groups.classic_group import ClassicGroup, ClassicState
 from kafkalite.coordinators.groups.classic_timers import arm_session
+from kafkalite.coordinators.groups.consumer_group import ConsumerGroup, check_owned
 from kafkalite.coordinators.groups.events import (
     CommitOffsets,
     CommitTransactionalOffsets,
@@ -36,7 +37,6 @@ GROUP_ID_NOT_FOUND_SINCE = 9
 DEFAULT_RETENTION = -1
 NO_OFFSET = -1
 
-T = TypeVar("T")
 # Raises when the committing member does not own the partition.
 PartitionCheck = Callable[[bytes, int], None]
 
@@ -78,14 +78,13 @@ def _check_commit(state: GroupsState, turn: Turn, event: CommitOffsets) -> Parti
         if epoch < 0:
             return _any_partition  # from outside any group: a tool, Spark, a plain reader
         is_new_client = event.version >= GROUP_ID_NOT_FOUND_SINCE
-        raise KafkaError(
-            Error.GROUP_ID_NOT_FOUND if is_new_client else Error.ILLEGAL_GENERATION
-        )
+        raise KafkaError(Error.GROUP_ID_NOT_FOUND if is_new_client else Error.ILLEGAL_GENERATION)
     instance_id = request.group_instance_id
-    if not isinstance(group, ClassicGroup):
-        return group.check_commit(
+    if isinstance(group, ConsumerGroup):
+        stale = group.check_commit(
             request.member_id, instance_id, epoch, event.version, is_transactional=False
         )
+        return _any_partition if stale is None else partial(check_owned, stale, epoch)
     group.check_commit(request.member_id, instance_id, epoch, is_transactional=False)
     member = group.members.get(request.member_id)
     is_rebalanced = group.state in (ClassicState.STABLE, ClassicState.PREPARING_REBALANCE)
@@ -120,9 +119,7 @@ def utf16_length(text: str) -> int:
 # -- transactions ----------------------------------------------------------------------------
 
 
-def commit_transactional(
-    state: GroupsState, turn: Turn, event: CommitTransactionalOffsets
-) -> None:
+def commit_transactional(state: GroupsState, turn: Turn, event: CommitTransactionalOffsets) -> None:
     """Stores offsets that count once the producer's transaction is committed."""
     request = event.request
     check = _check_transactional(state, event)
@@ -152,9 +149,7 @@ def commit_transactional(
     turn.reply(response)
 
 
-def _check_transactional(
-    state: GroupsState, event: CommitTransactionalOffsets
-) -> PartitionCheck:
+def _check_transactional(state: GroupsState, event: CommitTransactionalOffsets) -> PartitionCheck:
     request = event.request
     group = state.groups.get(request.group_id)
     member_id, instance_id = request.member_id, request.group_instance_id
@@ -162,27 +157,33 @@ def _check_transactional(
         if request.generation_id >= 0:
             raise KafkaError(Error.ILLEGAL_GENERATION)
         return _any_partition
+    epoch = request.generation_id
     if isinstance(group, ClassicGroup):
-        group.check_commit(member_id, instance_id, request.generation_id, is_transactional=True)
+        group.check_commit(member_id, instance_id, epoch, is_transactional=True)
         return _any_partition
-    check = _as_illegal_generation(group.check_commit)(
-        member_id, instance_id, request.generation_id, event.version, is_transactional=True
-    )
-    return check if check is _any_partition else _as_illegal_generation(check)
+    try:
+        stale = group.check_commit(
+            member_id, instance_id, epoch, event.version, is_transactional=True
+        )
+    except KafkaError as refusal:
+        raise _as_generation(refusal) from None
+    if stale is None:
+        return _any_partition
+    member = stale
 
-
-def _as_illegal_generation(check: Callable[..., T]) -> Callable[..., T]:
-    """Producers know nothing of member epochs: a stale one reads as an old generation."""
-
-    def checked(*args: Any, **options: Any) -> T:
+    def check(topic_id: bytes, partition: int) -> None:
         try:
-            return check(*args, **options)
+            check_owned(member, epoch, topic_id, partition)
         except KafkaError as refusal:
-            if refusal.code == Error.STALE_MEMBER_EPOCH:
-                raise KafkaError(Error.ILLEGAL_GENERATION) from None
-            raise
+            raise _as_generation(refusal) from None
 
-    return checked
+    return check
+
+
+def _as_generation(refusal: KafkaError) -> KafkaError:
+    """Producers know nothing of member epochs: a stale one reads as an old generation."""
+    is_stale = refusal.code == Error.STALE_MEMBER_EPOCH
+    return KafkaError(Error.ILLEGAL_GENERATION) if is_stale else refusal
 
 
 # -- reading ---------------------------------------------------------------------------------
@@ -191,7 +192,7 @@ def _as_illegal_generation(check: Callable[..., T]) -> Callable[..., T]:
 def fetch_offsets(state: GroupsState, turn: Turn, event: FetchOffsets) -> None:
     request = event.request
     group = state.groups.get(request.group_id)
-    if group is not None and not isinstance(group, ClassicGroup):
+    if isinstance(group, ConsumerGroup):
         group.check_fetch(request.member_id, request.member_epoch)
     answer = OffsetFetchResponse.Group(group_id=request.group_id)
     if request.topics is None:
@@ -200,17 +201,13 @@ def fetch_offsets(state: GroupsState, turn: Turn, event: FetchOffsets) -> None:
             for topic, partitions in state.offsets.of_group(request.group_id).items()
         ]
     else:
-        topics = [
-            (topic.name, topic.topic_id, topic.partition_indexes) for topic in request.topics
-        ]
+        topics = [(topic.name, topic.topic_id, topic.partition_indexes) for topic in request.topics]
     for name, topic_id, indexes in topics:
         answer.topics.append(
             OffsetFetchResponse.GroupTopic(
                 name=name,
                 topic_id=topic_id,
-                partitions=[
-                    _fetch_one(state, event, name, topic_id, index) for index in indexes
-                ],
+                partitions=[_fetch_one(state, event, name, topic_id, index) for index in indexes],
             )
         )
     turn.reply(answer)

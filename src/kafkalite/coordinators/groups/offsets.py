@@ -36,9 +36,7 @@ class CommittedOffset:
 class OffsetStore:
     committed: ByGroup = field(default_factory=dict)
     pending: dict[int, ByGroup] = field(default_factory=dict)
-    open_producers: dict[str, dict[tuple[str, int], dict[int, None]]] = field(
-        default_factory=dict
-    )
+    open_producers: dict[str, dict[tuple[str, int], dict[int, None]]] = field(default_factory=dict)
 
     # -- questions -------------------------------------------------------------------------
 

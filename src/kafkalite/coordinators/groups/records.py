@@ -118,9 +118,7 @@ def group_metadata(group: ClassicGroup, assignments: dict[str, bytes] | None = N
         protocol=group.protocol_name,
         leader=group.leader,
         current_state_timestamp=group.state_timestamp_ms,
-        members=[
-            _stored_member(group, member, assignments) for member in group.members.values()
-        ],
+        members=[_stored_member(group, member, assignments) for member in group.members.values()],
     )
     return make(GroupMetadataKey(group=group.group_id), value, GROUP_METADATA_VERSION)
 

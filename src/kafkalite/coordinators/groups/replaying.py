@@ -7,13 +7,33 @@ taken, in any order that compaction may leave. No clock, no chance, no effects.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from kafkalite.coordinators.effects import Record
-from kafkalite.coordinators.groups import records
+from kafkalite.coordinators.groups import consumer_records, records
 from kafkalite.coordinators.groups.classic_group import ClassicGroup, ClassicMember, ClassicState
+from kafkalite.coordinators.groups.consumer_group import (
+    LEFT_EPOCH,
+    ConsumerGroup,
+    ConsumerMember,
+    ResolvedRegex,
+)
 from kafkalite.coordinators.groups.state import GroupsState
 from kafkalite.protocol.messages import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
@@ -21,6 +41,7 @@ from kafkalite.protocol.messages import (
 )
 
 NOT_WRITTEN = -1
+NO_ASSIGNMENT = -1
 
 
 def replay(state: GroupsState, record: Record) -> None:
@@ -84,9 +105,7 @@ def _restore(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
     return group
 
 
-def _restore_member(
-    value: GroupMetadataValue, stored: GroupMetadataValue.Member
-) -> ClassicMember:
+def _restore_member(value: GroupMetadataValue, stored: GroupMetadataValue.Member) -> ClassicMember:
     timeout_ms = stored.rebalance_timeout
     return ClassicMember(
         stored.member_id,
@@ -101,7 +120,140 @@ def _restore_member(
     )
 
 
+# -- consumer groups -------------------------------------------------------------------------
+
+
+def _consumer_group(state: GroupsState, group_id: str) -> ConsumerGroup:
+    group = state.groups.get(group_id)
+    if isinstance(group, ConsumerGroup):
+        return group
+    # A simple group stands for offsets only, and makes room.
+    created = state.groups[group_id] = ConsumerGroup(group_id)
+    return created
+
+
+def _group_epoch(
+    state: GroupsState,
+    key: ConsumerGroupMetadataKey,
+    value: ConsumerGroupMetadataValue | None,
+    record: Record,
+) -> None:
+    if value is None:
+        if state.consumer_group(key.group_id) is not None:
+            del state.groups[key.group_id]
+        return
+    group = _consumer_group(state, key.group_id)
+    group.epoch = value.epoch
+    group.metadata_hash = value.metadata_hash
+
+
+def _topic_metadata(
+    state: GroupsState, key: ConsumerGroupPartitionMetadataKey, value: Any, record: Record
+) -> None:
+    group = state.consumer_group(key.group_id)
+    if value is not None:
+        group = _consumer_group(state, key.group_id)
+    if group is not None:
+        group.has_topic_metadata_record = value is not None
+
+
+def _member_metadata(
+    state: GroupsState,
+    key: ConsumerGroupMemberMetadataKey,
+    value: ConsumerGroupMemberMetadataValue | None,
+    record: Record,
+) -> None:
+    if value is None:
+        group = state.consumer_group(key.group_id)
+        if group is not None:
+            group.remove_member(key.member_id)
+        return
+    group = _consumer_group(state, key.group_id)
+    old = group.members.get(key.member_id, ConsumerMember(key.member_id))
+    group.put_member(consumer_records.read_member(old, value))
+
+
+def _target_epoch(
+    state: GroupsState,
+    key: ConsumerGroupTargetAssignmentMetadataKey,
+    value: ConsumerGroupTargetAssignmentMetadataValue | None,
+    record: Record,
+) -> None:
+    if value is None:
+        existing = state.consumer_group(key.group_id)
+        if existing is not None:
+            existing.assignment_epoch = NO_ASSIGNMENT
+            existing.assignment_timestamp_ms = 0
+        return
+    group = _consumer_group(state, key.group_id)
+    group.assignment_epoch = value.assignment_epoch
+    group.assignment_timestamp_ms = value.assignment_timestamp
+
+
+def _target_member(
+    state: GroupsState,
+    key: ConsumerGroupTargetAssignmentMemberKey,
+    value: ConsumerGroupTargetAssignmentMemberValue | None,
+    record: Record,
+) -> None:
+    if value is None:
+        existing = state.consumer_group(key.group_id)
+        if existing is not None:
+            existing.targets.pop(key.member_id, None)
+        return
+    group = _consumer_group(state, key.group_id)
+    group.targets[key.member_id] = consumer_records.read_target(value)
+
+
+def _current_assignment(
+    state: GroupsState,
+    key: ConsumerGroupCurrentMemberAssignmentKey,
+    value: ConsumerGroupCurrentMemberAssignmentValue | None,
+    record: Record,
+) -> None:
+    if value is None:
+        existing = state.consumer_group(key.group_id)
+        member = None if existing is None else existing.members.get(key.member_id)
+        if existing is not None and member is not None:
+            existing.put_member(
+                replace(
+                    member,
+                    member_epoch=LEFT_EPOCH,
+                    previous_member_epoch=LEFT_EPOCH,
+                    assigned={},
+                    pending_revocation={},
+                )
+            )
+        return
+    group = _consumer_group(state, key.group_id)
+    old = group.members.get(key.member_id, ConsumerMember(key.member_id))
+    group.put_member(consumer_records.read_current(old, value))
+
+
+def _regular_expression(
+    state: GroupsState,
+    key: ConsumerGroupRegularExpressionKey,
+    value: ConsumerGroupRegularExpressionValue | None,
+    record: Record,
+) -> None:
+    expression = key.regular_expression
+    if value is None:
+        existing = state.consumer_group(key.group_id)
+        if existing is not None:
+            existing.regexes.pop(expression, None)
+        return
+    group = _consumer_group(state, key.group_id)
+    group.regexes[expression] = ResolvedRegex(tuple(value.topics), value.timestamp)
+
+
 _APPLY: dict[str, Callable[[GroupsState, Any, Any, Record], None]] = {
     "OffsetCommitKey": _offset_commit,
     "GroupMetadataKey": _group_metadata,
+    "ConsumerGroupMetadataKey": _group_epoch,
+    "ConsumerGroupPartitionMetadataKey": _topic_metadata,
+    "ConsumerGroupMemberMetadataKey": _member_metadata,
+    "ConsumerGroupTargetAssignmentMetadataKey": _target_epoch,
+    "ConsumerGroupTargetAssignmentMemberKey": _target_member,
+    "ConsumerGroupCurrentMemberAssignmentKey": _current_assignment,
+    "ConsumerGroupRegularExpressionKey": _regular_expression,
 }

@@ -14,12 +14,15 @@ from kafkalite.coordinators.effects import Effects, Failed, Producer, Record
 from kafkalite.coordinators.groups import (
     admin,
     classic_join,
-    classic_leave,
+    classic_members,
     classic_sync,
+    consumer_heartbeat,
+    consumer_leave,
     events,
     housekeeping,
     offset_requests,
     replaying,
+    requests,
 )
 from kafkalite.coordinators.groups.classic_group import ClassicGroup
 from kafkalite.coordinators.groups.classic_timers import arm_session
@@ -28,24 +31,29 @@ from kafkalite.coordinators.groups.turn import Turn
 from kafkalite.protocol.errors import KafkaError
 
 _DECIDE: dict[type[Any], Callable[[GroupsState, Turn, Any], None]] = {
-    events.Join: classic_join.join,
-    events.Sync: classic_sync.sync,
-    events.Heartbeat: classic_sync.heartbeat,
-    events.Leave: classic_leave.leave,
+    events.Join: requests.join,
+    events.Sync: requests.sync,
+    events.Heartbeat: requests.heartbeat,
+    events.Leave: requests.leave,
+    events.ConsumerHeartbeat: consumer_heartbeat.consumer_heartbeat,
     events.CommitOffsets: offset_requests.commit_offsets,
     events.CommitTransactionalOffsets: offset_requests.commit_transactional,
     events.FetchOffsets: offset_requests.fetch_offsets,
     events.DeleteOffsets: offset_requests.delete_offsets,
     events.ListGroups: admin.list_groups,
     events.DescribeGroups: admin.describe_groups,
+    events.DescribeConsumerGroups: admin.describe_consumer_groups,
     events.DeleteGroups: housekeeping.delete_groups,
     events.TopicsDeleted: housekeeping.on_topics_deleted,
-    events.SessionExpired: classic_sync.on_session_expired,
+    events.SessionExpired: requests.on_session_expired,
+    events.RebalanceExpired: consumer_leave.on_rebalance_expired,
+    events.ClassicStepExpired: consumer_leave.on_classic_step_expired,
+    events.Downgraded: classic_members.on_downgraded,
     events.JoinPhaseExpired: classic_join.on_join_phase_expired,
     events.InitialDelayExpired: classic_join.on_initial_delay_expired,
     events.SyncPhaseExpired: classic_sync.on_sync_phase_expired,
     events.OffsetSweep: housekeeping.sweep,
-    events.TopicsChanged: lambda _state, turn, _event: turn.reply(None),
+    events.TopicsChanged: requests.on_topics_changed,
     events.AssignmentStored: classic_sync.on_assignment_stored,
 }
 
@@ -78,9 +86,11 @@ class GroupShard:
         """Every member that the log knows has one session timeout to show up again."""
         turn = Turn(now_ms)
         self.state.is_loaded = True
-        for group in self.state.groups.values():
+        for group in list(self.state.groups.values()):
             if isinstance(group, ClassicGroup):
                 self._resume(turn, group)
+            else:
+                consumer_leave.resume(self.state, turn, group)
         housekeeping.keep_sweeping(self.state, turn)
         return turn.effects
 

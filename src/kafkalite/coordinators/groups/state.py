@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from random import Random
 
 from kafkalite.coordinators.groups.classic_group import ClassicGroup
+from kafkalite.coordinators.groups.consumer_group import ConsumerGroup
 from kafkalite.coordinators.groups.offsets import OffsetStore
 from kafkalite.coordinators.groups.settings import GroupSettings
 from kafkalite.coordinators.groups.topics import Topics
 
-Group = ClassicGroup
+Group = ClassicGroup | ConsumerGroup
 
 
 @dataclass(slots=True)
@@ -43,6 +44,10 @@ class GroupsState:
     def classic_group(self, group_id: str) -> ClassicGroup | None:
         group = self.groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
+
+    def consumer_group(self, group_id: str) -> ConsumerGroup | None:
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ConsumerGroup) else None
 
     def create_classic_group(self, group_id: str, now_ms: int) -> ClassicGroup:
         group = ClassicGroup(group_id, state_timestamp_ms=now_ms)

@@ -34,5 +34,12 @@ class Turn:
     def arm(self, key: Hashable, delay_ms: int, event: Any) -> None:
         self.effects.timers.append(Timer(key, delay_ms, event))
 
+    def arm_if_absent(self, key: Hashable, delay_ms: int, event: Any) -> None:
+        self.effects.timers.append(Timer(key, delay_ms, event, only_if_absent=True))
+
+    def decide_next(self, event: Any) -> None:
+        """Once the records of this turn are replayed, this event is decided in its place."""
+        self.effects.then_decide = event
+
     def cancel(self, key: Hashable) -> None:
         self.effects.timers.append(Timer(key, None))

@@ -1,0 +1,420 @@
+"""ConsumerGroupHeartbeat: joining, living and reconciling in a consumer group (KIP-848).
+
+Owns one heartbeat from its checks to its answer: the member, its subscription, the group's
+target, the member's next step. Leaving and fencing are `consumer_leave`'s. Everything that
+changes is a record; only the timers are not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kafkalite.coordinators.groups import consumer_records, migration, records
+from kafkalite.coordinators.groups.assignors import ASSIGNORS
+from kafkalite.coordinators.groups.classic_group import ClassicGroup
+from kafkalite.coordinators.groups.classic_timers import arm_session
+from kafkalite.coordinators.groups.consumer_group import (
+    AWAY_EPOCH,
+    JOINING_EPOCH,
+    LEFT_EPOCH,
+    ConsumerGroup,
+    ConsumerMember,
+    MemberState,
+    ResolvedRegex,
+)
+from kafkalite.coordinators.groups.consumer_leave import leave, rebalance_key
+from kafkalite.coordinators.groups.events import ConsumerHeartbeat, RebalanceExpired
+from kafkalite.coordinators.groups.patterns import InvalidPattern, TopicPattern
+from kafkalite.coordinators.groups.reconciliation import Goal, Owned, reconcile
+from kafkalite.coordinators.groups.state import GroupsState
+from kafkalite.coordinators.groups.target import Draft, refresh, retarget, topic_ids
+from kafkalite.coordinators.groups.turn import Turn
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+# From this version on the client makes up its member id.
+CLIENT_MEMBER_ID_SINCE = 1
+NOT_GIVEN = -1
+
+
+def consumer_heartbeat(state: GroupsState, turn: Turn, event: ConsumerHeartbeat) -> None:
+    request = event.request
+    _check_request(state, event)
+    if request.member_epoch in (LEFT_EPOCH, AWAY_EPOCH):
+        leave(state, turn, request)
+        return
+    is_joining = request.member_epoch == JOINING_EPOCH
+    if is_joining and migration.upgrade(state, turn, event):
+        return  # the classic group becomes a consumer group, and then this is decided again
+    group = _group(state, turn, request, is_joining)
+    _check_size(state, group, request.member_id)
+    member_id = request.member_id or state.new_uuid()
+    draft = Draft.of(group)
+    old = _find_member(turn, group, draft, request, member_id)
+    new = _updated(old, event)
+    has_changed = _change_subscription(state, turn, group, draft, old, new)
+    retarget(state, turn, draft)
+    moved = _reconcile(state, turn, draft, new, request, has_changed)
+    timeout_ms = state.settings.session_timeout_ms(group.group_id)
+    arm_session(turn, group.group_id, member_id, timeout_ms)
+    turn.reply(_answer(state, request, old, moved))
+
+
+# -- checks ----------------------------------------------------------------------------------
+
+
+def _check_request(state: GroupsState, event: ConsumerHeartbeat) -> None:
+    request = event.request
+    must_have_id = (
+        event.version >= CLIENT_MEMBER_ID_SINCE
+        or request.member_epoch > JOINING_EPOCH
+        or request.member_epoch == LEFT_EPOCH
+    )
+    if must_have_id:
+        _check_given(request.member_id, "MemberId can't be empty.")
+    _check_given(request.group_id, "GroupId can't be empty.")
+    _check_given(request.instance_id, "InstanceId can't be empty.")
+    _check_given(request.rack_id, "RackId can't be empty.")
+    if request.member_epoch == JOINING_EPOCH:
+        _check_first_request(request)
+    elif request.member_epoch == AWAY_EPOCH and request.instance_id is None:
+        raise KafkaError(Error.INVALID_REQUEST, "InstanceId can't be null.")
+    elif request.member_epoch < AWAY_EPOCH:
+        raise KafkaError(Error.INVALID_REQUEST, "MemberEpoch is invalid.")
+    known = [name for name in state.settings.consumer_assignors if name in ASSIGNORS]
+    if request.server_assignor is not None and request.server_assignor not in known:
+        raise KafkaError(
+            Error.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {request.server_assignor} is not supported."
+            f" Supported assignors: {', '.join(known)}.",
+        )
+
+
+def _check_given(text: str | None, message: str) -> None:
+    if text is not None and not text.strip():
+        raise KafkaError(Error.INVALID_REQUEST, message)
+
+
+def _check_first_request(request: ConsumerGroupHeartbeatRequest) -> None:
+    wrong = None
+    if request.rebalance_timeout_ms == NOT_GIVEN:
+        wrong = "RebalanceTimeoutMs must be provided in first request."
+    elif request.topic_partitions is None or request.topic_partitions:
+        wrong = "TopicPartitions must be empty when (re-)joining."
+    elif request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+        wrong = (
+            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when"
+            " (re-)joining."
+        )
+    if wrong is not None:
+        raise KafkaError(Error.INVALID_REQUEST, wrong)
+
+
+def _check_size(state: GroupsState, group: ConsumerGroup, member_id: str) -> None:
+    limit = state.settings.consumer_max_size
+    if len(group.members) >= limit and member_id not in group.members:
+        raise KafkaError(
+            Error.GROUP_MAX_SIZE_REACHED,
+            f"The consumer group has reached its maximum capacity of {limit} members.",
+        )
+
+
+def _group(
+    state: GroupsState, turn: Turn, request: ConsumerGroupHeartbeatRequest, is_joining: bool
+) -> ConsumerGroup:
+    """The group, or a new one that the records will make."""
+    group = state.groups.get(request.group_id)
+    if isinstance(group, ConsumerGroup):
+        return group
+    if not is_joining:
+        what = "not found" if group is None else "is not a consumer group"
+        message = f"Consumer group {request.group_id} {what}."
+        raise KafkaError(Error.GROUP_ID_NOT_FOUND, message)
+    if isinstance(group, ClassicGroup):
+        assert group.is_empty, "a classic group with members is upgraded first"
+        if group.is_stored:
+            turn.write(records.group_tombstone(group.group_id))
+    return ConsumerGroup(request.group_id)
+
+
+# -- the member ------------------------------------------------------------------------------
+
+
+def _owned(request: ConsumerGroupHeartbeatRequest) -> Owned:
+    if request.topic_partitions is None:
+        return None
+    return {one.topic_id: one.partitions for one in request.topic_partitions}
+
+
+def _find_member(
+    turn: Turn,
+    group: ConsumerGroup,
+    draft: Draft,
+    request: ConsumerGroupHeartbeatRequest,
+    member_id: str,
+) -> ConsumerMember:
+    instance_id = request.instance_id
+    is_joining = request.member_epoch == JOINING_EPOCH
+    holder = None if instance_id is None else group.static_member(instance_id)
+    if instance_id is None:
+        if is_joining:
+            return group.members.get(member_id, ConsumerMember(member_id))
+        member = group.member(member_id)
+    elif is_joining:
+        if holder is None:
+            return group.members.get(member_id, ConsumerMember(member_id))
+        return _take_over(turn, draft, holder, request, member_id)
+    else:
+        member = _check_instance(holder, instance_id, member_id)
+    _check_epoch(member, request)
+    return member
+
+
+def _check_instance(
+    holder: ConsumerMember | None, instance_id: str, member_id: str
+) -> ConsumerMember:
+    if holder is None:
+        raise KafkaError(Error.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if holder.member_id != member_id:
+        raise KafkaError(
+            Error.FENCED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} was fenced by member"
+            f" {holder.member_id}.",
+        )
+    return holder
+
+
+def _take_over(
+    turn: Turn,
+    draft: Draft,
+    holder: ConsumerMember,
+    request: ConsumerGroupHeartbeatRequest,
+    member_id: str,
+) -> ConsumerMember:
+    """A static member is back, and gets what its former self had, if that one has let go."""
+    if holder.classic is None and holder.member_epoch != AWAY_EPOCH:
+        raise KafkaError(
+            Error.UNRELEASED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {request.instance_id} cannot join the"
+            f" group because the instance id is owned by {holder.member_id} member.",
+        )
+    return replace_member(turn, draft, holder, member_id)
+
+
+def replace_member(
+    turn: Turn, draft: Draft, holder: ConsumerMember, member_id: str
+) -> ConsumerMember:
+    """The same member under another id, from its first epoch on."""
+    newcomer = replace(
+        holder,
+        member_id=member_id,
+        member_epoch=JOINING_EPOCH,
+        previous_member_epoch=JOINING_EPOCH,
+    )
+    target = draft.targets.get(holder.member_id, {})
+    group_id = draft.group_id
+    turn.write(*consumer_records.member_tombstones(group_id, holder.member_id))
+    turn.write(
+        consumer_records.member(group_id, newcomer),
+        consumer_records.target(group_id, member_id, target),
+        consumer_records.current(group_id, newcomer),
+    )
+    draft.drop([holder.member_id])
+    draft.put(newcomer)
+    draft.targets = {**draft.targets, member_id: target}
+    draft.former_ids[member_id] = holder.member_id
+    return newcomer
+
+
+def _check_epoch(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest) -> None:
+    """The epoch must be the member's, or the one before if its answer may have been lost."""
+    epoch, known = request.member_epoch, member.member_epoch
+    if epoch == known:
+        return
+    is_retry = epoch < known and epoch == member.previous_member_epoch
+    if is_retry and _is_within(_owned(request), member):
+        return
+    size = "greater" if epoch > known else "smaller"
+    raise KafkaError(
+        Error.FENCED_MEMBER_EPOCH,
+        f"The consumer group member has a {size} member epoch ({epoch}) than the one known by"
+        f" the group coordinator ({known})."
+        " The member must abandon all its partitions and rejoin.",
+    )
+
+
+def _is_within(owned: Owned, member: ConsumerMember) -> bool:
+    if owned is None:
+        return False
+    return all(
+        index in member.assigned.get(topic_id, {})
+        for topic_id, indexes in owned.items()
+        for index in indexes
+    )
+
+
+def _updated(old: ConsumerMember, event: ConsumerHeartbeat) -> ConsumerMember:
+    """What a request leaves out stays as it was."""
+    request = event.request
+    topics, regex = request.subscribed_topic_names, request.subscribed_topic_regex
+    timeout_ms = request.rebalance_timeout_ms
+    return replace(
+        old,
+        instance_id=old.instance_id if request.instance_id is None else request.instance_id,
+        rack_id=old.rack_id if request.rack_id is None else request.rack_id,
+        rebalance_timeout_ms=old.rebalance_timeout_ms if timeout_ms == NOT_GIVEN else timeout_ms,
+        server_assignor=request.server_assignor or old.server_assignor,
+        subscribed_topics=old.subscribed_topics if topics is None else tuple(sorted(set(topics))),
+        subscribed_regex=old.subscribed_regex if regex is None else regex,
+        client_id=event.client_id,
+        client_host=event.client_host,
+        classic=None,
+    )
+
+
+# -- the subscription ------------------------------------------------------------------------
+
+
+def _change_subscription(
+    state: GroupsState,
+    turn: Turn,
+    group: ConsumerGroup,
+    draft: Draft,
+    old: ConsumerMember,
+    new: ConsumerMember,
+) -> bool:
+    """Writes what changed of the member and, if the topics did, of the group; true if they did."""
+    is_new = old.member_id not in draft.members
+    if new != old or is_new:
+        turn.write(consumer_records.member(group.group_id, new))
+        draft.put(new)
+    has_changed = old.subscribed_topics != new.subscribed_topics
+    has_changed = change_regex(state, turn, draft, old, new) or has_changed
+    if has_changed or group.must_refresh:
+        if not has_changed:
+            resolve_again(state, turn, draft)
+        written = len(turn.effects.records)
+        refresh(state, turn, draft, must_bump=has_changed)
+        # Only a look that found nothing is sure to be the last: an append may yet fail.
+        group.must_refresh = len(turn.effects.records) > written
+        if group.has_topic_metadata_record:
+            turn.write(consumer_records.topic_metadata_tombstone(group.group_id))
+    return has_changed
+
+
+def change_regex(
+    state: GroupsState, turn: Turn, draft: Draft, old: ConsumerMember, new: ConsumerMember
+) -> bool:
+    """Forgets the member's former expression if it was the last with it; resolves the new."""
+    if old.subscribed_regex == new.subscribed_regex:
+        return False
+    regexes = dict(draft.regexes)
+    subscribed = {one.subscribed_regex for one in draft.members.values()}
+    if old.subscribed_regex in regexes and old.subscribed_regex not in subscribed:
+        del regexes[old.subscribed_regex]
+        turn.write(consumer_records.regex(draft.group_id, old.subscribed_regex, None))
+    if new.subscribed_regex and new.subscribed_regex not in regexes:
+        resolved = _resolve(state, turn, new.subscribed_regex)
+        regexes[new.subscribed_regex] = resolved
+        turn.write(consumer_records.regex(draft.group_id, new.subscribed_regex, resolved))
+    draft.regexes = regexes
+    return True
+
+
+def resolve_again(state: GroupsState, turn: Turn, draft: Draft) -> None:
+    """Topics have come or gone: what do the expressions match now?"""
+    for expression, known in draft.regexes.items():
+        resolved = _resolve(state, turn, expression)
+        if resolved.topics != known.topics:
+            draft.regexes = {**draft.regexes, expression: resolved}
+            turn.write(consumer_records.regex(draft.group_id, expression, resolved))
+
+
+def _resolve(state: GroupsState, turn: Turn, expression: str) -> ResolvedRegex:
+    try:
+        pattern = TopicPattern(expression)
+    except InvalidPattern as error:
+        raise KafkaError(
+            Error.INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex `{expression}` is not a valid regular expression: {error}.",
+        ) from None
+    topics = tuple(sorted(name for name in state.topics.names() if pattern.matches(name)))
+    return ResolvedRegex(topics, turn.now_ms)
+
+
+# -- reconciliation --------------------------------------------------------------------------
+
+
+def _reconcile(
+    state: GroupsState,
+    turn: Turn,
+    draft: Draft,
+    member: ConsumerMember,
+    request: ConsumerGroupHeartbeatRequest,
+    has_subscription_changed: bool,
+) -> ConsumerMember:
+    if not has_subscription_changed and member.is_reconciled_to(draft.assignment_epoch):
+        return member
+    moved = reconcile(
+        member, goal_for(state, draft, member, _owned(request), has_subscription_changed)
+    )
+    if moved == member:
+        return member
+    turn.write(consumer_records.current(draft.group_id, moved))
+    key = rebalance_key(draft.group_id, moved.member_id)
+    if moved.state is MemberState.UNREVOKED_PARTITIONS:
+        expiry = RebalanceExpired(draft.group_id, moved.member_id, moved.member_epoch)
+        turn.arm(key, moved.rebalance_timeout_ms, expiry)
+    else:
+        turn.cancel(key)
+    return moved
+
+
+def goal_for(
+    state: GroupsState,
+    draft: Draft,
+    member: ConsumerMember,
+    owned: Owned,
+    has_subscription_changed: bool,
+) -> Goal:
+    return Goal(
+        draft.assignment_epoch,
+        draft.targets.get(member.member_id, {}),
+        topic_ids(state, draft, member),
+        has_subscription_changed,
+        owned,
+        lambda topic_id, partition: draft.is_taken(member.member_id, topic_id, partition),
+    )
+
+
+def _answer(
+    state: GroupsState,
+    request: ConsumerGroupHeartbeatRequest,
+    old: ConsumerMember,
+    new: ConsumerMember,
+) -> ConsumerGroupHeartbeatResponse:
+    """The assignment is told when it has changed, and to a member that tells everything."""
+    response = ConsumerGroupHeartbeatResponse(
+        member_id=new.member_id,
+        member_epoch=new.member_epoch,
+        heartbeat_interval_ms=state.settings.heartbeat_interval_ms(request.group_id),
+    )
+    names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
+    is_full = (
+        request.rebalance_timeout_ms != NOT_GIVEN
+        and (names is not None or regex is not None)
+        and request.topic_partitions is not None
+    )
+    if request.member_epoch == JOINING_EPOCH or is_full or old.assigned != new.assigned:
+        response.assignment = ConsumerGroupHeartbeatResponse.Assignment(
+            topic_partitions=[
+                ConsumerGroupHeartbeatResponse.TopicPartitions(
+                    topic_id=topic_id, partitions=list(epochs)
+                )
+                for topic_id, epochs in new.assigned.items()
+            ]
+        )
+    return response

@@ -1,0 +1,155 @@
+"""What a consumer group's members should have: subscriptions, their topics, the assignment.
+
+Owns the step from a changed group to a new target assignment, as records. Works on a `Draft`,
+the group as it will be once the records before are replayed. Changes nothing itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kafkalite.coordinators.groups import consumer_records
+from kafkalite.coordinators.groups.assignors import ASSIGNORS, Candidate
+from kafkalite.coordinators.groups.consumer_group import (
+    ConsumerGroup,
+    ConsumerMember,
+    ResolvedRegex,
+    Target,
+)
+from kafkalite.coordinators.groups.state import GroupsState
+from kafkalite.coordinators.groups.topics import TopicView
+from kafkalite.coordinators.groups.turn import Turn
+
+NO_TOPICS_HASH = 0
+
+
+@dataclass(slots=True)
+class Draft:
+    """A consumer group in the middle of a decision."""
+
+    group_id: str
+    epoch: int
+    metadata_hash: int
+    assignment_epoch: int
+    members: dict[str, ConsumerMember]
+    targets: dict[str, Target]
+    regexes: dict[str, ResolvedRegex]
+    owners: dict[tuple[bytes, int], str]
+    # Ids whose partitions are this member's own: also that of its former self.
+    former_ids: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, group: ConsumerGroup) -> Draft:
+        return cls(
+            group.group_id,
+            group.epoch,
+            group.metadata_hash,
+            group.assignment_epoch,
+            group.members,
+            group.targets,
+            group.regexes,
+            group.owners,
+        )
+
+    def put(self, member: ConsumerMember) -> None:
+        self.members = {**self.members, member.member_id: member}
+
+    def drop(self, member_ids: Iterable[str]) -> None:
+        gone = set(member_ids)
+        self.members = {key: one for key, one in self.members.items() if key not in gone}
+        self.targets = {key: one for key, one in self.targets.items() if key not in gone}
+
+    def topics_of(self, member: ConsumerMember) -> tuple[str, ...]:
+        resolved = self.regexes.get(member.subscribed_regex)
+        if resolved is None:
+            return member.subscribed_topics
+        return tuple(dict.fromkeys((*member.subscribed_topics, *resolved.topics)))
+
+    def subscribed_topics(self) -> list[str]:
+        names = {name for one in self.members.values() for name in self.topics_of(one)}
+        return sorted(names)
+
+    def is_taken(self, member_id: str, topic_id: bytes, partition: int) -> bool:
+        owner = self.owners.get((topic_id, partition))
+        return owner not in (None, member_id, self.former_ids.get(member_id))
+
+
+def metadata_hash(state: GroupsState, names: Iterable[str]) -> int:
+    """A number that changes when a subscribed topic does: its id, partitions or racks.
+
+    Only equality matters, so it need not be the hash that Apache Kafka computes; a broker of
+    either kind that finds the other's number starts one rebalance.
+    """
+    digest = hashlib.blake2b(digest_size=8)
+    is_empty = True
+    for name in sorted(names):
+        view = state.topics.by_name(name)
+        if view is not None:
+            is_empty = False
+            racks = [sorted(one) for one in view.racks]
+            digest.update(repr((name, view.topic_id, view.partition_count, racks)).encode())
+    if is_empty:
+        return NO_TOPICS_HASH
+    return int.from_bytes(digest.digest(), "big", signed=True)
+
+
+def refresh(state: GroupsState, turn: Turn, draft: Draft, *, must_bump: bool) -> None:
+    """Looks at the subscribed topics again; a new group epoch when anything has changed."""
+    hashed = metadata_hash(state, draft.subscribed_topics())
+    if must_bump or hashed != draft.metadata_hash:
+        draft.epoch += 1
+        draft.metadata_hash = hashed
+        turn.write(consumer_records.group_epoch(draft.group_id, draft.epoch, hashed))
+
+
+def retarget(state: GroupsState, turn: Turn, draft: Draft) -> None:
+    """Computes the target assignment, if it is older than the group."""
+    if draft.assignment_epoch >= draft.epoch:
+        return
+    views: dict[bytes, TopicView] = {}
+    for name in draft.subscribed_topics():
+        view = state.topics.by_name(name)
+        if view is not None:
+            views[view.topic_id] = view
+    assign = ASSIGNORS[_assignor_of(state, draft)]
+    targets = assign([_candidate(state, draft, one) for one in draft.members.values()], views)
+    for member_id, target in targets.items():
+        if draft.targets.get(member_id) != target:
+            turn.write(consumer_records.target(draft.group_id, member_id, target))
+    draft.targets = targets
+    draft.assignment_epoch = draft.epoch
+    turn.write(consumer_records.target_epoch(draft.group_id, draft.epoch, turn.now_ms))
+
+
+def _candidate(state: GroupsState, draft: Draft, member: ConsumerMember) -> Candidate:
+    return Candidate(
+        member.member_id,
+        member.instance_id,
+        member.rack_id,
+        topic_ids(state, draft, member),
+        draft.targets.get(member.member_id, {}),
+    )
+
+
+def topic_ids(state: GroupsState, draft: Draft, member: ConsumerMember) -> frozenset[bytes]:
+    """Topics of the member's subscription that exist."""
+    found = [state.topics.by_name(name) for name in draft.topics_of(member)]
+    return frozenset(view.topic_id for view in found if view is not None)
+
+
+def _assignor_of(state: GroupsState, draft: Draft) -> str:
+    """The assignor that most members ask for; the first configured when none does."""
+    return preferred_assignor(draft.members.values(), state.settings.consumer_assignors)
+
+
+def preferred_assignor(members: Iterable[ConsumerMember], configured: list[str]) -> str:
+    votes: dict[str, int] = {}
+    for member in members:
+        name = member.server_assignor
+        if name is not None and name in ASSIGNORS:
+            votes[name] = votes.get(name, 0) + 1
+    if votes:
+        return max(votes, key=lambda name: votes[name])
+    return next((name for name in configured if name in ASSIGNORS), "uniform")
