@@ -80,6 +80,11 @@ class RecordsBridge:
     def down_convert(self, buffer: bytes, magic: int, offset: int) -> bytes:
         return self._ask(b"D" + struct.pack(">bq", magic, offset) + _field(buffer))
 
+    def marker(self, is_commit: bool, coordinator_epoch: int, offset: int, timestamp: int) -> bytes:
+        """The batch that ends a transaction of producer 7 in its epoch 3, in leader epoch 4."""
+        request = (is_commit, coordinator_epoch, offset, timestamp, 4, 7, 3)
+        return self._ask(b"M" + struct.pack(">?iqqiqh", *request))
+
     def _ask(self, request: bytes | bytearray) -> bytes:
         to_java, from_java = self._process.stdin, self._process.stdout
         assert to_java is not None

@@ -14,6 +14,12 @@ from crc32c import crc32c
 from kafkalite.jvm import java
 from kafkalite.records import batch
 from kafkalite.records.batch import Compression, TimestampType
+from kafkalite.records.control import (
+    ControlType,
+    EndTransactionMarker,
+    build_marker_batch,
+    read_batch_marker,
+)
 from kafkalite.records.convert import down_convert, iterate_any, up_convert
 from kafkalite.records.errors import CorruptRecords
 from kafkalite.records.legacy import build_message_set
@@ -94,6 +100,7 @@ def test_java_batches_are_read_and_ours_are_read_by_java(bridge: RecordsBridge) 
     if bridge.version not in NEWEST_MAGIC:
         _check_append_time(bridge)
         _check_producer(bridge)
+        _check_markers(bridge)
 
 
 def _check_up_conversion(sent: bytes, records: list[Record], codec: Compression) -> None:
@@ -141,6 +148,21 @@ def _check_producer(bridge: RecordsBridge) -> None:
         partition_leader_epoch=9,
     )
     assert batch.read_header(theirs).last_sequence == 194
+
+
+def _check_markers(bridge: RecordsBridge) -> None:
+    for kind in (ControlType.ABORT, ControlType.COMMIT):
+        marker = EndTransactionMarker(kind, 11)
+        theirs = bridge.marker(marker.is_commit, 11, 50, 1_000)
+        assert theirs == build_marker_batch(
+            marker,
+            producer_id=7,
+            producer_epoch=3,
+            timestamp=1_000,
+            base_offset=50,
+            partition_leader_epoch=4,
+        )
+        assert read_batch_marker(theirs, batch.read_header(theirs)) == marker
 
 
 def test_java_notices_a_flipped_bit(classes: Path) -> None:

@@ -24,7 +24,7 @@ from kafkalite.records.batch import (
 )
 from kafkalite.records.errors import InvalidRecords, RecordsTooLarge, UnsupportedCodec
 from kafkalite.records.record import BatchBuilder, Record
-from kafkalite.records.scan import ANYTHING, BadRecord, RecordRules, judge, note
+from kafkalite.records.scan import ANYTHING, BadRecord, RecordRules, check_record_count, judge, note
 
 # What a rebuilt batch may hold before it is compressed. Converting needs all of it in memory.
 MAX_CONVERTED_BYTES = 128 * 1024 * 1024
@@ -71,6 +71,7 @@ def up_convert(
         for entry in iterate_any(buffer, header):
             note(bad, judge(header, rules, index, entry.timestamp, entry.key is not None))
             index += 1
+            check_record_count(index)
             if not bad:
                 builder.append(entry.timestamp, entry.key, entry.value, entry.headers)
             if builder.size > MAX_CONVERTED_BYTES:

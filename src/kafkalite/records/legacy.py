@@ -33,6 +33,9 @@ from kafkalite.records.window import MAX_RECORD_BYTES, Window
 # What a set may hold before it is compressed: all of it has to be in memory.
 MAX_SET_BYTES = 128 * 1024 * 1024
 
+# What a wrapper may hold: a message takes time, however few bytes it was packed into.
+MAX_SET_MESSAGES = 5_000_000
+
 _OFFSET_AND_SIZE = Struct(">qi")
 _LENGTH = Struct(">i")
 _OFFSET = Struct(">q")
@@ -93,7 +96,7 @@ def _wrapped(buffer: Buffer, header: BatchHeader, used: Compression) -> Iterator
     if value is None:
         raise InvalidRecords("a compressed message without a value")
     chunks = codecs.decompress_chunks(used, value, magic=header.magic)
-    is_empty = True
+    count = 0
     for data, position in _frames(Window(b"", chunks, MAX_RECORD_BYTES)):
         inner = peek_header(data, position)
         if inner.magic != header.magic:
@@ -102,8 +105,10 @@ def _wrapped(buffer: Buffer, header: BatchHeader, used: Compression) -> Iterator
             raise InvalidRecords("a compressed message in a compressed message")
         verify(data, inner)
         yield _read_message(data, inner)
-        is_empty = False
-    if is_empty:
+        count += 1
+        if count > MAX_SET_MESSAGES:
+            raise RecordsTooLarge(f"a wrapper of more than {MAX_SET_MESSAGES} messages")
+    if count == 0:
         raise InvalidRecords("a compressed message that holds none")
 
 

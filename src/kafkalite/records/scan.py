@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from kafkalite.protocol.errors import Error
 from kafkalite.records.batch import NO_TIMESTAMP, BatchHeader, Buffer, TimestampType
-from kafkalite.records.errors import InvalidRecords
+from kafkalite.records.errors import InvalidRecords, RecordsTooLarge
 from kafkalite.records.record import (
     MAX_INT64,
     MIN_INT64,
@@ -31,6 +31,10 @@ from kafkalite.records.window import Window, open_window
 
 # Records between two steps: a few milliseconds of work.
 STEP_RECORDS = 4096
+# What takes time to walk through, however few bytes it was sent in. Apache Kafka has no such bound,
+# and its request handler is busy for minutes with a batch of two thousand million empty records.
+MAX_BATCH_RECORDS = 5_000_000
+MAX_BATCH_HEADERS = 10_000_000
 # Records that a reply can name as bad; the others are only counted by their batch's refusal.
 MAX_BAD_RECORDS = 1000
 
@@ -60,6 +64,7 @@ class BatchSummary:
 
     max_timestamp: int = NO_TIMESTAMP
     is_dense: bool = True  # offset deltas are 0, 1, 2, …: else the batch has to be built anew
+    header_count: int = 0
     bad: list[BadRecord] = field(default_factory=list)
 
 
@@ -85,6 +90,7 @@ def scan_in_steps(
 ) -> Generator[None, None, BatchSummary]:
     """The same, giving way after every step_records records and every window."""
     check_countable(header)
+    check_record_count(header.record_count)
     summary = BatchSummary()
     if header.record_count == 0:
         return summary
@@ -97,6 +103,11 @@ def scan_in_steps(
     if summary.max_timestamp > MAX_INT64 and not summary.bad:
         raise InvalidRecords(f"timestamp {summary.max_timestamp} does not fit in 64 bits")
     return summary
+
+
+def check_record_count(count: int) -> None:
+    if count > MAX_BATCH_RECORDS:
+        raise RecordsTooLarge(f"a batch of more than {MAX_BATCH_RECORDS} records")
 
 
 def scan_window(
@@ -118,11 +129,15 @@ def scan_window(
         )
         if end >= 0:
             position = value_at + value_length if value_length > 0 else value_at
-            position = position + 1 if data[position] == 0 else _after_headers(data, position, end)
+            position = (
+                position + 1
+                if data[position] == 0
+                else _after_headers(data, position, end, summary)
+            )
             if position != end:
                 raise InvalidRecords(f"a record's fields end {position - end} bytes behind its end")
         else:
-            timestamp_delta, offset_delta, key_length = _scan_across(window, position)
+            timestamp_delta, offset_delta, key_length = _scan_across(window, position, summary)
             data, position, size = window.data, 0, len(window.data)
             yield
         timestamp = base_timestamp + timestamp_delta
@@ -140,9 +155,16 @@ def scan_window(
     window.check_exhausted(position)
 
 
-def _after_headers(data: bytes, position: int, end: int) -> int:
+def _count_headers(summary: BatchSummary, count: int) -> None:
+    summary.header_count += count
+    if summary.header_count > MAX_BATCH_HEADERS:
+        raise RecordsTooLarge(f"a batch of more than {MAX_BATCH_HEADERS} headers")
+
+
+def _after_headers(data: bytes, position: int, end: int, summary: BatchSummary) -> int:
     count, position = read_varint(data, position)
     check_header_count(count, end - position)
+    _count_headers(summary, count)
     for _ in range(count):
         length, position = read_varint(data, position)
         check_header_key(length)
@@ -154,11 +176,13 @@ def _after_headers(data: bytes, position: int, end: int) -> int:
     return position
 
 
-def _scan_across(window: Window, position: int) -> tuple[int, int, int]:
+def _scan_across(window: Window, position: int, summary: BatchSummary) -> tuple[int, int, int]:
     """Timestamp delta, offset delta and key length of a record that windows cut.
 
     Steps over key, value and headers piece by piece; leaves the window at the next record.
     """
+    if window.is_last:  # nothing more will come, so the record is not only cut
+        window.whole_record(position)
     cursor = _Cursor(window, position)
     length = cursor.read_varint()
     if length < 0:
@@ -172,6 +196,7 @@ def _scan_across(window: Window, position: int) -> tuple[int, int, int]:
     cursor.skip(cursor.read_varint())
     count = cursor.read_varint()
     check_header_count(count, length - (cursor.consumed - start))
+    _count_headers(summary, count)
     for _ in range(count):
         key_size = cursor.read_varint()
         check_header_key(key_size)
@@ -181,33 +206,51 @@ def _scan_across(window: Window, position: int) -> tuple[int, int, int]:
             break
     if cursor.consumed - start != length:
         raise InvalidRecords("a record's fields do not end where it does")
+    cursor.leave()
     return timestamp_delta, offset_delta, key_length
 
 
 class _Cursor:
     """Reads numbers from a window and steps over bytes, counting what it consumed."""
 
-    __slots__ = ("_window", "consumed")
+    __slots__ = ("_data", "_position", "_window", "consumed")
 
     def __init__(self, window: Window, position: int) -> None:
-        window.skip(position, 0)
         self._window = window
+        self._data = window.data
+        self._position = position
         self.consumed = 0
 
     def read_varint(self) -> int:
-        return self._advance(*read_varint(self._window.at_least(0, MAX_VARINT_BYTES), 0))
+        self._need(MAX_VARINT_BYTES)
+        return self._advance(*read_varint(self._data, self._position))
 
     def read_varlong(self) -> int:
-        return self._advance(*read_varlong(self._window.at_least(0, MAX_VARLONG_BYTES), 0))
+        self._need(MAX_VARLONG_BYTES)
+        return self._advance(*read_varlong(self._data, self._position))
 
     def skip(self, size: int) -> None:
-        if size > 0:
-            self._window.skip(0, size)
-            self.consumed += size
-
-    def _advance(self, number: int, size: int) -> int:
-        self._window.skip(size, 0)
+        if size <= 0:
+            return
         self.consumed += size
+        if size <= len(self._data) - self._position:
+            self._position += size
+        else:
+            self._data = self._window.skip(self._position, size)
+            self._position = 0
+
+    def leave(self) -> None:
+        """Put the window at the cursor."""
+        self._window.skip(self._position, 0)
+
+    def _need(self, size: int) -> None:
+        if len(self._data) - self._position < size:
+            self._data = self._window.at_least(self._position, size)
+            self._position = 0
+
+    def _advance(self, number: int, position: int) -> int:
+        self.consumed += position - self._position
+        self._position = position
         return number
 
 

@@ -27,11 +27,12 @@ MAX_RECORD_BYTES = 128 * 1024 * 1024
 class Window:
     """A view that moves over the records of one batch, from start to end."""
 
-    __slots__ = ("_chunks", "_max_record_bytes", "data")
+    __slots__ = ("_chunks", "_max_record_bytes", "data", "is_last")
 
-    def __init__(self, data: bytes, chunks: Iterator[bytes], max_record_bytes: int) -> None:
+    def __init__(self, data: bytes, chunks: Iterator[bytes] | None, max_record_bytes: int) -> None:
         self.data = data
-        self._chunks = chunks
+        self._chunks = iter(()) if chunks is None else chunks
+        self.is_last = chunks is None
         self._max_record_bytes = max_record_bytes
 
     def whole_record(self, position: int) -> bytes:
@@ -43,7 +44,7 @@ class Window:
             raise InvalidRecords("the batch ends before its last record") from None
         if length < 0:
             raise InvalidRecords(f"a record of {length} bytes")
-        if length > self._max_record_bytes:
+        if length > self._max_record_bytes and not self.is_last:
             raise RecordsTooLarge(
                 f"a record of {length} bytes; the limit is {self._max_record_bytes}"
             )
@@ -90,6 +91,6 @@ def open_window(
     used = codec(header)
     if used == Compression.NONE:
         # One copy: bytes are twice as fast to index as a memoryview, and keys are cut from them.
-        return Window(bytes(records), iter(()), max_record_bytes)
+        return Window(bytes(records), None, max_record_bytes)
     chunks = compression.decompress_chunks(used, records)
     return Window(next(chunks, b""), chunks, max_record_bytes)

@@ -17,7 +17,8 @@ import java.nio.charset.StandardCharsets;
  * 0.9 on: their classes have moved and changed, so all is found by reflection.
  *
  * <p>Requests on standard input, replies on standard output: "W" writes records, "R" reads a
- * buffer, "D" converts one down. A reply is a length and bytes, or -1 and a message.
+ * buffer, "D" converts one down, "M" writes the marker that ends a transaction. A reply is a length
+ * and bytes, or -1 and a message.
  */
 public final class RecordsBridge {
     private static final String[] PACKAGES = {
@@ -65,6 +66,8 @@ public final class RecordsBridge {
                 byte magic = in.readByte();
                 long offset = in.readLong();
                 return downConvert(memoryRecords(field(in)), magic, offset);
+            case 'M':
+                return marker(in);
             default:
                 throw new IllegalArgumentException("command " + command);
         }
@@ -233,6 +236,18 @@ public final class RecordsBridge {
         Object converted = records.getClass().getMethod("downConvert", byte.class, long.class, time)
             .invoke(records, magic, offset, clock);
         return bytes((ByteBuffer) call(call(converted, "records"), "buffer"));
+    }
+
+    private static byte[] marker(DataInputStream in) throws Exception {
+        Object type = constant(find("ControlRecordType"), in.readBoolean() ? "COMMIT" : "ABORT");
+        Object marker = find("EndTransactionMarker").getConstructor(type.getClass(), int.class)
+            .newInstance(type, in.readInt());
+        Object records = find("MemoryRecords")
+            .getMethod("withEndTransactionMarker", long.class, long.class, int.class, long.class,
+                short.class, marker.getClass())
+            .invoke(null, in.readLong(), in.readLong(), in.readInt(), in.readLong(),
+                in.readShort(), marker);
+        return bytes((ByteBuffer) call(records, "buffer"));
     }
 
     private static Object memoryRecords(byte[] bytes) throws Exception {

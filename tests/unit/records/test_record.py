@@ -20,7 +20,14 @@ from kafkalite.records.record import (
     iterate_records,
     iterate_window,
 )
-from kafkalite.records.scan import ANYTHING, BatchSummary, scan, scan_window
+from kafkalite.records.scan import (
+    ANYTHING,
+    MAX_BATCH_HEADERS,
+    MAX_BATCH_RECORDS,
+    BatchSummary,
+    scan,
+    scan_window,
+)
 from kafkalite.records.varint import encode_varint, read_varint, read_varlong
 from kafkalite.records.window import Window
 from tests.unit.records import samples
@@ -183,8 +190,35 @@ def test_a_broken_record_is_refused_by_both_readers(name: str, codec: Compressio
     for read in readers:
         with pytest.raises(CorruptRecords) as caught:
             read()
-        # A record that is merely too large is told so; both codes refuse the batch for good.
-        assert caught.value.code in (Error.INVALID_RECORD, Error.MESSAGE_TOO_LARGE)
+        assert caught.value.code == Error.INVALID_RECORD or "gigabytes" in name
+
+
+def test_more_records_than_the_limit_are_refused_before_any_is_inflated() -> None:
+    built = _batch_of(b"not looked at", MAX_BATCH_RECORDS + 1, Compression.NONE)
+    with pytest.raises(RecordsTooLarge):
+        scan(built, batch.read_header(built))
+
+
+@pytest.mark.parametrize("codec", [Compression.NONE, Compression.ZSTD])
+def test_more_headers_than_the_limit_are_refused(codec: Compression) -> None:
+    """They take time to walk through, and compress to nearly nothing."""
+    count = MAX_BATCH_HEADERS + 1
+    front = b"\0" + encode_varint(0) * 2 + encode_varint(-1) * 2 + encode_varint(count)
+    size = len(front) + 2 * count
+    encoded = encode_varint(size) + front + bytes(2 * count)
+    built = _batch_of(encoded, 1, codec)
+    with pytest.raises(RecordsTooLarge):
+        scan(built, batch.read_header(built))
+
+
+def test_a_record_with_many_headers_is_walked_through_across_windows() -> None:
+    headers = tuple((b"%d" % number, b"x" * (number % 7)) for number in range(30_000))
+    records = [Record(0, 5, b"k", b"v", headers), Record(1, 6, None, None)]
+    for codec in Compression:
+        built = build_batch(records, compression=codec)
+        summary = scan(built, batch.read_header(built))
+        assert (summary.max_timestamp, summary.is_dense) == (6, True)
+        assert summary.header_count == 30_000
 
 
 def test_a_negative_length_means_null_as_in_java() -> None:
