@@ -113,7 +113,7 @@ def print_table(generation: Generation, checked: dict[str, range]) -> None:
         "",
         "| message | versions |",
         "| --- | --- |",
-        *(f"| {name} | {found.start}–{found.stop - 1} |" for name, found in sorted(checked.items())),
+        *(f"| {name} | {v.start}–{v.stop - 1} |" for name, v in sorted(checked.items())),
         "",
     ]
     print("\n" + "\n".join(lines))

@@ -38,7 +38,7 @@ class Route:
     api: spec.Api
     version: int
     handler: handlers.Handler
-    decode: Callable[[codec.Buffer, int], Any]
+    decode: Callable[[codec.Buffer, int], tuple[Any, int]]
     request_has_tags: bool
     response_has_tags: bool
 
@@ -77,7 +77,8 @@ class Dispatcher:
                 frame, route.request_has_tags
             )
             call = Call(key, version, correlation_id, client_id, connection)
-            request = route.decode(frame, start)
+            # Bytes behind the request are passed over, as Kafka does: librdkafka 2.16 sends some.
+            request, _ = route.decode(frame, start)
         except MalformedFrame as error:
             return self._malformed(str(error), route, client_id, connection)
         return self._handle(route, call, request)
@@ -207,7 +208,7 @@ class Dispatcher:
             api,
             version,
             handler,
-            codec.decoder(message_class(f"{api.name}Request"), version),
+            codec.prefix_decoder(message_class(f"{api.name}Request"), version),
             headers.request_header_version(key, version) == 2,
             headers.response_header_version(key, version) == 1,
         )

@@ -152,11 +152,18 @@ def test_every_strict_prefix_of_a_request_ends_the_connection(caplog):
 def test_a_malformed_request_is_one_line_that_says_who_sent_it(caplog):
     answer = Answering(lambda *_: HeartbeatResponse())
     answer.connection.software_name = "some-client"
-    answer(memoryview(bytearray(heartbeat()) + b"more"))
+    answer(memoryview(bytearray(heartbeat())[:-1]))
     (record,) = caplog.records
     for text in ("10.1.2.3:555", "some-client", "'me'", "Heartbeat v3", "PLAINTEXT"):
         assert text in record.message
     assert "\n" not in record.message
+
+
+def test_bytes_behind_a_request_are_passed_over(caplog):
+    """As Apache Kafka does; librdkafka 2.16 sends two of them behind Metadata v13."""
+    answer = Answering(lambda *_: HeartbeatResponse())
+    assert answer(memoryview(bytearray(heartbeat()) + b"\0\0"))
+    assert not caplog.records
 
 
 def test_what_a_handler_finds_malformed_ends_the_connection():
