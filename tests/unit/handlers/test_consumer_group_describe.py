@@ -1,0 +1,34 @@
+"""ConsumerGroupDescribe: what a group has and what it is to have."""
+
+import pytest
+
+from kafkalite.protocol.errors import Error
+from kafkalite.protocol.messages import ConsumerGroupDescribeRequest
+from tests.unit.handlers.group_desk import Desk, versions
+from tests.unit.handlers.group_member import GROUP, join
+from tests.unit.handlers.test_consumer_group_heartbeat import first_heartbeat
+
+
+@pytest.mark.parametrize("version", versions("ConsumerGroupDescribe"))
+def test_a_group_and_its_member_in_every_version(version: int) -> None:
+    desk = Desk()
+    desk.ask(first_heartbeat(), 1)
+    request = ConsumerGroupDescribeRequest(group_ids=[GROUP], include_authorized_operations=True)
+    group = desk.ask(request, version).groups[0]
+    assert (group.error_code, group.group_state) == (Error.NONE, "Stable")
+    assert (group.group_epoch, group.assignment_epoch, group.assignor_name) == (1, 1, "uniform")
+    assert group.authorized_operations > 0
+    member = group.members[0]
+    assert member.assignment == member.target_assignment
+    assert member.assignment.topic_partitions[0].topic_name == "orders"
+    assert member.member_type == (1 if version >= 1 else -1)
+
+
+def test_unknown_classic_and_nameless_groups() -> None:
+    desk = Desk()
+    join(desk)
+    request = ConsumerGroupDescribeRequest(group_ids=["", "none", GROUP])
+    groups = {one.group_id: one for one in desk.ask(request, 1).groups}
+    assert groups[""].error_code == Error.INVALID_GROUP_ID
+    assert groups["none"].error_message == "Group none not found."
+    assert groups[GROUP].error_message == f"Group {GROUP} is not a consumer group."

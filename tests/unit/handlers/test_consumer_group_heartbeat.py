@@ -1,0 +1,43 @@
+"""ConsumerGroupHeartbeat: both versions, and errors with their words."""
+
+import pytest
+
+from kafkalite.protocol.errors import Error
+from kafkalite.protocol.messages import ConsumerGroupHeartbeatRequest
+from tests.unit.handlers.group_desk import Desk, versions
+
+
+def first_heartbeat(member_id: str = "m1") -> ConsumerGroupHeartbeatRequest:
+    return ConsumerGroupHeartbeatRequest(
+        group_id="readers",
+        member_id=member_id,
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=["orders"],
+        topic_partitions=[],
+    )
+
+
+@pytest.mark.parametrize("version", versions("ConsumerGroupHeartbeat"))
+def test_a_first_heartbeat_is_answered_with_everything(version: int) -> None:
+    desk = Desk()
+    response = desk.ask(first_heartbeat(), version)
+    assert (response.error_code, response.member_epoch) == (Error.NONE, 1)
+    assert response.heartbeat_interval_ms == 5_000
+    assigned = response.assignment.topic_partitions[0]
+    assert (assigned.topic_id, assigned.partitions) == (desk.orders, [0, 1, 2])
+
+
+def test_only_in_version_0_the_broker_makes_up_the_member_id() -> None:
+    assert Desk().ask(first_heartbeat(""), 0).member_id
+    refused = Desk().ask(first_heartbeat(""), 1)
+    assert (refused.error_code, refused.error_message) == (
+        Error.INVALID_REQUEST,
+        "MemberId can't be empty.",
+    )
+
+
+def test_a_coordinator_elsewhere_is_told() -> None:
+    desk = Desk()
+    desk.stop_coordinating()
+    assert desk.ask(first_heartbeat(), 1).error_code == Error.NOT_COORDINATOR

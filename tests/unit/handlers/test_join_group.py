@@ -1,0 +1,58 @@
+"""JoinGroup: versions, the refusals at the door, and what the reply waits for."""
+
+import pytest
+
+from kafkalite.protocol.errors import Error
+from kafkalite.protocol.messages import JoinGroupRequest
+from tests.unit.handlers.group_desk import Desk, versions
+from tests.unit.handlers.group_member import join_request
+
+
+@pytest.mark.parametrize("version", versions("JoinGroup"))
+def test_a_lone_member_leads_its_group_in_every_version(version: int) -> None:
+    desk = Desk()
+    request = join_request()
+    if version >= 4:
+        first = desk.ask(request, version)
+        assert first.error_code == Error.MEMBER_ID_REQUIRED
+        request.member_id = first.member_id
+    later = desk.send(request, version)
+    assert not later.is_resolved
+    desk.clock.advance(0)
+    joined = later.value
+    assert (joined.error_code, joined.generation_id) == (Error.NONE, 1)
+    assert joined.leader == joined.member_id
+    assert [member.member_id for member in joined.members] == [joined.member_id]
+    assert joined.member_id.startswith("ana-")
+
+
+@pytest.mark.parametrize("timeout_ms", [5_999, 1_800_001])
+def test_a_session_timeout_out_of_bounds_is_refused(timeout_ms: int) -> None:
+    response = Desk().ask(join_request("m", session_timeout_ms=timeout_ms), 9)
+    assert response.error_code == Error.INVALID_SESSION_TIMEOUT
+    assert response.member_id == "m"
+
+
+@pytest.mark.parametrize("version", [0, 5, 9])
+def test_a_group_without_a_name_is_refused(version: int) -> None:
+    request = JoinGroupRequest(group_id="", session_timeout_ms=10_000)
+    response = Desk().ask(request, version)
+    assert response.error_code == Error.INVALID_GROUP_ID
+    assert response.protocol_name == ""
+
+
+def test_another_broker_may_coordinate_the_group() -> None:
+    desk = Desk()
+    desk.stop_coordinating()
+    assert desk.ask(join_request(), 9).error_code == Error.NOT_COORDINATOR
+
+
+def test_without_its_own_timeout_a_member_has_its_session_to_rebalance() -> None:
+    desk = Desk()
+    later = desk.send(join_request(), 0)
+    desk.clock.advance(0)
+    group = desk.groups.shards.runtimes[desk.groups.partition_for("readers")].shard
+    assert later.is_resolved
+    assert group is not None
+    member = group.state.groups["readers"].members[later.value.member_id]  # type: ignore[attr-defined]
+    assert member.rebalance_timeout_ms == member.session_timeout_ms == 10_000
