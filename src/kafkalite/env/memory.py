@@ -198,7 +198,7 @@ class MemoryDisk:
         self._forget_name(source)
 
     def sync_directory(self, path: str) -> None:
-        if path not in self._directories:
+        if path not in self._directories and path not in ("/", "."):
             raise _missing(path)
 
     def size_of(self, path: str) -> int:

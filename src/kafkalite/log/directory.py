@@ -8,7 +8,7 @@ directory is open.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from kafkalite.env.disk import DiskLock
@@ -68,7 +68,9 @@ class LogDirectory:
     def take(self, identity: Identity) -> None:
         """Locks the directory and checks whose it is; raises LockedByOther or WrongDirectory."""
         disk = self.home.disk
-        disk.make_directory(self.path)
+        if not disk.is_directory(self.path):
+            disk.make_directory(self.path)
+            disk.sync_directory(self.path.rpartition("/")[0] or ("/" if "/" in self.path else "."))
         self._lock = disk.lock(f"{self.path}/{LOCK}")
         try:
             self._identify(identity)
@@ -132,18 +134,25 @@ class LogDirectory:
             write_offsets(self.home.disk, f"{self.path}/{name}", offsets)
             self._written[name] = offsets
 
-    def write_later(self, name: str, offsets: dict[TopicPartition, int]) -> None:
-        """The same off the event loop."""
+    def write_later(
+        self,
+        name: str,
+        offsets: dict[TopicPartition, int],
+        then: Callable[[bool], None] = lambda is_written: None,
+    ) -> None:
+        """The same off the event loop; `then` is told whether it is on the disk."""
         if not self.is_new(name, offsets) or not self.home.is_online:
+            then(self.home.is_online)
             return
-        self._written[name] = offsets
         disk, path = self.home.disk, f"{self.path}/{name}"
 
         def done(outcome: object) -> None:
-            if isinstance(outcome, BaseException):
-                self._written.pop(name, None)
-                if not isinstance(outcome, OSError):
-                    raise outcome
+            if isinstance(outcome, OSError):
                 logger.warning("%s could not be written: %s", path, outcome)
+            elif isinstance(outcome, BaseException):
+                raise outcome
+            else:
+                self._written[name] = offsets
+            then(outcome is None)
 
         self.home.env.background.submit(lambda: write_offsets(disk, path, offsets), done)

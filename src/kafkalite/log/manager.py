@@ -83,7 +83,7 @@ class LogManager:
         self._on_offline = on_offline
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._future: dict[TopicPartition, PartitionLog] = {}
-        self._periodic = Periodic(self)
+        self.periodic = Periodic(self)
         self._is_taken = False
         for path in directories:
             home = LogHome(env, path.rstrip("/"), self.settings, self._failed)
@@ -242,13 +242,13 @@ class LogManager:
                 self.loading.bytes_checked,
                 self.loading.total,
             )
-        self._periodic.start()
+        self.periodic.start()
 
     # --- stopping ---------------------------------------------------------------------------------
 
     def close(self, broker_epoch: int = -1) -> None:
         """Makes everything last and says that this stop was clean."""
-        self._periodic.stop()
+        self.periodic.stop()
         for directory in self.directories:
             if directory.home.is_online:
                 self._close_directory(directory, broker_epoch)

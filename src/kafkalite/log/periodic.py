@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kafkalite.env.clock import Timer
+from kafkalite.log.cleaner import Cleaner
 from kafkalite.log.config import FOREVER
 from kafkalite.log.names import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
 from kafkalite.log.retention import delete_old_segments
@@ -28,6 +29,7 @@ class Periodic:
     def __init__(self, manager: LogManager) -> None:
         self._manager = manager
         self._timers: dict[str, Timer] = {}
+        self.cleaner = Cleaner(manager)
 
     def start(self) -> None:
         settings, manager = self._manager.settings, self._manager
@@ -54,6 +56,7 @@ class Periodic:
         ]
         for name, interval_ms, job in work:
             self._set(name, interval_ms, job)
+        self.cleaner.start()
 
     def _set(self, name: str, interval_ms: int, job: Callable[[], None]) -> None:
         def fire() -> None:
@@ -67,6 +70,7 @@ class Periodic:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+        self.cleaner.stop()
 
     def retain(self) -> None:
         """Removes segments that retention does not keep."""

@@ -42,19 +42,25 @@ class Recovery:
     epochs: LeaderEpochs
     index_interval_bytes: int
     progress: Progress
+    # Whether the segment at hand has every offset: no compaction went over it, so a gap behind it
+    # is a loss. (Segments above the recovery point are not compacted here; a leader's may be.)
+    is_dense: bool = True
 
 
 def recover(recovery: Recovery, segments: list[Segment]) -> list[Segment]:
     """Recovers segments in order; returns those that remain. The last may end earlier than
     before."""
-    for count, segment in enumerate(segments, 1):
-        if segment.base_offset < recovery.producers.end_offset:
-            # Its removal was lost in the crash; the segments before it have been written since.
-            _discard(recovery.disk, segments[count - 1 :])
-            return segments[: count - 1]
+    for index, segment in enumerate(segments):
+        end_offset = recovery.producers.end_offset
+        # Below the end: its removal was lost in the crash, and the log was written on since.
+        # Above it: the end of the segment before was lost, at just the end of a batch.
+        is_gap = index > 0 and recovery.is_dense and segment.base_offset > end_offset
+        if segment.base_offset < end_offset or is_gap:
+            _discard(recovery.disk, segments[index:])
+            return segments[:index]
         if not _recover_segment(recovery, segment):
-            _discard(recovery.disk, segments[count:])
-            return segments[:count]
+            _discard(recovery.disk, segments[index + 1 :])
+            return segments[: index + 1]
     return segments
 
 
@@ -62,6 +68,7 @@ def _recover_segment(recovery: Recovery, segment: Segment) -> bool:
     """Checks one segment and builds its indexes; False when its end was cut."""
     size = segment.log.size()
     restart(segment)
+    recovery.is_dense = True
     recovery.producers.end_offset = max(recovery.producers.end_offset, segment.base_offset)
     problem: CorruptRecords | None = None
     try:
@@ -92,19 +99,20 @@ def whole_batches(segment: Segment, size: int) -> Iterator[tuple[bytes, BatchHea
     position = 0
     wanted = _CHUNK_BYTES
     while position < size:
-        data = segment.log.read_at(position, min(wanted, size - position))
+        wanted = min(wanted, size - position)
+        data = segment.log.read_at(position, wanted)
         end = 0
         for header in iterate_headers(data):
             verify(data, header)
             end = header.end
             yield data, header
         position += end
-        if end == 0:  # not even one batch: it is larger than what was read, or torn
-            if position + len(data) >= size:
-                raise TruncatedRecords(f"the last {len(data)} bytes are no whole batch")
-            wanted *= 2
-        else:
+        if end:
             wanted = _CHUNK_BYTES
+        elif len(data) < wanted or position + wanted == size:
+            raise TruncatedRecords(f"the last {len(data)} bytes are no whole batch")
+        else:
+            wanted *= 2  # the batch is larger than what was read
 
 
 def _take(recovery: Recovery, segment: Segment, data: bytes, header: BatchHeader) -> None:
@@ -115,6 +123,8 @@ def _take(recovery: Recovery, segment: Segment, data: bytes, header: BatchHeader
         raise CorruptRecords(f"offset {first} where {producers.end_offset} or more was next")
     if not segment.can_hold(header.last_offset):
         raise CorruptRecords(f"offset {header.last_offset} is too far from the segment's first")
+    if first != producers.end_offset or header.record_count != header.last_offset_delta + 1:
+        recovery.is_dense = False
     epoch = header.partition_leader_epoch
     if epoch >= 0 and epoch != recovery.epochs.latest:
         recovery.epochs.assign(epoch, header.base_offset)

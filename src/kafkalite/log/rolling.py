@@ -2,7 +2,8 @@
 
 Owns the rules of `segment.bytes`, `segment.ms` and full indexes. It never writes a record.
 Invariant: a segment that is not the last one has complete indexes, and the producers as they
-were at the next one's first offset are in a snapshot.
+were at the next one's first offset are in a snapshot. And a segment begins where the one before
+it ends, so that recovery knows a lost end from records that were never there.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from kafkalite.protocol.errors import Error, KafkaError
 if TYPE_CHECKING:
     from kafkalite.log.partition_log import PartitionLog
 
+MAX_OFFSETS = 2**31  # that a segment's indexes can tell apart
+
 
 def draw_jitter(home: LogHome, config: LogConfig) -> int:
     """Logs that began together need not roll together."""
@@ -32,18 +35,18 @@ def segment_for(log: PartitionLog, checked: Checked, now_ms: int) -> Segment:
     if segment.size + size > config.segment_bytes:
         if size > config.segment_bytes:
             raise KafkaError(Error.RECORD_LIST_TOO_LARGE, f"{size} bytes do not fit into a segment")
-        return log.roll(checked.headers[0].base_offset)
-    last = checked.headers[-1]
-    is_due = (
-        last.last_offset - segment.base_offset >= 2**31
-        or (segment.size and _is_aged(log, segment, last.max_timestamp, now_ms))
-        or (
-            # The index can only fill up when an entry is due.
-            segment.bytes_since_index > config.index_interval_bytes
-            and segment.is_index_full(config.segment_index_bytes)
-        )
+        return log.roll()
+    first, last = checked.headers[0], checked.headers[-1]
+    if last.last_offset - segment.base_offset >= MAX_OFFSETS:
+        # Where the log's end itself is too far away, the segment begins at the batch.
+        is_far = last.last_offset - log.log_end_offset >= MAX_OFFSETS
+        return log.roll(first.base_offset if is_far else None)
+    is_due = (segment.size and _is_aged(log, segment, last.max_timestamp, now_ms)) or (
+        # The index can only fill up when an entry is due.
+        segment.bytes_since_index > config.index_interval_bytes
+        and segment.is_index_full(config.segment_index_bytes)
     )
-    return log.roll(checked.headers[0].base_offset) if is_due else segment
+    return log.roll() if is_due else segment
 
 
 def _is_aged(log: PartitionLog, segment: Segment, timestamp: int, now_ms: int) -> bool:

@@ -1,0 +1,1 @@
+"""The deterministic world: what tests and searches for faults run the broker in."""

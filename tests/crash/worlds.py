@@ -1,0 +1,344 @@
+"""Workloads on a disk that forgets, and what must hold whatever is left after a crash.
+
+A workload appends, rolls, truncates, retains and compacts; before any of its disk operations the
+machine may die. What must hold then is said in `Expected.check`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+
+from kafkalite.env import Env, manual_env
+from kafkalite.env.disk import Disk
+from kafkalite.log.config import COMPACT, DELETE, LogConfig, LogSettings
+from kafkalite.log.manager import LogManager
+from kafkalite.log.names import CLEAN_SHUTDOWN
+from kafkalite.log.partition_log import AppendOrigin, PartitionLog
+from kafkalite.protocol.errors import KafkaError
+from kafkalite.records.batch import BatchHeader, iterate_headers, verify
+from kafkalite.records.convert import iterate_any
+from kafkalite.sim.disk import CrashDisk
+from tests.unit.log.making import ROOT, START_MS, TOPIC_ID, abandon, keyed, marker, open_logs
+
+QUIET = LogSettings(log_cleaner_enable=False, log_retention_check_interval_ms=1 << 40)
+
+
+class Dead(BaseException):
+    """The machine died: nothing of the process runs any more."""
+
+
+@dataclass(slots=True)
+class Appended:
+    """A batch that the workload wrote, and whether its writer was told so."""
+
+    base_offset: int
+    last_offset: int
+    pairs: list[tuple[bytes, bytes | None]]
+    producer_id: int
+    sequence: int
+    is_acknowledged: bool = False
+
+
+@dataclass(slots=True)
+class Expected:
+    """What the workload knows of the log, and what it was promised."""
+
+    config: LogConfig
+    appended: list[Appended] = field(default_factory=list)
+    removed_below: int = 0  # retention and DeleteRecords may have removed these
+    cut_from: int | None = None  # a truncation that may or may not have lasted
+
+    @property
+    def acknowledged_end(self) -> int:
+        ends = [batch.last_offset + 1 for batch in self.appended if batch.is_acknowledged]
+        end = max(ends, default=0)
+        return end if self.cut_from is None else min(end, self.cut_from)
+
+    def check(self, log: PartitionLog) -> None:
+        """Everything that must hold of a log that was recovered."""
+        end = log.log_end_offset
+        assert end >= self.acknowledged_end, (end, self.acknowledged_end)
+        # Nothing was promised for the beginning of a log that was never synced: it may be gone.
+        if self.acknowledged_end > 0 or self.config.is_fsynced:
+            assert log.log_start_offset <= self.removed_below
+        assert log.log_start_offset <= log.high_watermark <= end
+        found = _records(log)
+        offsets = [offset for offset, _, _ in found]
+        assert offsets == sorted(set(offsets))
+        written = {
+            batch.base_offset + index: pair
+            for batch in self.appended
+            for index, pair in enumerate(batch.pairs)
+        }
+        for offset, key, value in found:
+            if key is not None and not key.startswith(b"\0"):
+                assert written[offset] == (key, value), offset
+        if self.config.is_compacted:
+            self._check_fold(log, found, written)
+        else:
+            below_end = {o for o in written if log.log_start_offset <= o < end}
+            assert below_end <= set(offsets), sorted(below_end - set(offsets))[:5]
+        _check_indexes(log)
+        self._check_window(log)
+
+    def _check_fold(
+        self,
+        log: PartitionLog,
+        found: list[tuple[int, bytes | None, bytes | None]],
+        written: dict[int, tuple[bytes, bytes | None]],
+    ) -> None:
+        """A reader who keeps the last value of each key ends as if nothing had been compacted."""
+        expected: dict[bytes, bytes | None] = {}
+        for offset in sorted(written):
+            if log.log_start_offset <= offset < log.log_end_offset:
+                key, value = written[offset]
+                if not key.startswith(b"\0"):
+                    expected[key] = value
+        actual = {key: value for _, key, value in found if key is not None}
+        live = {key: value for key, value in expected.items() if value is not None}
+        assert live == {
+            k: v for k, v in actual.items() if v is not None and not k.startswith(b"\0")
+        }
+
+    def _check_window(self, log: PartitionLog) -> None:
+        """The last five batches of the producer are recognised, wherever the crash came."""
+        mine = [b for b in self.appended if b.sequence >= 0 and b.last_offset < log.log_end_offset]
+        if self.config.is_compacted or log.log_start_offset > 0 or not mine:
+            return
+        if self.cut_from is not None:
+            return
+        for batch in mine[-5:]:
+            again = keyed(
+                batch.pairs,
+                producer_id=batch.producer_id,
+                producer_epoch=0,
+                base_sequence=batch.sequence,
+            )
+            result = log.append_as_leader(again, 0)
+            assert result.is_duplicate
+            assert result.base_offset == batch.base_offset
+
+
+def _records(log: PartitionLog) -> list[tuple[int, bytes | None, bytes | None]]:
+    """Every record of the log, read as a consumer does, with checksums checked."""
+    found = []
+    for data, header in batches(log):
+        verify(data, header)
+        found += [(r.offset, r.key, r.value) for r in iterate_any(data, header)]
+    return [one for one in found if one[0] >= log.log_start_offset]
+
+
+def batches(log: PartitionLog) -> list[tuple[bytes, BatchHeader]]:
+    found = []
+    offset = log.log_start_offset
+    while offset < log.log_end_offset:
+        part = log.read(offset, 1 << 16)
+        if part.range is None:
+            break
+        data = part.range.read()
+        headers = list(iterate_headers(data))
+        assert headers, "a read that brings no whole batch"
+        assert headers[0].last_offset >= offset
+        found += [(data, header) for header in headers]
+        assert headers[-1].next_offset > offset
+        offset = headers[-1].next_offset
+    return found
+
+
+def _check_indexes(log: PartitionLog) -> None:
+    """Every entry leads to the batch that it speaks of."""
+    for segment in log.segments:
+        by_position = {h.position: h.last_offset for h in segment.walk(0)}
+        assert sum(h.size for h in segment.walk(0)) == segment.size
+        for slot in range(segment.index.entries):
+            relative, position = segment.index.fetch(slot)
+            assert by_position[position] == segment.base_offset + relative
+        last = (-1, -1)
+        for slot in range(segment.time_index.entries):
+            timestamp, relative = segment.time_index.fetch(slot)
+            assert (timestamp, relative) > last
+            assert segment.base_offset + relative in by_position.values()
+            last = (timestamp, relative)
+
+
+# --- the workload ---------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Workload:
+    """What one seed does to a log."""
+
+    seed: int
+    is_fsynced: bool
+    is_compacted: bool = False
+    has_cuts: bool = False
+    steps: int = 25
+
+    def config(self) -> LogConfig:
+        return LogConfig(
+            cleanup_policy=(COMPACT,) if self.is_compacted else (DELETE,),
+            segment_bytes=700,
+            index_interval_bytes=120,
+            min_cleanable_dirty_ratio=0.01,
+            delete_retention_ms=0,
+            file_delete_delay_ms=5,
+            retention_ms=-1,
+            kafkalite_durability="fsync" if self.is_fsynced else "page-cache",
+        )
+
+
+class Run:
+    """A workload under way."""
+
+    def __init__(self, workload: Workload, disk: CrashDisk) -> None:
+        self.workload = workload
+        self.random = Random(workload.seed)
+        self.config = workload.config()
+        self.expected = Expected(self.config)
+        self.env: Env = manual_env(workload.seed, disk)
+        self.manager: LogManager = open_logs(self.env, self.config, QUIET)
+        self.log = self.manager.create("t", 0, TOPIC_ID, self.config)
+        self._sequence = 0
+
+    def run(self) -> None:
+        for _ in range(self.workload.steps):
+            self._step()
+        self.manager.close()
+
+    def _step(self) -> None:
+        kind = self.random.random()
+        if kind < 0.75:
+            self._append()
+        elif kind < 0.80:
+            self._transaction()
+        elif kind < 0.86:
+            self.log.flush()
+        elif kind < 0.92:
+            self.env.clock.advance(70_000)  # type: ignore[attr-defined]
+        elif self.workload.is_compacted:
+            self._compact()
+        elif self.workload.has_cuts and kind < 0.96:
+            self._truncate()
+        elif self.workload.has_cuts:
+            self._delete_records()
+
+    def _append(self) -> None:
+        count = self.random.randint(1, 4)
+        pairs = [self._pair() for _ in range(count)]
+        appended = Appended(self.log.log_end_offset, 0, pairs, 7, self._sequence)
+        appended.last_offset = appended.base_offset + count - 1
+        data = keyed(
+            pairs,
+            timestamp=START_MS + appended.base_offset,
+            producer_id=7,
+            producer_epoch=0,
+            base_sequence=self._sequence,
+        )
+        self._sequence += count
+        self._write(appended, data)
+
+    def _write(self, appended: Appended, data: memoryview) -> None:
+        # Before the write: a crash in the middle of it may leave the batch, unacknowledged.
+        self.expected.cut_from = None
+        self.expected.appended = [
+            b for b in self.expected.appended if b.last_offset < appended.base_offset
+        ]
+        self.expected.appended.append(appended)
+        self.log.append_as_leader(data, self.random.randrange(1, 3))
+        if self.workload.is_fsynced:
+            self.log.when_durable(self.log.log_end_offset).then(
+                lambda durable: self._acknowledge(appended, durable)
+            )
+        else:
+            appended.is_acknowledged = True
+        self.log.high_watermark = self.log.log_end_offset
+
+    def _acknowledge(self, appended: Appended, durable: int) -> None:
+        appended.is_acknowledged = durable > appended.last_offset
+
+    def _pair(self) -> tuple[bytes, bytes | None]:
+        key = b"k%d" % self.random.randrange(6)
+        if self.workload.is_compacted and self.random.random() < 0.2:
+            return key, None
+        return key, self.random.randbytes(self.random.choice((1, 8, 40)))
+
+    def _transaction(self) -> None:
+        """A batch that is aborted or committed at once."""
+        start = self.log.log_end_offset
+        producer_id = self.random.randrange(20, 24)
+        entry = self.log.producers.states.get(producer_id) if self.log.producers else None
+        sequence = entry.last_sequence + 1 if entry is not None else 0
+        pairs: list[tuple[bytes, bytes | None]] = [(b"\0t", b"x")]
+        data = keyed(
+            pairs,
+            timestamp=START_MS + start,
+            producer_id=producer_id,
+            producer_epoch=0,
+            base_sequence=sequence,
+            is_transactional=True,
+        )
+        self._write(Appended(start, start, pairs, producer_id, -1), data)
+        self.log.append_as_leader(
+            marker(producer_id, 0, commit=self.random.random() < 0.5), 1, AppendOrigin.COORDINATOR
+        )
+        self.log.high_watermark = self.log.log_end_offset
+
+    def _compact(self) -> None:
+        cleaner = self.manager.periodic.cleaner
+        cleaner.run()
+        for _ in range(30):
+            self.env.clock.advance(1)  # type: ignore[attr-defined]
+
+    def _truncate(self) -> None:
+        log = self.log
+        if log.log_end_offset <= log.log_start_offset:
+            return
+        offset = self.random.randrange(log.log_start_offset, log.log_end_offset)
+        kept = [b for b in self.expected.appended if b.last_offset < offset]
+        self.expected.cut_from = kept[-1].last_offset + 1 if kept else log.log_start_offset
+        log.truncate_to(offset)
+        self.expected.appended = [
+            b for b in self.expected.appended if b.last_offset < log.log_end_offset
+        ]
+        states = log.producers.states if log.producers else {}
+        self._sequence = states[7].last_sequence + 1 if 7 in states else 0
+
+    def _delete_records(self) -> None:
+        offset = self.random.randrange(self.log.log_start_offset, self.log.high_watermark + 1)
+        self.expected.removed_below = max(self.expected.removed_below, offset)
+        self.log.delete_records_before(offset)
+        self.manager.periodic.retain()
+
+
+def recover(disk: Disk, workload: Workload) -> tuple[LogManager, PartitionLog | None]:
+    """A new process on what is left."""
+    manager = open_logs(manual_env(1, disk), workload.config(), QUIET)
+    return manager, manager.get("t", 0)
+
+
+def check_state(disk: CrashDisk, expected: Expected, workload: Workload) -> None:
+    """Recovers from a state of the disk, checks it, and does it again."""
+    was_clean = disk.exists(f"{ROOT}/{CLEAN_SHUTDOWN}")
+    manager, log = recover(disk, workload)
+    if log is None:
+        assert expected.acknowledged_end == 0
+        abandon(manager)
+        return
+    expected.check(log)
+    abandon(manager)
+    if was_clean:  # that was no recovery yet
+        abandon(recover(disk, workload)[0])
+    before = disk.contents()
+    manager, again = recover(disk, workload)
+    assert again is not None
+    assert again.log_end_offset == log.log_end_offset
+    abandon(manager)
+    assert _lasting(disk.contents()) == _lasting(before), "recovering twice gives other files"
+
+
+def _lasting(files: dict[str, bytes]) -> dict[str, bytes]:
+    return {path: data for path, data in files.items() if path.endswith((".log", "index"))}
+
+
+__all__ = ["Dead", "Expected", "KafkaError", "Run", "Workload", "check_state", "recover"]
