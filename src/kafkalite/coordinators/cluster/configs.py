@@ -23,15 +23,15 @@ from kafkalite.config import (
 )
 from kafkalite.config.tables import Table, base_name
 from kafkalite.coordinators.cluster.client_metrics import check_client_metrics
-from kafkalite.coordinators.cluster.create_topics import (
-    MAX_VALUE_LENGTH,
-    check_topic_name,
-    elr_enabled,
-)
+from kafkalite.coordinators.cluster.create_topics import check_topic_name, elr_enabled
 from kafkalite.coordinators.cluster.deciding import View, decided
 from kafkalite.coordinators.effects import Effects
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ClearElrRecord, ConfigRecord
+
+
+# Steps that append can make a value longer than a request could set it.
+MAX_VALUE_LENGTH = 32_767
 
 
 class ResourceType(IntEnum):

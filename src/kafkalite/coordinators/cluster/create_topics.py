@@ -34,7 +34,6 @@ from kafkalite.protocol.messages import (
 # Kafka's bound on what one request may create.
 MAX_PARTITIONS_PER_REQUEST = 10_000
 MAX_NAME_LENGTH = 249
-MAX_VALUE_LENGTH = 32_767
 
 TopicAsked = CreateTopicsRequest.Topic
 Records = list[object]
@@ -147,12 +146,6 @@ def _settings(view: View, topic: TopicAsked) -> dict[str, str]:
         why = f"Null value not supported for topic configs: {','.join(nulls)}"
         raise KafkaError(Error.INVALID_CONFIG, why)
     settings = {config.name: config.value for config in topic.configs if config.value is not None}
-    if any(len(value) > MAX_VALUE_LENGTH for value in settings.values()):
-        why = (
-            "The configuration value cannot be added because it exceeds the maximum value size "
-            f"of {MAX_VALUE_LENGTH} bytes."
-        )
-        raise KafkaError(Error.INVALID_CONFIG, why)
     check_topic_settings(view.config, settings)
     return settings
 

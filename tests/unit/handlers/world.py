@@ -1,0 +1,140 @@
+"""A cluster without sockets: a controller and brokers over memory and a clock that stands still.
+
+What is asked goes through the codec both ways, as it would over a connection, so a handler's answer
+is known to have bytes in the version that was asked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafkalite import handlers
+from kafkalite.config import BrokerConfig
+from kafkalite.coordinators.cluster.brokers import RegisterBroker
+from kafkalite.coordinators.cluster.cluster import Cluster
+from kafkalite.coordinators.cluster.image import TOPIC, EndPoint
+from kafkalite.coordinators.cluster.log_configs import log_config, log_settings
+from kafkalite.coordinators.cluster.replicas import Replicas
+from kafkalite.env import Env, MemoryDisk, manual_env
+from kafkalite.env.later import Later
+from kafkalite.handlers.call import Call, ConnectionInfo
+from kafkalite.handlers.context import Context
+from kafkalite.handlers.fetch_sessions import FetchSessions
+from kafkalite.log.manager import LogManager
+from kafkalite.protocol import codec
+from kafkalite.protocol.errors import KafkaError
+from kafkalite.protocol.messages import CreateTopicsRequest, message_class
+from kafkalite.replication.partitions import Partitions
+from kafkalite.replication.waiting import Waiting
+from kafkalite.server.error_reply import error_reply
+
+CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
+
+
+class Node:
+    """One broker of the world."""
+
+    def __init__(self, env: Env, node_id: int, settings: dict[str, str]) -> None:
+        self.env = env
+        directories = [f"/{node_id}/{name}" for name in ("a", "b")]
+        self.config = BrokerConfig(
+            {"node.id": str(node_id), "log.dirs": ",".join(directories), **settings}
+        )
+        self.partitions = Partitions(node_id)
+        self.logs = LogManager(
+            env,
+            directories,
+            node_id=node_id,
+            cluster_id=CLUSTER_ID,
+            settings=log_settings(self.config),
+            config_of=lambda topic: log_config(
+                self.config, self.context.cluster.image.config(TOPIC, topic)
+            ),
+        )
+        self.context = Context(
+            env, self.config, node_id, CLUSTER_ID, self.partitions, Waiting(env.clock),
+            FetchSessions(100, env.random),
+        )
+        self.context.logs = self.logs
+
+    def join(self, cluster: Cluster) -> None:
+        """Opens its logs, registers and follows the metadata, as a broker does at its start."""
+        node_id = self.context.node_id
+        self.context.cluster = cluster
+        cluster.apply_dynamic_config(self.config, node_id)
+        self.logs.start()
+        cluster.register_broker(
+            RegisterBroker(
+                node_id,
+                [EndPoint("PLAINTEXT", "", 9091 + node_id, 0)],
+                self.config.get_optional_str("broker.rack"),
+                [each.directory_id for each in self.logs.directories],
+                all(each.was_clean for each in self.logs.directories),
+            )
+        )
+        self.replicas = Replicas(cluster, self.config, self.partitions, self.logs)
+        self.replicas.start()
+
+
+class World:
+    """Brokers by id; the first is the controller."""
+
+    def __init__(
+        self,
+        node_ids: tuple[int, ...] = (1,),
+        settings: dict[str, str] | None = None,
+        disk: MemoryDisk | None = None,
+    ) -> None:
+        self.env = manual_env(7, disk)
+        self.nodes = {each: Node(self.env, each, settings or {}) for each in node_ids}
+        first = self.nodes[node_ids[0]]
+        for node in self.nodes.values():
+            node.logs.take()
+        home = first.logs.directories[0].home
+        self.cluster = Cluster(self.env, home, first.config, CLUSTER_ID, node_ids[0])
+        for node in self.nodes.values():
+            node.join(self.cluster)
+        self.context = first.context
+        self.connection = ConnectionInfo("PLAINTEXT", ("10.0.0.1", 9092), ("10.0.0.9", 40000))
+
+    def ask(self, request: Any, version: int, node_id: int | None = None) -> Any:
+        """The answer of a broker, the first unless one is named."""
+        api = type(request).SPEC.api
+        handler = handlers.handler(api.key)
+        assert handler is not None, f"{api.name} has no handler"
+        context = self.context if node_id is None else self.nodes[node_id].context
+        asked = codec.decode(type(request), version, codec.encode(request, version))
+        call = Call(api.key, version, 1, "a-client", self.connection)
+        try:
+            answer = handler(context, call, asked)
+        except KafkaError as error:
+            answer = error_reply(asked, version, error.code, error.message)
+        if isinstance(answer, Later):
+            assert answer.is_resolved, f"{api.name} is not answered yet"
+            answer = answer.value
+        cls = message_class(f"{api.name}Response")
+        assert type(answer) is cls
+        return codec.decode(cls, version, codec.encode(answer, version))
+
+    def create(self, name: str, partitions: int = 1, factor: int = 1, **settings: str) -> bytes:
+        """Creates a topic (settings with underscores for dots) and returns its id."""
+        topic = CreateTopicsRequest.Topic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=factor,
+            configs=[
+                CreateTopicsRequest.Config(name=key.replace("_", "."), value=value)
+                for key, value in settings.items()
+            ],
+        )
+        (answer,) = self.ask(CreateTopicsRequest(topics=[topic]), 7).topics
+        assert answer.error_code == 0, answer
+        topic_id: bytes = answer.topic_id
+        return topic_id
+
+    def close(self) -> None:
+        """A clean stop of all brokers."""
+        for node in self.nodes.values():
+            node.replicas.stop()
+            node.logs.close()
+        self.cluster.close()
