@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import timeit
-from collections.abc import Callable
 from typing import Any
 
 from construct.core import Construct
@@ -166,20 +165,26 @@ def measure(message: Any, version: int) -> tuple[Costs, Costs]:
     assert decode(frame) == interpreted.decode(cls, version, frame) == message
     assert theirs.parse(frame) == message
     assert theirs.build(message) == frame
-    decoding = microseconds(
-        lambda: subject.parse(frame), lambda: theirs.parse(frame), lambda: decode(frame)
+    names = {
+        "subject": subject,
+        "theirs": theirs,
+        "decode": decode,
+        "encode": codec.encode,
+        "frame": frame,
+        "message": message,
+        "version": version,
+    }
+    return (
+        microseconds(names, "subject.parse(frame)", "theirs.parse(frame)", "decode(frame)"),
+        microseconds(
+            names, "subject.build(message)", "theirs.build(message)", "encode(message, version)"
+        ),
     )
-    encoding = microseconds(
-        lambda: subject.build(message),
-        lambda: theirs.build(message),
-        lambda: codec.encode(message, version),
-    )
-    return decoding, encoding
 
 
-def microseconds(*calls: Callable[[], object]) -> Costs:
+def microseconds(names: dict[str, Any], *calls: str) -> Costs:
     """The best round of each. Rounds take turns, so that other load falls on all alike."""
-    timers = [timeit.Timer(call) for call in calls]
+    timers = [timeit.Timer(call, globals=names) for call in calls]
     numbers = [round_size(timer) for timer in timers]
     best = [math.inf] * len(calls)
     for _ in range(ROUNDS):

@@ -17,7 +17,7 @@ from construct.core import Construct
 
 from kafkalite.protocol import primitives
 from kafkalite.protocol.classes import New
-from kafkalite.protocol.runtime import Generated
+from kafkalite.protocol.runtime import FEW, Generated
 from kafkalite.protocol.source import Source, fixed_format, least_bytes, struct_name, unnamed
 
 
@@ -210,8 +210,9 @@ class _Decoder:
 
     def fixed_elements(self, layout: str, value: str, count: str, least: int) -> None:
         if len(layout) == 1:
-            read = f"unpack_from(f'>{{{count}}}{layout}', data, p)"
-            self.source.add(f"{value} = list({read}) if {count} else []")
+            few = f"{self.source.few(layout, 'unpack_from')}[{count}](data, p)"
+            many = f"unpack_from(f'>{{{count}}}{layout}', data, p)"
+            self.source.add(f"{value} = list({few} if {count} <= {FEW} else {many})")
         else:
             starts = f"range(p, p + {count} * {least}, {least})"
             self.source.add(f"{value} = [bytes(data[q:q + {least}]) for q in {starts}]")

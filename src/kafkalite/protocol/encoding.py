@@ -12,7 +12,7 @@ from typing import Any
 from construct.core import Construct
 
 from kafkalite.protocol import primitives
-from kafkalite.protocol.runtime import Generated, uvarint
+from kafkalite.protocol.runtime import FEW, Generated, uvarint
 from kafkalite.protocol.source import Source, fixed_format, struct_name, unnamed
 
 _LITERALS = (int, float, str, bytes, bool, type(None))
@@ -144,7 +144,9 @@ class _Encoder:
         layout = fixed_format(subcon.subcon)
         if layout is not None and len(layout) == 1:
             with self.source.block(f"if {count}:"):
-                self.source.add(f"{self.add}(pack(f'>{{{count}}}{layout}', *{value}))")
+                few = f"{self.source.few(layout, 'pack')}[{count}](*{value})"
+                many = f"pack(f'>{{{count}}}{layout}', *{value})"
+                self.source.add(f"{self.add}({few} if {count} <= {FEW} else {many})")
             return
         element = self.source.new("o")
         with self.source.block(f"for {element} in {value}:"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import cache
 from types import CodeType
 from typing import Any
 
@@ -18,8 +19,11 @@ MAX_UVARINT_BYTES = 5
 SMALL_UVARINT = 127
 UVARINTS = tuple(bytes((value,)) for value in range(SMALL_UVARINT + 1))
 
-# A recipe is ("class", struct), ("new", struct) for an object of it, or (layout, method) of a
-# struct.Struct; the empty name of a struct stands for the message itself.
+FEW = 8  # numbers in a row: up to so many are packed without making a format string
+
+# A recipe is ("class", struct), ("new", struct) for an object of it, (layout, method) of a
+# struct.Struct, or ("few " + layout, method) of one for each count up to FEW. The empty name of a
+# struct stands for the message itself.
 Recipe = tuple[str, str]
 Generated = tuple[CodeType, dict[str, Recipe]]
 
@@ -32,11 +36,18 @@ def link(generated: Generated, cls: type[Any], function: str) -> Callable[..., A
         if kind in ("class", "new"):
             part = getattr(cls, detail) if detail else cls
             names[name] = part if kind == "class" else part()
+        elif kind.startswith("few "):
+            names[name] = _few(kind.removeprefix("few "), detail)
         else:
             names[name] = getattr(struct.Struct(kind), detail)
     exec(code, names)
     linked: Callable[..., Any] = names[function]
     return linked
+
+
+@cache
+def _few(layout: str, method: str) -> tuple[Callable[..., Any], ...]:
+    return tuple(getattr(struct.Struct(f">{count}{layout}"), method) for count in range(FEW + 1))
 
 
 def continue_uvarint(data: bytes, position: int, first: int) -> tuple[int, int]:

@@ -35,6 +35,10 @@ class Source:
         """The global name of a method of the struct.Struct of this layout."""
         return self._global(f"{method}_{layout.replace('?', 'T')}", (">" + layout, method))
 
+    def few(self, layout: str, method: str) -> str:
+        """The global name of such methods for each small count of this layout."""
+        return self._global(f"few_{method}_{layout.replace('?', 'T')}", ("few " + layout, method))
+
     def part(self, kind: str, struct: str) -> str:
         """The global name of a struct's class, or of a new object of it."""
         return self._global(f"{kind.upper()}_{struct}", (kind, struct))

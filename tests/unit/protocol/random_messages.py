@@ -49,7 +49,8 @@ class _Maker:
         if kind == 1 and (default is not None or is_nullable):
             return default
         if field.is_array:
-            return [self.element(field) for _ in range(self.chance.randrange(4))]
+            many = 20 if field.struct is None else 3
+            return [self.element(field) for _ in range(self.chance.choice([0, 1, 2, many]))]
         return self.element(field)
 
     def element(self, field: spec.Field) -> Any:
