@@ -11,6 +11,8 @@ from kafkalite.protocol import codec, headers, spec
 from kafkalite.protocol.messages import message_class
 
 LARGEST_COUNT = 2**31 - 1
+# No bit away from 0 or 1, so that no frame is a well-formed request to take this broker off duty.
+NUMBER = 85
 _SCALARS: dict[str, Any] = {
     "string": "name",
     "bytes": b"bytes",
@@ -38,7 +40,7 @@ def _fill(cls: type[Any], target: Any, struct_: spec.Struct, version: int) -> An
         if field.struct is not None:
             value = _fill(cls, getattr(cls, field.type)(), field.struct, version)
         else:
-            value = _SCALARS.get(field.type, 1)
+            value = _SCALARS.get(field.type, NUMBER)
         setattr(target, field.name, [value] if field.is_array else value)
     return target
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from tests.hostile.malformed import frames
-from tests.hostile.peers import IS_FULL, open_files, report, resident_bytes, until
+from tests.hostile.peers import IS_FULL, open_sockets, report, resident_bytes, until
 
 SEEDS = range(1, 11) if IS_FULL else range(1, 2)
 EVERY = 1 if IS_FULL else 5
@@ -26,7 +26,7 @@ def test_malformed_frames_are_answered_or_end_the_connection(attacked, make_heal
     broker = attacked()
     healthy = make_healthy(broker)
     _throw(broker, list(frames(99))[::40])  # every handler is imported, every decoder compiled
-    log_before, files_before = len(broker.log()), open_files(broker)
+    log_before, sockets_before = len(broker.log()), open_sockets(broker)
     memory_before = resident_bytes(broker)
     thrown, answered = 0, 0
     for seed in SEEDS:
@@ -34,7 +34,7 @@ def test_malformed_frames_are_answered_or_end_the_connection(attacked, make_heal
         thrown += len(chosen)
         answered += _throw(broker, chosen)
         healthy.work(50)
-    until(lambda: open_files(broker) <= files_before + 2, timeout_s=5)
+    until(lambda: open_sockets(broker) <= sockets_before + 2, timeout_s=5)
     log = broker.log()
     grown = resident_bytes(broker) - memory_before
     report(
