@@ -2,7 +2,7 @@
 
 Owns what is remembered of each client instance: its subscription and when it asked and pushed.
 There is no receiver of metrics here: what is pushed is checked and counted, not kept. Invariant: no
-more than MAX_INSTANCES are remembered, the longest silent are forgotten first.
+more than a fixed number is remembered, the longest silent are forgotten first.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class Instance:
 class Telemetry:
     """The client instances that this broker has heard of."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_instances: int = MAX_INSTANCES) -> None:
+        self._max_instances = max_instances
         self._instances: OrderedDict[bytes, Instance] = OrderedDict()
         self.pushed_bytes = 0
 
@@ -88,7 +89,7 @@ class Telemetry:
         instance = self._instances.get(instance_id)
         if instance is None or instance.subscription != wanted:
             instance = self._instances[instance_id] = Instance(wanted)
-            while len(self._instances) > MAX_INSTANCES:
+            while len(self._instances) > self._max_instances:
                 self._instances.popitem(last=False)
         self._instances.move_to_end(instance_id)
         return instance

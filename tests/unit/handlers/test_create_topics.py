@@ -68,7 +68,7 @@ def test_version_5_tells_the_settings_and_version_7_the_id(world):
         (topic("t", settings={"nope": "1"}), Error.INVALID_CONFIG, "Unknown topic config name"),
         (topic("t", settings={"retention.ms": "x"}), Error.INVALID_CONFIG, "Not a number of type"),
         (topic("t", settings={"retention.ms": None}), Error.INVALID_CONFIG, "Null value not"),
-        (topic("t", -1, 1, assignments=[(0, [1])]), Error.INVALID_REQUEST, "replication factor was"),
+        (topic("t", -1, 1, assignments=[(0, [1])]), Error.INVALID_REQUEST, "factor was not"),
         (topic("t", 1, -1, assignments=[(0, [1])]), Error.INVALID_REQUEST, "numPartitions was"),
         (topic("t", -1, -1, assignments=[(0, [7])]), Error.INVALID_REPLICA_ASSIGNMENT, "broker 7"),
         (topic("t", -1, -1, assignments=[(0, [])]), Error.INVALID_REPLICA_ASSIGNMENT, "empty"),

@@ -1,0 +1,73 @@
+"""AlterClientQuotas: entities and values that are taken, and those that are not."""
+
+import pytest
+
+from kafkalite.protocol.errors import Error
+from kafkalite.protocol.messages import AlterClientQuotasRequest
+
+Request = AlterClientQuotasRequest
+
+
+def alter(world, entity, *ops, version=1, validate_only=False):
+    entry = Request.Entry(
+        entity=[Request.Entity(entity_type=kind, entity_name=name) for kind, name in entity],
+        ops=[Request.Op(key=key, value=value or 0.0, remove=value is None) for key, value in ops],
+    )
+    (answer,) = world.ask(Request(entries=[entry], validate_only=validate_only), version).entries
+    return answer
+
+
+@pytest.mark.parametrize("version", range(2))
+def test_quotas_are_kept_and_removed(world, version):
+    entity = [("user", "u"), ("client-id", None)]
+    answer = alter(world, entity, ("producer_byte_rate", 100.0), version=version)
+    assert (answer.error_code, answer.error_message) == (Error.NONE, None)
+    quotas = world.cluster.image.quotas
+    assert quotas == {(("client-id", None), ("user", "u")): {"producer_byte_rate": 100.0}}
+    alter(world, entity[::-1], ("producer_byte_rate", None), version=version)
+    assert quotas == {}
+
+
+def test_removing_what_is_not_there_is_no_error(world):
+    end_offset = world.cluster.log.end_offset
+    assert alter(world, [("user", "u")], ("producer_byte_rate", None)).error_code == Error.NONE
+    assert world.cluster.log.end_offset == end_offset
+
+
+@pytest.mark.parametrize(
+    ("entity", "ops", "message"),
+    [
+        ([], [("producer_byte_rate", 1.0)], "Invalid empty client quota entity"),
+        ([("shoe", "x")], [("producer_byte_rate", 1.0)], "Unhandled client quota entity type"),
+        ([("user", "")], [("producer_byte_rate", 1.0)], "Empty user not supported"),
+        ([("ip", "1.1.1.1"), ("user", "u")], [("connection_creation_rate", 1.0)], "combination"),
+        ([("ip", "no ip")], [("connection_creation_rate", 1.0)], "not a valid IP"),
+        ([("ip", "1.1.1.1")], [("producer_byte_rate", 1.0)], "Invalid configuration key"),
+        ([("user", "u")], [("producer_byte_rate", -1.0)], "must be greater than 0"),
+        ([("user", "u")], [("producer_byte_rate", float("nan"))], "must be greater than 0"),
+        ([("user", "u")], [("producer_byte_rate", 1.5)], "cannot be a fractional value"),
+        ([("user", "u")], [("producer_byte_rate", 1e30)], "too large for a LONG"),
+        ([("ip", "1.1.1.1")], [("connection_creation_rate", 1e12)], "too large for an INT"),
+        (
+            [("user", "u")],
+            [("producer_byte_rate", 1.0), ("producer_byte_rate", 2.0)],
+            "Duplicate quota key",
+        ),
+        (
+            [("user", "u")],
+            [("consumer_byte_rate", 1.0), ("producer_byte_rate", 0.5)],
+            "cannot be a fractional value",
+        ),
+    ],
+)
+def test_refuses_as_kafka_does_and_changes_nothing(world, entity, ops, message):
+    answer = alter(world, entity, *ops)
+    assert answer.error_code == Error.INVALID_REQUEST
+    assert message in answer.error_message
+    assert world.cluster.image.quotas == {}
+
+
+def test_validate_only_changes_nothing(world):
+    answer = alter(world, [("user", "u")], ("producer_byte_rate", 1.0), validate_only=True)
+    assert answer.error_code == Error.NONE
+    assert world.cluster.image.quotas == {}

@@ -1,0 +1,59 @@
+"""GetTelemetrySubscriptions: which metrics are wanted of which client."""
+
+from kafkalite.coordinators.cluster.configs import AlterConfigs, ResourceChange, Step
+from kafkalite.handlers.telemetry import Telemetry
+from kafkalite.protocol.errors import Error
+from kafkalite.protocol.messages import ZERO_UUID, GetTelemetrySubscriptionsRequest
+
+CLIENT_METRICS = 16
+INSTANCE = b"\7" * 16
+
+
+def subscribe(world, name, **settings):
+    steps = [Step(key.replace("_", "."), 0, value) for key, value in settings.items()]
+    change = ResourceChange(CLIENT_METRICS, name, steps)
+    assert world.cluster.decide(AlterConfigs([change])) == [None]
+
+
+def ask(world, instance_id=INSTANCE):
+    return world.ask(GetTelemetrySubscriptionsRequest(client_instance_id=instance_id), 0)
+
+
+def test_nothing_is_wanted_without_a_subscription(world):
+    response = ask(world, ZERO_UUID)
+    assert response.client_instance_id != ZERO_UUID
+    assert (response.error_code, response.requested_metrics) == (Error.NONE, [])
+    assert (response.push_interval_ms, response.telemetry_max_bytes) == (300_000, 1_048_576)
+    assert response.accepted_compression_types == [4, 3, 1, 2]
+
+
+def test_the_union_of_all_that_match(world):
+    subscribe(world, "mine", metrics="b,a", interval_ms="1000", match="client_id=a-cl.*")
+    subscribe(world, "all", metrics="c", interval_ms="2000")
+    subscribe(world, "others", metrics="d", match="client_id=other")
+    response = ask(world)
+    assert response.requested_metrics == ["a", "b", "c"]
+    assert response.push_interval_ms == 1000
+
+
+def test_everything_is_asked_for_by_a_star(world):
+    subscribe(world, "s", metrics="a,*")
+    assert ask(world).requested_metrics == ["*"]
+
+
+def test_asking_again_too_early_is_throttled_unless_something_changed(world):
+    first = ask(world)
+    assert ask(world).error_code == Error.THROTTLING_QUOTA_EXCEEDED
+    subscribe(world, "s", metrics="a")
+    second = ask(world)
+    assert second.error_code == Error.NONE
+    assert second.subscription_id != first.subscription_id
+    world.env.clock.advance(300_000)
+    assert ask(world).error_code == Error.NONE
+
+
+def test_a_flood_of_clients_leaves_a_bounded_memory(world):
+    world.context.telemetry = Telemetry(max_instances=10)
+    for number in range(50):
+        ask(world, number.to_bytes(16, "big") if number > 1 else INSTANCE)
+    assert len(world.context.telemetry) == 10
