@@ -104,9 +104,9 @@ class Expected:
     def _check_window(self, log: PartitionLog) -> None:
         """The last five batches of the producer are recognised, wherever the crash came."""
         mine = [b for b in self.appended if b.sequence >= 0 and b.last_offset < log.log_end_offset]
-        if self.config.is_compacted or log.log_start_offset > 0 or not mine:
+        if self.config.is_compacted or self.removed_below > 0 or not mine:
             return
-        if self.cut_from is not None:
+        if self.cut_from is not None or log.log_start_offset > 0:
             return
         for batch in mine[-5:]:
             again = keyed(

@@ -131,14 +131,15 @@ class Durability:
         return work
 
     def _add_side_files(self, work: FlushWork) -> None:
+        log = self._log
+        if self._has_new_epochs:
+            log.epochs.save(log.home.disk, log.directory)
+            work.files.append(f"{log.directory}/{LEADER_EPOCHS}")
+            self._has_new_epochs = False
         work.files.extend(self._snapshots or ())
         self._snapshots = None
-        if self._has_new_epochs:
-            self._log.epochs.save(self._log.home.disk, self._log.directory)
-            work.files.append(f"{self._log.directory}/{LEADER_EPOCHS}")
-            self._has_new_epochs = False
         if len(self._directories) > 1:  # the log is new
-            work.files.append(f"{self._log.directory}/{PARTITION_METADATA}")
+            work.files.append(f"{log.directory}/{PARTITION_METADATA}")
 
     def flushed(self, work: FlushWork) -> None:
         # What was cut off meanwhile has lasted, but not what was written in its place.

@@ -9,12 +9,16 @@ below it is on stable storage.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from kafkalite.env import Env
 from kafkalite.env.disk import Disk
+
+# A disk that answers so is full and otherwise well.
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass(slots=True)
@@ -52,6 +56,16 @@ def sync_all(disk: Disk, works: list[FlushWork]) -> None:
             disk.sync_directory(path)
 
 
+def _work_of(log: Flushable, is_complete: bool) -> FlushWork:
+    """What is to be synced; without indexes and the like where a full disk cannot take them."""
+    try:
+        return log.flush_work(is_complete=is_complete)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        return log.flush_work(is_complete=False)
+
+
 class Flusher:
     """The fsyncs of one directory."""
 
@@ -77,7 +91,7 @@ class Flusher:
         jobs: list[tuple[Flushable, FlushWork]] = []
         try:
             for log, is_complete in waiting.items():
-                jobs.append((log, log.flush_work(is_complete=is_complete)))
+                jobs.append((log, _work_of(log, is_complete)))
         except OSError as error:
             self._fail(error)
         if self._has_failed or not jobs:

@@ -7,18 +7,15 @@ directory has failed, nothing is written to it until the broker starts again.
 
 from __future__ import annotations
 
-import errno
 import logging
 from collections.abc import Callable
 
 from kafkalite.env import Env
 from kafkalite.log.config import LogSettings
-from kafkalite.log.flusher import Flusher
+from kafkalite.log.flusher import NO_ROOM, Flusher
 from kafkalite.protocol.errors import Error, KafkaError
 
 logger = logging.getLogger(__name__)
-
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class LogHome:
