@@ -20,13 +20,17 @@ from kafkalite.protocol.classes import New
 from kafkalite.protocol.runtime import FEW, Generated
 from kafkalite.protocol.source import Source, fixed_format, least_bytes, struct_name, unnamed
 
+# A frame with records is copied up to this size when it comes as a view: that costs less than
+# reading its fields from the view.
+COPIED_BYTES = 4096
+
 
 def generate_decoder(layout: primitives.Object, title: str, *, is_prefix: bool) -> Generated:
     """`decode(data, p=0)`: the message, and with `is_prefix` also the position after it."""
-    writer = _Decoder(title)
+    writer = _Decoder(title, _has_records(layout))
     source = writer.source
     with source.block("try:"):
-        _write_prologue(source, _has_records(layout))
+        writer.prologue()
         made = writer.object(layout, "message")
         if is_prefix:
             source.add(f"return {made}, p")
@@ -37,16 +41,6 @@ def generate_decoder(layout: primitives.Object, title: str, *, is_prefix: bool) 
     with source.block("except PAST_THE_END as error:"):
         source.add(f"raise MalformedFrame(f'{title}: {{error}}') from error")
     return source.generated(f"decode {title}")
-
-
-def _write_prologue(source: Source, has_records: bool) -> None:
-    """Slices and indices of bytes are cheaper than of views, but records must not be copied."""
-    if has_records:
-        source.add("view = memoryview(data)")
-        source.add("if type(data) is memoryview: data = bytes(data)")
-    else:
-        source.add("if type(data) is not bytes: data = bytes(data)")
-    source.add("end = len(data)")
 
 
 def _has_records(subcon: Construct) -> bool:
@@ -64,10 +58,29 @@ class _Decoder:
     `run` is what is still to be read at position p: struct formats, and the variables for them.
     """
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, has_records: bool) -> None:
         self.title = title
+        self.has_records = has_records
         self.source = Source("def decode(data, p=0):")
         self.run: list[tuple[str, str]] = []
+
+    def prologue(self) -> None:
+        """Bytes are cheaper to cut than views, but large records are not to be copied for that."""
+        add = self.source.add
+        add("end = len(data)")
+        if not self.has_records:
+            add("if type(data) is not bytes: data = bytes(data)")
+            return
+        add("view = memoryview(data)")
+        add("is_view = type(data) is memoryview")
+        with self.source.block(f"if is_view and end <= {COPIED_BYTES}:"):
+            add("data = bytes(data)")
+            add("is_view = False")
+
+    def text(self, content: str) -> str:
+        if self.has_records:
+            return f"(bytes(data{content}) if is_view else data{content}).decode()"
+        return f"data{content}.decode()"
 
     def refuse(self, problem: str) -> None:
         self.source.add(f"raise MalformedFrame({f'{self.title}: {problem}'!r})")
@@ -175,7 +188,7 @@ class _Decoder:
                 self.refuse(f"{name} does not end in the frame")
             content = "[p + 1:e]" if back else "[p:e]"
             if isinstance(subcon, primitives.Text):
-                add(f"{value} = data{content}.decode()")
+                add(f"{value} = {self.text(content)}")
             elif isinstance(subcon, primitives.Records):
                 add(f"{value} = view{content}")
             else:

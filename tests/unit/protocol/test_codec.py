@@ -178,6 +178,18 @@ def test_records_are_a_view_that_writes_through_to_the_frame() -> None:
     assert b"Batch" in frame
 
 
+@pytest.mark.parametrize("size", [5, 100_000])
+@pytest.mark.parametrize("as_view", [False, True])
+def test_records_are_not_copied_whatever_the_frame_is(size: int, as_view: bool) -> None:
+    whole = bytearray(b"head" + codec.encode(produce(bytes(size)), 9))
+    frame = memoryview(whole)[2:] if as_view else whole
+    request = codec.decode(ProduceRequest, 9, frame, 2 if as_view else 4)
+    records = records_of(request)
+    assert (request.topic_data[0].name, len(records)) == ("t", size)
+    records[size - 1] = 0xAB
+    assert whole[-4] == 0xAB
+
+
 @pytest.mark.parametrize("version", [0, 3, 9, 12])
 def test_an_unread_file_range_stays_a_part_of_its_own(version: int) -> None:
     class Range:
