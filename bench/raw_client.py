@@ -198,7 +198,7 @@ class Produce:
         error, base_offset = struct.unpack_from(">hq", reply, at - 2)
         if error or base_offset != self._next_offset:
             if number == 0 and not error:
-                self._next_offset = base_offset  # a topic that is not empty
+                self._next_offset = base_offset  # the topic was not empty
             else:
                 answer = decode_reply(reply, ProduceResponse, PRODUCE_VERSION)
                 raise AssertionError(f"expected offset {self._next_offset}: {answer}")
