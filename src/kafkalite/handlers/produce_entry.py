@@ -52,7 +52,14 @@ class Entry:
         if answer.error_code != Error.NONE or partition is None or self.records is None:
             return
         try:
-            result = partition.append(self.records, now_ms, is_all=is_all, proof=self.proof)
+            result = partition.append(
+                self.records,
+                now_ms,
+                is_all=is_all,
+                proof=self.proof,
+                # Only versions before batches v2 come this far without a header.
+                is_old_format_taken=self.header is None,
+            )
         except KafkaError as error:
             self.refuse(error)
             return

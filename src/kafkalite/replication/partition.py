@@ -129,6 +129,7 @@ class Partition:
         is_all: bool = False,
         proof: Proof = NOT_ASKED,
         transaction_version: int = 0,
+        is_old_format_taken: bool = False,
     ) -> AppendResult:
         """Append as leader and let the high watermark follow; `is_all` means acks=all.
 
@@ -142,7 +143,7 @@ class Partition:
         result = log.append_as_leader(
             records, self.leadership.leader_epoch, origin, now_ms,
             verification=proof.verification, is_verified=proof.is_waived,
-            transaction_version=transaction_version,
+            transaction_version=transaction_version, is_old_format_taken=is_old_format_taken,
         )
         if log.is_durable_on_append:
             self.advance(log.log_end_offset)
