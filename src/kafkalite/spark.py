@@ -63,6 +63,9 @@ _LOCAL = {
 }
 
 
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+
 class SparkMismatch(RuntimeError):
     """pyspark, Spark and the connectors do not fit together; the message says what to do."""
 
@@ -116,10 +119,12 @@ def _build(
     # Under spark-submit the master is already decided; naming one here would override it.
     where = where or (None if "PYSPARK_GATEWAY_PORT" in os.environ else "local[*]")
     paths = ",".join(str(path) for path in jar_paths(*connectors))
-    settings = {**_COMMON, "spark.jars": paths, "spark.driver.extraJavaOptions": _quiet()}
+    settings = {**_COMMON, "spark.jars": paths}
     settings |= _LOCAL if where is not None and where.startswith("local") else {}
     settings |= _DELTA if "delta" in connectors else {}
     settings |= config
+    options = f"{_quiet()} {config.get(_JAVA_OPTIONS, '')}"
+    settings[_JAVA_OPTIONS] = options.strip()
     builder: SparkSession.Builder = SparkSession.builder.appName(app)
     if where is not None:
         builder = builder.master(where)

@@ -18,6 +18,7 @@ FORMATS = ("raw", "json", "avro", "confluent-avro")
 FRAME_BYTES = 5
 
 NOT_JSON = "not JSON"
+NOT_OBJECT = "not a JSON object"
 NOT_OF_SCHEMA = "does not fit the schema"
 NOT_AVRO = "not Avro of the schema"
 NOT_FRAMED = "no schema id before the Avro"
@@ -99,7 +100,7 @@ def _decode_json(df: DataFrame, schema: StructType) -> DataFrame:
     parsed, fields, text = sf.col(_PARSED), sf.col(_FIELDS), sf.col(_TEXT)
     corrupt = parsed[_CORRUPT].isNotNull() | parsed.isNull()
     broken = corrupt & fields.isNull()
-    error = sf.when(text.isNull(), None).when(broken, NOT_JSON).when(corrupt, NOT_OF_SCHEMA)
+    error = sf.when(text.isNull(), None).when(broken, NOT_OBJECT).when(corrupt, NOT_OF_SCHEMA)
     data = sf.struct(*[parsed[name].alias(name) for name in schema.fieldNames()])
     # Fields that the schema does not name, and the whole text when it names them otherwise.
     drifted = sf.map_filter(fields, lambda key, _: ~key.isin(schema.fieldNames()))

@@ -206,6 +206,5 @@ def _lag(source: dict[str, Any]) -> int:
 
 def _offsets(said: Any) -> Offsets:
     # A progress gives JSON or what is in it, depending on how it was come by.
-    if not said:
-        return {}
-    return parse(said if isinstance(said, str) else json.dumps(said))
+    text = said if isinstance(said, str) else json.dumps(said)
+    return {} if text == "null" else parse(text)
