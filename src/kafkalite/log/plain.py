@@ -21,6 +21,7 @@ from kafkalite.records.batch import (
     read_header,
     verify,
 )
+from kafkalite.records.errors import CorruptRecords
 
 FULL_RECORDS = 16
 
@@ -31,7 +32,10 @@ def accept(
     records: Writable, config: LogConfig, offset: int, leader_epoch: int, now_ms: int
 ) -> BatchHeader | None:
     """The header of the batch, with its offset and epoch set; None when it needs a closer look."""
-    header = read_header(records)
+    try:
+        header = read_header(records)
+    except CorruptRecords:
+        return None
     count = header.record_count
     if (
         header.magic != 2

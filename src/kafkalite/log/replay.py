@@ -30,7 +30,6 @@ from kafkalite.records.record import iterate_records
 
 logger = logging.getLogger(__name__)
 
-_LOOK_BACK_SEGMENTS = 2
 _LOOK_BACK_BATCHES = 100_000
 
 
@@ -115,36 +114,33 @@ def look_back(segments: Sequence[Segment], state: ProducerState) -> list[SeenBat
     """The batches of a producer before the ones it has, oldest first, from the last segments that
     can hold them.
 
-    Bounded in segments and batches: only headers are read, and only when a producer repeats a batch
+    Bounded in batches: only headers are read, and only when a producer repeats a batch
     that the snapshot did not keep.
     """
     before = state.batches[0].first_offset if state.batches else state.last_offset + 1
-    candidates = [segment for segment in segments if segment.base_offset < before]
     found: list[SeenBatch] = []
-    for segment in reversed(candidates[-_LOOK_BACK_SEGMENTS:]):
-        earlier = _batches_of(segment, state, before)
+    left = _LOOK_BACK_BATCHES
+    for segment in reversed([one for one in segments if one.base_offset < before]):
+        earlier, count = _batches_of(segment, state, before)
         found[:0] = earlier
-        if len(found) >= WINDOW_BATCHES:
+        left -= count
+        if len(found) >= WINDOW_BATCHES or left <= 0:
             break
     return found[-WINDOW_BATCHES:]
 
 
-def _batches_of(segment: Segment, state: ProducerState, before: int) -> list[SeenBatch]:
+def _batches_of(segment: Segment, state: ProducerState, before: int) -> tuple[list[SeenBatch], int]:
+    """The last batches of a producer in a segment, and how many batches were looked at."""
     found: list[SeenBatch] = []
-    for count, header in enumerate(segment.walk(0)):
-        if header.base_offset >= before or count >= _LOOK_BACK_BATCHES:
+    count = 0
+    for header in segment.walk(0):
+        if header.base_offset >= before:
             break
+        count += 1
         if header.producer_id != state.producer_id or header.is_control:
             continue
-        if header.producer_epoch != state.epoch:
-            continue
-        found.append(
-            SeenBatch(
-                header.last_sequence,
-                header.last_offset,
-                header.last_offset_delta,
-                header.max_timestamp,
-            )
-        )
-        del found[:-WINDOW_BATCHES]
-    return found
+        if header.producer_epoch == state.epoch:
+            last_offset, delta = header.last_offset, header.last_offset_delta
+            found.append(SeenBatch(header.last_sequence, last_offset, delta, header.max_timestamp))
+            del found[:-WINDOW_BATCHES]
+    return found, count

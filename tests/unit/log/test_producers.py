@@ -1,0 +1,232 @@
+"""Idempotence and transactions on one partition, before and after restarts."""
+
+from typing import Any
+
+import pytest
+
+from kafkalite.log.config import LogConfig, LogSettings
+from kafkalite.log.partition_log import AppendOrigin
+from kafkalite.protocol.errors import Error, KafkaError
+from tests.unit.log.making import START_MS, World, batch, committed, marker, read_all
+
+SMALL = LogConfig(segment_bytes=400, index_interval_bytes=100)
+
+
+def send(log, sequence, *, epoch=0, producer_id=5, count=1, **fields):
+    data = batch(
+        [b"v"] * count,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+        **fields,
+    )
+    return log.append_as_leader(data, 0)
+
+
+def refused(log, sequence, **fields):
+    with pytest.raises(KafkaError) as error:
+        send(log, sequence, **fields)
+    return error.value.code
+
+
+def end(log, *, commit, producer_id=5, epoch=0, version=0, coordinator_epoch=0):
+    data = marker(producer_id, epoch, commit=commit, coordinator_epoch=coordinator_epoch)
+    return log.append_as_leader(data, 0, AppendOrigin.COORDINATOR, transaction_version=version)
+
+
+@pytest.mark.parametrize("restart", [None, True, False])
+def test_the_last_five_batches_are_recognised(restart):
+    world = World(SMALL)
+    for index in range(12):
+        send(world.log(), index * 2, count=2)
+    if restart is not None:
+        world.restart(clean=restart)
+    log = world.log()
+    for index in range(7, 12):
+        result = send(log, index * 2, count=2)
+        assert result.is_duplicate
+        assert (result.base_offset, result.last_offset) == (index * 2, index * 2 + 1)
+    assert refused(log, 12, count=2) == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert refused(log, 26, count=2) == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert not send(log, 24, count=2).is_duplicate
+    assert log.log_end_offset == 26
+
+
+def test_other_batches_between_do_not_push_a_producers_out_of_the_window():
+    world = World(SMALL)
+    for index in range(5):
+        send(world.log(), index)
+        for other in range(3):
+            send(world.log(), index, producer_id=10 + other)
+    log = world.restart(clean=True)
+    for index in range(5):
+        assert send(log, index).base_offset == index * 4
+
+
+def test_the_same_sequence_with_another_count_is_out_of_order():
+    log = World().log()
+    send(log, 0, count=3)
+    assert refused(log, 0, count=2) == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_new_producer_may_begin_anywhere_and_a_new_epoch_at_zero():
+    log = World().log()
+    send(log, 100)
+    assert refused(log, 1, epoch=1) == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+    send(log, 0, epoch=1)
+    assert refused(log, 101, epoch=0) == Error.INVALID_PRODUCER_EPOCH
+
+
+def test_sequences_wrap():
+    log = World().log()
+    send(log, 2**31 - 1)
+    assert send(log, 0).base_offset == 1
+    assert send(log, 2**31 - 1).is_duplicate
+
+
+def test_producers_expire_when_silent_but_not_within_a_transaction():
+    world = World(settings=LogSettings(producer_id_expiration_ms=1000))
+    log = world.log()
+    send(log, 0)
+    send(log, 0, producer_id=6, is_transactional=True)
+    world.clock.advance(700_000)
+    assert log.producers is not None
+    assert sorted(log.producers.states) == [6]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_the_last_stable_offset_waits_for_every_transaction(clean):
+    world = World(SMALL)
+    log = world.log()
+    send(log, 0)
+    send(log, 0, producer_id=6, is_transactional=True)
+    send(log, 0, producer_id=7, is_transactional=True)
+    assert committed(log).last_stable_offset == 1
+    end(log, commit=True, producer_id=6)
+    assert committed(log).last_stable_offset == 2
+    log = committed(world.restart(clean=clean))
+    assert log.last_stable_offset == 2
+    end(log, commit=False, producer_id=7)
+    assert log.last_stable_offset == 2  # the marker is not replicated yet
+    assert committed(log).last_stable_offset == 5
+    assert log.aborted_transactions(0, 5) == [(7, 2)]
+    log = committed(world.restart(clean=clean))
+    assert log.aborted_transactions(0, 5) == [(7, 2)]
+    assert log.aborted_transactions(0, 2) == []
+    assert log.aborted_transactions(5, 9) == []
+
+
+def test_aborted_transactions_are_found_from_every_segment():
+    world = World(SMALL)
+    log = world.log()
+    spans = []
+    for index in range(12):
+        start = log.log_end_offset
+        for _ in range(3):
+            producer_id = 100 + index
+            sequence = log.log_end_offset - start
+            send(log, sequence, producer_id=producer_id, is_transactional=True)
+        end(log, commit=index % 2 == 0, producer_id=producer_id)
+        if index % 2:
+            spans.append((producer_id, start, log.log_end_offset - 1))
+    assert len(log.segments) > 3
+    for first in range(0, 48, 5):
+        for last in range(first + 1, 49, 7):
+            expected = [(p, start) for p, start, stop in spans if stop >= first and start < last]
+            found = [x for x in log.aborted_transactions(first, last) if x in expected]
+            assert found == expected
+    committed(log)
+    before = log.aborted_transactions(0, 48)
+    assert world.restart(clean=False).aborted_transactions(0, 48) == before
+    assert before == [(p, start) for p, start, _ in spans]
+
+
+def test_a_batch_outside_the_open_transaction_is_refused():
+    log = World().log()
+    send(log, 0, is_transactional=True)
+    assert refused(log, 1) == Error.INVALID_TXN_STATE
+
+
+def test_markers_of_old_epochs_and_coordinators_are_refused():
+    log = World().log()
+    send(log, 0, epoch=3, is_transactional=True)
+    with pytest.raises(KafkaError) as error:
+        end(log, commit=True, epoch=2)
+    assert error.value.code == Error.INVALID_PRODUCER_EPOCH
+    end(log, commit=True, epoch=3, coordinator_epoch=8)
+    with pytest.raises(KafkaError) as error:
+        end(log, commit=True, epoch=3, coordinator_epoch=7)
+    assert error.value.code == Error.TRANSACTION_COORDINATOR_FENCED
+
+
+def test_a_marker_of_version_2_has_a_higher_epoch_or_comes_again():
+    log = World().log()
+    send(log, 0, is_transactional=True)
+    with pytest.raises(KafkaError) as error:
+        end(log, commit=True, epoch=0, version=2)
+    assert error.value.code == Error.INVALID_PRODUCER_EPOCH
+    end(log, commit=True, epoch=1, version=2)
+    end(log, commit=True, epoch=1, version=2)
+    assert refused(log, 1, epoch=0) == Error.INVALID_PRODUCER_EPOCH
+    send(log, 0, epoch=1, is_transactional=True)
+
+
+def test_an_unverified_transaction_is_refused():
+    log = World().log()
+    data: Any = {
+        "producer_id": 5,
+        "producer_epoch": 0,
+        "base_sequence": 0,
+        "is_transactional": True,
+    }
+    with pytest.raises(KafkaError) as error:
+        log.append_as_leader(batch([b"a"], **data), 0, is_verified=False)
+    assert error.value.code == Error.INVALID_TXN_STATE
+    proof = log.start_verification(5, 0, 0, supports_epoch_bump=False)
+    log.append_as_leader(batch([b"a"], **data), 0, verification=proof, is_verified=False)
+    assert log.start_verification(5, 1, 0, supports_epoch_bump=False) is None
+    data["base_sequence"] = 1
+    log.append_as_leader(batch([b"a"], **data), 0, is_verified=False)
+    end(log, commit=True)
+    data["base_sequence"] = 2
+    with pytest.raises(KafkaError):
+        log.append_as_leader(batch([b"a"], **data), 0, verification=proof, is_verified=False)
+
+
+def test_verification_remembers_the_lowest_sequence():
+    log = World().log()
+    log.start_verification(5, 7, 0, supports_epoch_bump=False)
+    proof = log.start_verification(5, 3, 0, supports_epoch_bump=False)
+    data: Any = {"producer_id": 5, "producer_epoch": 0, "is_transactional": True}
+    with pytest.raises(KafkaError) as error:
+        log.append_as_leader(
+            batch([b"a"], base_sequence=7, **data), 0, verification=proof, is_verified=False
+        )
+    assert error.value.code == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+    log.append_as_leader(
+        batch([b"a"], base_sequence=3, **data), 0, verification=proof, is_verified=False
+    )
+
+
+def test_truncation_takes_producers_back():
+    world = World(SMALL)
+    log = world.log()
+    for index in range(10):
+        send(log, index)
+    send(log, 0, producer_id=6, is_transactional=True)
+    log.truncate_to(8)
+    committed(log)
+    assert log.last_stable_offset == 8
+    assert log.producers is not None
+    assert sorted(log.producers.states) == [5]
+    assert send(log, 7).is_duplicate
+    assert send(log, 8).base_offset == 8
+
+
+def test_describing_producers():
+    log = World().log()
+    send(log, 4, count=3, is_transactional=True)
+    (state,) = log.active_producers()
+    assert (state.producer_id, state.epoch, state.last_sequence) == (5, 0, 6)
+    assert (state.last_timestamp, state.transaction_start) == (START_MS, 0)
+    assert len(read_all(log)) == 3
