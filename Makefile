@@ -20,7 +20,7 @@ WORKERS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test unit lint compat conformance crash simulate differential bench profile dist clean
+.PHONY: help setup run test unit lint compat conformance crash bench dist clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -70,8 +70,19 @@ lint: $(VENV)/.dev ## ruff and mypy --strict
 	@echo "lint: mypy --strict"
 	@$(VENV)/bin/mypy
 
-compat: setup ## the same tests against kafkalite and Apache Kafka
-	@$(PY) -m pytest tests/compat $(ARGS)
+compat: setup ## every client against kafkalite and Apache Kafka, the whole table
+	@$(PY) -m pytest tests/compat -n $(WORKERS) --dist loadgroup $(ARGS)
+
+conformance: setup ## codecs against Apache Kafka's own classes: SEED=1 ROUNDS=100
+	@SEED=$(SEED) ROUNDS=$(ROUNDS) $(PY) -m pytest tests/conformance --timeout 0 $(ARGS)
+
+crash: setup ## crashes at every disk operation, and of real processes: SEED=1 ROUNDS=100
+	@SEED=$(SEED) ROUNDS=$(ROUNDS) $(PY) -m pytest tests -m crash --timeout 0 $(ARGS)
+
+# --- measuring --------------------------------------------------------------------------------
+
+bench: setup ## measure kafkalite beside Apache Kafka, in one run
+	@for each in startup codec records "produce_fetch --start"; do $(PY) -m bench.$$each || exit 1; done
 
 # --- shipping ---------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ StartBroker = Callable[..., Broker]
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "broker_kind" in metafunc.fixturenames:
         is_old = metafunc.definition.get_closest_marker("old_protocol") is not None
-        kinds = (KAFKALITE, APACHE_KAFKA_3) if is_old else BROKERS
+        kinds: tuple[str, ...] = (KAFKALITE, APACHE_KAFKA_3) if is_old else BROKERS
         chosen = metafunc.config.getoption("--broker")
         if chosen:
             kinds = tuple(kind for kind in kinds if kind.startswith(chosen))
