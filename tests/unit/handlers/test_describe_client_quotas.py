@@ -9,7 +9,7 @@ Alter = AlterClientQuotasRequest
 Describe = DescribeClientQuotasRequest
 EXACT, DEFAULT, ANY = 0, 1, 2
 KEYS = {"ip": "connection_creation_rate"}
-ENTITIES = [
+ENTITIES: list[list[tuple[str, str | None]]] = [
     [("user", "u")],
     [("user", None)],
     [("user", "u"), ("client-id", "c")],

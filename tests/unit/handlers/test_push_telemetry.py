@@ -13,9 +13,13 @@ INSTANCE = b"\7" * 16
 
 
 @pytest.fixture
-def push(make_world):
-    world = make_world(settings={"telemetry.max.bytes": "10"})
-    asked = world.ask(GetTelemetrySubscriptionsRequest(client_instance_id=INSTANCE), 0)
+def small(make_world):
+    return make_world(settings={"telemetry.max.bytes": "10"})
+
+
+@pytest.fixture
+def push(small):
+    asked = small.ask(GetTelemetrySubscriptionsRequest(client_instance_id=INSTANCE), 0)
 
     def push(**fields):
         given = {
@@ -24,18 +28,17 @@ def push(make_world):
             "metrics": b"12345",
             **fields,
         }
-        return world.ask(PushTelemetryRequest(**given), 0).error_code
+        return small.ask(PushTelemetryRequest(**given), 0).error_code
 
-    push.world = world
     return push
 
 
-def test_metrics_are_taken_once_an_interval(push):
+def test_metrics_are_taken_once_an_interval(small, push):
     assert push() == Error.NONE
     assert push() == Error.THROTTLING_QUOTA_EXCEEDED
-    push.world.env.clock.advance(300_000)
+    small.env.clock.advance(300_000)
     assert push() == Error.NONE
-    assert push.world.context.telemetry.pushed_bytes == 10
+    assert small.context.telemetry.pushed_bytes == 10
 
 
 @pytest.mark.parametrize(
@@ -47,13 +50,13 @@ def test_metrics_are_taken_once_an_interval(push):
         ({"metrics": b"x" * 11}, Error.TELEMETRY_TOO_LARGE),
     ],
 )
-def test_refuses_as_kafka_does(push, fields, code):
+def test_refuses_as_kafka_does(small, push, fields, code):
     assert push(**fields) == code
-    assert push.world.context.telemetry.pushed_bytes == 0
+    assert small.context.telemetry.pushed_bytes == 0
 
 
-def test_a_client_that_says_goodbye_may_push_once_more_and_no_more(push):
+def test_a_client_that_says_goodbye_may_push_once_more_and_no_more(small, push):
     assert push() == Error.NONE
     assert push(terminating=True) == Error.NONE
-    push.world.env.clock.advance(300_000)
+    small.env.clock.advance(300_000)
     assert push() == Error.INVALID_REQUEST

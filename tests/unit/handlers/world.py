@@ -15,8 +15,9 @@ from kafkalite.coordinators.cluster.cluster import Cluster
 from kafkalite.coordinators.cluster.image import TOPIC, EndPoint
 from kafkalite.coordinators.cluster.log_configs import log_config, log_settings
 from kafkalite.coordinators.cluster.replicas import Replicas
-from kafkalite.env import Env, MemoryDisk, manual_env
+from kafkalite.env import Env, manual_env
 from kafkalite.env.later import Later
+from kafkalite.env.memory import MemoryDisk
 from kafkalite.handlers.call import Call, ConnectionInfo
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.fetch_sessions import FetchSessions

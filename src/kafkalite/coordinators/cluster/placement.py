@@ -23,11 +23,13 @@ def place(
     usable = [broker for broker in brokers if not _is_cordoned(broker)]
     live = [broker for broker in usable if broker.is_active]
     _check(len(usable), len(live), replication_factor)
-    first, rest = _stripe(live, chance), _stripe(usable, chance)
-    turn = chance.randrange(len(live))
+    racks = _racks(usable, chance)
+    up = {broker.broker_id for broker in live}
+    leaders = [broker for broker in _round_robin(racks) if broker in up]
+    start = chance.randrange(len(leaders))
     return [
-        _replicas(first, rest, turn + partition, replication_factor)
-        for partition in range(partitions)
+        _replicas(racks, up, leaders[turn % len(leaders)], turn)[:replication_factor]
+        for turn in range(start, start + partitions)
     ]
 
 
@@ -50,14 +52,14 @@ def _check(usable: int, live: int, replication_factor: int) -> None:
     raise KafkaError(Error.INVALID_REPLICATION_FACTOR, why)
 
 
-def _stripe(brokers: list[BrokerState], chance: Random) -> list[int]:
-    """Brokers in an order in which neighbours are of different racks, as far as racks allow."""
+def _racks(brokers: list[BrokerState], chance: Random) -> list[list[int]]:
+    """Brokers by rack, those that are up before the others; the first rack is drawn."""
     racks: dict[str, list[int]] = {}
-    for broker in sorted(brokers, key=lambda each: (each.is_fenced, each.broker_id)):
+    for broker in sorted(brokers, key=lambda each: (not each.is_active, each.broker_id)):
         racks.setdefault(broker.rack or "", []).append(broker.broker_id)
     order = [racks[name] for name in sorted(racks)]
     start = chance.randrange(len(order))
-    return list(_round_robin(order[start:] + order[:start]))
+    return order[start:] + order[:start]
 
 
 def _round_robin(lists: list[list[int]]) -> Iterator[int]:
@@ -65,10 +67,19 @@ def _round_robin(lists: list[list[int]]) -> Iterator[int]:
         yield from (each[index] for each in lists if index < len(each))
 
 
-def _replicas(first: list[int], rest: list[int], turn: int, count: int) -> list[int]:
-    """The turn's leader, then those who follow it in the stripe; each round shifts them by one."""
-    leader = first[turn % len(first)]
-    others = [broker for broker in rest if broker != leader]
-    start = rest.index(leader) + turn // len(first)
-    shifted = [others[(start + index) % len(others)] for index in range(count - 1)]
-    return [leader, *shifted]
+def _replicas(racks: list[list[int]], up: set[int], leader: int, turn: int) -> list[int]:
+    """The leader, then brokers of the racks behind its own in turn, its own rack last.
+
+    Within a rack each round begins at another broker, so that not always the same follow a leader;
+    brokers that are down come after the others.
+    """
+    home = next(index for index, rack in enumerate(racks) if leader in rack)
+    behind = racks[home + 1 :] + racks[: home + 1]
+    rounds = turn // len(racks)
+    rings = [sorted(_turned(rack, rounds), key=lambda each: each not in up) for rack in behind]
+    return [leader, *(broker for broker in _round_robin(rings) if broker != leader)]
+
+
+def _turned(rack: list[int], turn: int) -> list[int]:
+    start = turn % len(rack)
+    return rack[start:] + rack[:start]

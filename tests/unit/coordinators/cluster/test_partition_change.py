@@ -1,0 +1,112 @@
+"""Elections and moves of one partition."""
+
+from random import Random
+
+import pytest
+
+from kafkalite.config import BrokerConfig
+from kafkalite.coordinators.cluster.deciding import View
+from kafkalite.coordinators.cluster.image import (
+    BrokerState,
+    Image,
+    PartitionState,
+    Topic,
+    changed_partition,
+)
+from kafkalite.coordinators.cluster.partition_change import (
+    RECOVERING,
+    Election,
+    Target,
+    change_partition,
+)
+
+ID = b"\1" * 16
+
+
+def view(*, down=(), has_elr=True, min_isr="1"):
+    image = Image()
+    for broker_id in (1, 2, 3):
+        image.brokers[broker_id] = BrokerState(
+            broker_id, 0, b"", (), (), None, broker_id in down, False, (bytes([broker_id]) * 16,),
+            (),
+        )
+    image.topics["t"] = image.by_id[ID] = Topic("t", ID)
+    if has_elr:
+        image.features["eligible.leader.replicas.version"] = 1
+    return View(image, BrokerConfig({"min.insync.replicas": min_isr}), Random(1))
+
+
+def state(replicas=(1, 2, 3), isr=(1, 2, 3), leader=1, **fields):
+    directories = tuple(bytes([each]) * 16 for each in replicas)
+    return PartitionState(ID, 0, replicas, isr, leader, 4, 7, directories, **fields)
+
+
+def after(view, old, **target):
+    wanted = Target.of(old)
+    for name, value in target.items():
+        setattr(wanted, name, value)
+    record = change_partition(view, old, wanted)
+    return old if record is None else changed_partition(old, record)
+
+
+def test_nothing_changes_where_all_is_well():
+    assert after(view(), state()) == state()
+
+
+def test_a_leader_that_leaves_takes_the_data_along():
+    """The others are in sync by name only until replicas copy data."""
+    new = after(view(), state(), leaving={1}, isr=[2, 3])
+    assert (new.leader, new.leader_epoch, new.isr) == (-1, 5, (2, 3))
+    assert new.last_known_elr == (1,)
+
+
+def test_a_follower_that_leaves_shrinks_the_set_in_the_same_epoch():
+    new = after(view(), state(), leaving={3}, isr=[1, 2])
+    assert (new.leader, new.leader_epoch, new.isr, new.elr) == (1, 4, (1, 2), ())
+
+
+def test_who_falls_out_below_the_least_count_stays_eligible():
+    new = after(view(min_isr="2"), state(isr=(1, 2)), leaving={2}, isr=[1])
+    assert (new.leader, new.isr, new.elr) == (1, (1,), (2,))
+
+
+def test_the_only_replica_is_eligible_when_it_is_gone_and_leads_again_from_there():
+    gone = after(view(), state((1,), (1,)), leaving={1}, isr=[])
+    assert (gone.leader, gone.isr, gone.elr, gone.last_known_elr) == (-1, (), (1,), (1,))
+    back = after(view(), gone)
+    assert (back.leader, back.isr, back.elr, back.last_known_elr) == (1, (1,), (), ())
+
+
+def test_without_eligible_replicas_the_last_in_sync_stays_in_sync():
+    gone = after(view(has_elr=False), state((1,), (1,)), leaving={1}, isr=[])
+    assert (gone.leader, gone.isr, gone.elr) == (-1, (1,), ())
+
+
+def test_the_last_known_leader_leads_with_a_mark_when_nobody_is_eligible():
+    lost = state(isr=(), leader=-1, last_known_elr=(2,))
+    new = after(view(), lost)
+    assert (new.leader, new.isr, new.leader_recovery_state) == (2, (2,), RECOVERING)
+    assert new.last_known_elr == ()
+    assert after(view(down=(2,)), lost) == lost
+
+
+@pytest.mark.parametrize("election", list(Election))
+def test_nobody_leads_who_never_did(election):
+    leaderless = state(leader=-1, last_known_elr=(1,))
+    assert after(view(down=(1,)), leaderless, election=election).leader == -1
+
+
+def test_a_move_ends_when_the_newcomer_is_in_sync():
+    moving = state((2, 1), (1,), 1, adding_replicas=(2,), removing_replicas=(1,))
+    assert after(view(), moving) == moving
+    done = after(view(), moving, isr=[1, 2])
+    assert (done.replicas, done.isr, done.is_reassigning) == ((2,), (2,), False)
+    assert done.leader_epoch == moving.leader_epoch + 1
+    assert done.directories == (b"\2" * 16,)
+
+
+def test_a_smaller_set_is_not_taken_before_all_who_stay_are_in_sync():
+    moving = state((1, 2, 3), (1,), 1, removing_replicas=(3,))
+    assert after(view(), moving) == moving
+    done = after(view(), moving, isr=[1, 2])
+    assert (done.replicas, done.is_reassigning) == ((1, 2), False)
