@@ -152,11 +152,12 @@ def print_table(targets: list[Target], rows: dict[tuple[str, str], Row]) -> None
     for (case, name), row in rows.items():
         first = rows[case, targets[0].name]
         ratio = median(first.per_second) / median(row.per_second)
+        compared = "" if row is first else f"{ratio:.2f}"
         spread = (max(row.per_second) - min(row.per_second)) / median(row.per_second)
         print(
             f"{case:22} {name:12} {median(row.per_second):8.0f} {median(row.megabytes):7.0f} "
             f"{median(row.p50_ms):7.3f} {median(row.p99_ms):7.3f} {median(row.cpu_per_gb):8.2f} "
-            f"{median(row.client_busy):6.0%} {spread:6.0%}  {'' if row is first else f'{ratio:.2f}'}"
+            f"{median(row.client_busy):6.0%} {spread:6.0%}  {compared}"
         )
 
 
@@ -175,8 +176,8 @@ def _targets(arguments: argparse.Namespace) -> Iterator[list[Target]]:
     with tempfile.TemporaryDirectory() as folder:
         started: list[Broker] = []
         try:
-            for kind in BROKERS if arguments.start else ():
-                started.append(brokers.start(kind, Path(folder) / kind, heap="1G"))
+            kinds = BROKERS if arguments.start else ()
+            started += (brokers.start(kind, Path(folder) / kind, heap="1G") for kind in kinds)
             found = [Target(each.kind, each.host, each.port, each.pid) for each in started]
             yield found + [Target.parse(text) for text in arguments.targets]
         finally:

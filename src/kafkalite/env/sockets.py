@@ -28,6 +28,8 @@ ACCEPT_PAUSE_SECONDS = 0.2
 SENDFILE_BYTES = 65_536
 CHUNK_BYTES = 131_072
 GATHERED_PARTS = 64
+# Up to here joining costs less than handing the system a list.
+JOINED_BYTES = 4_096
 
 _MORE = getattr(socket, "MSG_MORE", 0)
 _HAS_SENDFILE = sys.platform == "linux"
@@ -106,24 +108,29 @@ class SocketLink:
         if self._queue is not None:
             self._queue.extend(parts)
             self.unsent_bytes += sum(map(len, parts))
-            return
-        if len(parts) == 1 and type(parts[0]) is bytes and self._send_whole(parts[0]):
-            return
-        self._queue = deque(parts)
-        self.unsent_bytes = sum(map(len, parts))
-        self._write()
+        elif not self._send_at_once(parts):
+            self._queue = deque(parts)
+            self.unsent_bytes = sum(map(len, parts))
+            self._write()
 
-    def _send_whole(self, data: bytes) -> bool:
-        """The shortest way for the commonest case; False when any of it is left to do."""
+    def _send_at_once(self, parts: Sequence[Part]) -> bool:
+        """The way of all but large replies: one system call, no queue. False: nothing was sent."""
+        size = sum(map(len, parts))
+        if size > SENDFILE_BYTES or len(parts) > GATHERED_PARTS:
+            return False
         try:
-            count = self._socket.send(data)
+            batch = [_read(part) if isinstance(part, FileRange) else part for part in parts]
+            if size <= JOINED_BYTES:
+                count = self._socket.send(b"".join(batch))
+            else:
+                count = self._socket.sendmsg(batch)
         except OSError:
             return False  # the long way meets the same error and tells it from a full socket
-        if count == len(data):
-            return True
-        self._queue = deque([memoryview(data)[count:]])
-        self.unsent_bytes = len(data) - count
-        self._await_writable()
+        if count < size:
+            self._queue = deque(parts)
+            self.unsent_bytes = size
+            self._took(self._queue, count)
+            self._await_writable()
         return True
 
     def _write(self) -> None:
