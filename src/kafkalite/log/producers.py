@@ -270,6 +270,17 @@ class Producers:
                 Error.INVALID_TXN_STATE, "the batch is not part of an open transaction"
             )
 
+    def _settle_verification(self, header: BatchHeader) -> None:
+        """A promise ends with the first batch of its transaction, or with the marker of the one
+        before, which may come late: since version 2 that has the epoch of the next transaction."""
+        assert self._verifications is not None
+        found = self._verifications.get(header.producer_id)
+        if found is None:
+            return
+        is_next_begun = found.supports_epoch_bump and header.producer_epoch == found.epoch
+        if not (header.is_control and is_next_begun):
+            del self._verifications[header.producer_id]
+
     # --- changing ---------------------------------------------------------------------------------
 
     def apply(self, header: BatchHeader, marker: Marker | None) -> CompletedTransaction | None:
@@ -278,7 +289,7 @@ class Producers:
         if state is None:
             state = self.states[header.producer_id] = ProducerState(header.producer_id)
         if self._verifications and header.is_transactional:
-            self._verifications.pop(header.producer_id, None)
+            self._settle_verification(header)
         if header.is_control:
             return self._apply_marker(state, header, marker) if marker is not None else None
         state.enter_epoch(header.producer_epoch)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.crash.kill import kill_rounds
 from tests.crash.search import crash_points
 from tests.crash.worlds import Workload
 
@@ -14,3 +15,7 @@ pytestmark = pytest.mark.crash
 def test_nothing_acknowledged_is_lost(seed, is_compacted, is_fsynced):
     workload = Workload(seed, is_fsynced, is_compacted, has_cuts=not is_compacted, steps=16)
     assert crash_points(workload, states=2) > 50
+
+
+def test_a_killed_process_loses_nothing(tmp_path):
+    assert kill_rounds(tmp_path, 3) > 0

@@ -1,0 +1,1 @@
+"""Crashes on purpose: of simulated machines at every disk operation, and of real processes."""
