@@ -8,7 +8,7 @@ Invariant: no connection is answered before every role of this broker is taken u
 from __future__ import annotations
 
 import logging
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 
 from kafkalite.config import BrokerConfig
@@ -34,6 +34,8 @@ from kafkalite.handlers.context import Context
 from kafkalite.handlers.fetch_sessions import FetchSessions
 from kafkalite.log.config import LogConfig
 from kafkalite.log.manager import LogManager
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import CreateTopicsRequest
 from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.waiting import Waiting
 from kafkalite.server.dispatch import Dispatcher
@@ -86,6 +88,7 @@ class Broker:
         self.dispatcher = Dispatcher(self.context, self._log)
         self.server = Server(network, env.clock, config, self.dispatcher, self._log)
         self._replicas: Replicas | None = None
+        self._is_serving = False
 
     @property
     def cluster(self) -> Cluster:
@@ -94,8 +97,9 @@ class Broker:
 
     # --- starting ---------------------------------------------------------------------------
 
-    def start(self) -> Later[None]:
-        """Resolved when the broker serves. What keeps it from starting is raised at once."""
+    def start(self) -> Later[OSError | None]:
+        """Resolved with None when the broker serves, or with the reason why an address cannot be
+        had. What is wrong with its directories is raised at once."""
         self.logs.take()
         if self.is_controller:
             home = self.logs.directories[0].home
@@ -103,11 +107,16 @@ class Broker:
                 self.env, home, self.config, self.cluster_id, self.node_id
             )
         self.cluster.apply_dynamic_config(self.config, self.node_id)
-        started: Later[None] = Later()
+        started: Later[OSError | None] = Later()
 
         def opened(_: None) -> None:
-            self._serve()
-            started.resolve(None)
+            try:
+                self._serve()
+            except OSError as error:
+                self._close()
+                started.resolve(error)
+            else:
+                started.resolve(None)
 
         self.logs.start().then(opened)
         return started
@@ -119,6 +128,7 @@ class Broker:
         assert self._replicas is not None
         self._replicas.start()
         self.cluster.subscribe(self._on_topics)
+        self._is_serving = True
 
     def _build_coordinators(self) -> None:
         cluster, context = self.cluster, self.context
@@ -191,6 +201,21 @@ class Broker:
         if names:
             self.context.groups.on_topics_changed(list(dict.fromkeys(names)))
 
+    def create_topic(
+        self, name: str, partitions: int = -1, configs: Mapping[str, str] | None = None
+    ) -> None:
+        """Creates a topic as a client would; raises KafkaError when it is refused."""
+        settings = [
+            CreateTopicsRequest.Config(name=key, value=value)
+            for key, value in (configs or {}).items()
+        ]
+        topic = CreateTopicsRequest.Topic(
+            name=name, num_partitions=partitions, replication_factor=-1, configs=settings
+        )
+        answer = self.cluster.decide(CreateTopicsRequest(topics=[topic])).topics[0]
+        if answer.error_code != Error.NONE:
+            raise KafkaError(Error(answer.error_code), answer.error_message)
+
     # --- stopping ---------------------------------------------------------------------------
 
     def stop(self, grace_ms: int = STOP_GRACE_MS) -> Later[None]:
@@ -206,7 +231,7 @@ class Broker:
 
     def _close(self) -> None:
         cluster = self.cluster
-        if self._replicas is not None:
+        if self._is_serving and self._replicas is not None:
             self._replicas.stop()
             cluster.unsubscribe(self._on_topics)
         state = cluster.image.brokers.get(self.node_id)

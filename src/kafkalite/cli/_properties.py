@@ -8,8 +8,7 @@ from typing import TextIO
 from kafkalite import config as settings
 from kafkalite.broker import Broker
 from kafkalite.config import BrokerConfig, InvalidSetting, Judgement, parse_properties
-from kafkalite.protocol.errors import Error
-from kafkalite.protocol.messages import CreateTopicsRequest
+from kafkalite.protocol.errors import Error, KafkaError
 
 DEFAULT_LISTEN = "localhost:9092"
 DEFAULT_DATA = "./kafkalite-data"
@@ -78,19 +77,9 @@ def topic(text: str) -> TopicWanted:
 
 
 def create(broker: Broker, wanted: TopicWanted) -> None:
-    """Creates a topic unless it is there; what is wrong with it is printed, not fatal."""
-    configs = [
-        CreateTopicsRequest.Config(name=name, value=value)
-        for name, value in wanted.configs.items()
-    ]
-    request = CreateTopicsRequest(
-        topics=[
-            CreateTopicsRequest.Topic(
-                name=wanted.name, num_partitions=wanted.partitions, replication_factor=-1,
-                configs=configs,
-            )
-        ]
-    )
-    answer = broker.cluster.decide(request).topics[0]
-    if answer.error_code not in (Error.NONE, Error.TOPIC_ALREADY_EXISTS):
-        raise InvalidSetting(f"--topic {wanted.name}: {answer.error_message}")
+    """Creates a topic unless it is there."""
+    try:
+        broker.create_topic(wanted.name, wanted.partitions, wanted.configs)
+    except KafkaError as error:
+        if error.code != Error.TOPIC_ALREADY_EXISTS:
+            raise InvalidSetting(f"--topic {wanted.name}: {error.message}") from None

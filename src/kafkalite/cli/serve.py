@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import signal
@@ -18,6 +19,7 @@ from kafkalite.cli._properties import DEFAULT_DATA, DEFAULT_LISTEN
 from kafkalite.config import BrokerConfig, InvalidSetting, MalformedProperties
 from kafkalite.env import real_env
 from kafkalite.env.disk import LockedByOther
+from kafkalite.env.loop import new_loop
 from kafkalite.env.sockets import SocketNetwork
 from kafkalite.log.directory import WrongDirectory
 
@@ -81,9 +83,10 @@ class _Serving:
         self._in_memory = in_memory
         self._port_file = port_file
         self._topics = topics
-        self._loop = _new_loop()
+        self._loop = new_loop()
         self._broker: Broker | None = None
         self._is_stopping = False
+        self._exit_code = 0
 
     def run(self) -> int:
         asyncio.set_event_loop(self._loop)
@@ -95,37 +98,44 @@ class _Serving:
             click.echo(f"kafkalite cannot start: {_reason(error)}", err=True)
             return 1
         self._loop.run_forever()
-        return 0
+        return self._exit_code
 
     def _start(self) -> None:
         env = real_env(self._loop, in_memory=self._in_memory)
         self._broker = Broker(env, SocketNetwork(self._loop), self._config)
-        self._broker.start().then(lambda _: self._started())
+        self._broker.start().then(self._started)
 
-    def _started(self) -> None:
+    def _started(self, failure: OSError | None) -> None:
         broker = self._broker
         assert broker is not None
-        for wanted in self._topics:
-            _properties.create(broker, wanted)
+        if failure is not None:
+            self._fail(_reason(failure))
+            return
+        try:
+            for wanted in self._topics:
+                _properties.create(broker, wanted)
+        except InvalidSetting as error:
+            reason = str(error)
+            broker.stop().then(lambda _: self._fail(reason))
+            return
         if self._port_file is not None:
             _write_port(self._port_file, broker)
         _banner.show(broker, in_memory=self._in_memory)
+
+    def _fail(self, reason: str) -> None:
+        click.echo(f"kafkalite cannot start: {reason}", err=True)
+        self._exit_code = 1
+        self._end()
 
     def _stop(self) -> None:
         if self._is_stopping or self._broker is None:
             os._exit(1)
         self._is_stopping = True
         click.echo("kafkalite is stopping; once more to stop at once", err=True)
-        self._broker.stop().then(lambda _: self._loop.stop())
+        self._broker.stop().then(lambda _: self._end())
 
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    """uvloop's where there is one."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
+    def _end(self) -> None:
+        self._loop.call_soon(self._loop.stop)
 
 
 def _raise_open_files() -> None:
@@ -154,6 +164,6 @@ def _reason(error: Exception) -> str:
             f"the data directory is in use by process {error.pid or '(unknown)'} ({error.path}); "
             "stop that one or choose another --data-dir"
         )
-    if isinstance(error, OSError) and error.strerror == "Address already in use":
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
         return f"{error}; choose another --listen, or port 0 for a free one"
     return str(error)

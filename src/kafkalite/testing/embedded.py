@@ -1,0 +1,205 @@
+"""A broker in this process, on a thread of its own, for tests and notebooks.
+
+    with EmbeddedKafka(topics={"orders": 3}) as kafka:
+        producer = KafkaProducer(bootstrap_servers=kafka.bootstrap_servers)
+
+Owns the thread and its event loop. Clients reach it over a real socket, as they reach any broker.
+In memory unless it is given a directory; what is in memory outlives a `restart` and ends with the
+object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kafkalite.broker import Broker
+    from kafkalite.env.disk import Disk
+
+START_TIMEOUT_SECONDS = 30
+STOP_TIMEOUT_SECONDS = 10
+MEMORY = "/memory"
+
+
+class BrokerFailed(RuntimeError):
+    """The broker could not start or stop; the cause is chained."""
+
+
+class EmbeddedKafka:
+    """One broker; `start` and `stop`, or a `with` block."""
+
+    def __init__(
+        self,
+        data_dir: str | None = None,
+        *,
+        topics: Mapping[str, int] | None = None,
+        settings: Mapping[str, str] | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+    ) -> None:
+        self._data_dir = data_dir
+        self._topics = dict(topics or {})
+        self._settings = dict(settings or {})
+        self._host = host
+        self._port = port
+        self._disk: Disk | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._broker: Broker | None = None
+
+    # --- life -------------------------------------------------------------------------------
+
+    def __enter__(self) -> EmbeddedKafka:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def start(self) -> EmbeddedKafka:
+        """Returns when the broker serves; again, on what is there, after `stop`."""
+        assert self._thread is None, "the broker runs already"
+        from kafkalite.env.loop import new_loop
+
+        started = _Outcome()
+        self._loop = new_loop()
+        self._thread = threading.Thread(
+            target=self._run, args=(started,), name="kafkalite", daemon=True
+        )
+        self._thread.start()
+        started.wait(START_TIMEOUT_SECONDS, "start")
+        return self
+
+    def stop(self) -> None:
+        """Ends connections, and makes what is in a directory last."""
+        if self._thread is None or self._loop is None:
+            return
+        if self._broker is not None:
+            stopped = _Outcome()
+            self._loop.call_soon_threadsafe(self._stop, stopped)
+            stopped.wait(STOP_TIMEOUT_SECONDS, "stop")
+        self._thread.join(STOP_TIMEOUT_SECONDS)
+        self._thread = self._loop = self._broker = None
+
+    def restart(self) -> EmbeddedKafka:
+        """Stops and starts on the same data and the same port."""
+        self._port = self.port
+        self.stop()
+        return self.start()
+
+    # --- what tests ask ---------------------------------------------------------------------
+
+    @property
+    def port(self) -> int:
+        assert self._broker is not None, "the broker does not run"
+        return next(iter(self._broker.server.addresses.values()))[1]
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"{self._host}:{self.port}"
+
+    def create_topic(
+        self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None
+    ) -> None:
+        """Creates a topic; it can be used when this returns."""
+        self._call(lambda broker: broker.create_topic(name, partitions, configs))
+
+    def _call(self, action: Callable[[Broker], Any]) -> Any:
+        """Runs something on the broker's own thread and returns what it returned."""
+        assert self._loop is not None, "the broker does not run"
+        outcome = _Outcome()
+
+        def act() -> None:
+            assert self._broker is not None
+            try:
+                outcome.done(action(self._broker))
+            except Exception as error:  # noqa: BLE001 it is raised again where it was asked for
+                outcome.fail(error)
+
+        self._loop.call_soon_threadsafe(act)
+        return outcome.wait(STOP_TIMEOUT_SECONDS, "act")
+
+    # --- on the broker's thread ---------------------------------------------------------------
+
+    def _run(self, started: _Outcome) -> None:
+        loop = self._loop
+        assert loop is not None
+        asyncio.set_event_loop(loop)
+        try:
+            self._begin(loop, started)
+        except Exception as error:  # noqa: BLE001 it is raised again where the start was asked for
+            started.fail(error)
+            return
+        loop.run_forever()
+        loop.close()
+
+    def _begin(self, loop: asyncio.AbstractEventLoop, started: _Outcome) -> None:
+        from kafkalite.broker import Broker
+        from kafkalite.config import broker_config
+        from kafkalite.env import real_env
+        from kafkalite.env.sockets import SocketNetwork
+
+        env = real_env(loop, in_memory=self._data_dir is None)
+        env.disk = self._disk = self._disk or env.disk
+        given = {
+            "listeners": f"PLAINTEXT://{self._host}:{self._port}",
+            "log.dirs": self._data_dir or MEMORY,
+            **self._settings,
+        }
+        broker = Broker(env, SocketNetwork(loop), broker_config(given)[0])
+
+        def serves(failure: OSError | None) -> None:
+            if failure is not None:
+                started.fail(failure)
+                loop.call_soon(loop.stop)
+                return
+            for name, partitions in self._topics.items():
+                if name not in broker.cluster.image.topics:
+                    broker.create_topic(name, partitions)
+            self._broker = broker
+            started.done(None)
+
+        broker.start().then(serves)
+
+    def _stop(self, stopped: _Outcome) -> None:
+        assert self._broker is not None
+        assert self._loop is not None
+        loop = self._loop
+
+        def end(_: None) -> None:
+            stopped.done(None)
+            loop.stop()
+
+        self._broker.stop().then(end)
+
+
+class _Outcome:
+    """A result that one thread waits for and another brings."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._value: Any = None
+        self._error: Exception | None = None
+
+    def done(self, value: Any) -> None:
+        self._value = value
+        self._event.set()
+
+    def fail(self, error: Exception) -> None:
+        self._error = error
+        self._event.set()
+
+    def wait(self, seconds: float, what: str) -> Any:
+        if not self._event.wait(seconds):
+            raise BrokerFailed(f"the broker did not {what} within {seconds} s")
+        if self._error is not None:
+            raise BrokerFailed(f"the broker could not {what}: {self._error}") from self._error
+        return self._value
