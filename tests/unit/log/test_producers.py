@@ -12,7 +12,7 @@ from tests.unit.log.making import START_MS, World, batch, committed, marker, rea
 SMALL = LogConfig(segment_bytes=400, index_interval_bytes=100)
 
 
-def send(log, sequence, *, epoch=0, producer_id=5, count=1, **fields):
+def send(log, sequence, *, epoch=0, producer_id=5, count=1, verification=None, **fields):
     data = batch(
         [b"v"] * count,
         producer_id=producer_id,
@@ -20,7 +20,8 @@ def send(log, sequence, *, epoch=0, producer_id=5, count=1, **fields):
         base_sequence=sequence,
         **fields,
     )
-    return log.append_as_leader(data, 0)
+    is_verified = verification is None
+    return log.append_as_leader(data, 0, verification=verification, is_verified=is_verified)
 
 
 def refused(log, sequence, **fields):
@@ -206,6 +207,25 @@ def test_verification_remembers_the_lowest_sequence():
     log.append_as_leader(
         batch([b"a"], base_sequence=3, **data), 0, verification=proof, is_verified=False
     )
+
+
+def test_a_late_marker_does_not_end_the_verification_of_the_next_transaction():
+    log = World().log()
+    first = log.start_verification(5, 0, 3, supports_epoch_bump=True)
+    send(log, 0, epoch=3, is_transactional=True, verification=first)
+    following = log.start_verification(5, 0, 4, supports_epoch_bump=True)
+    end(log, commit=True, epoch=4, version=2)
+    send(log, 0, epoch=4, is_transactional=True, verification=following)
+    assert log.producers.first_undecided == 2
+
+
+def test_a_marker_ends_the_verification_of_a_write_that_comes_too_late():
+    log = World().log()
+    late = log.start_verification(5, 0, 3, supports_epoch_bump=False)
+    end(log, commit=True, epoch=3)
+    with pytest.raises(KafkaError) as error:
+        send(log, 0, epoch=3, is_transactional=True, verification=late)
+    assert error.value.code == Error.INVALID_TXN_STATE
 
 
 def test_truncation_takes_producers_back():

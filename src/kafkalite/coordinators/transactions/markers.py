@@ -2,7 +2,7 @@
 
 Owns the writing of markers to partitions that this broker leads, and the errands that bring the
 markers of a prepared transaction to all its leaders, trying again until every partition has one.
-Never decides about a transaction. Invariant: a partition that has its marker is not given another.
+Never decides about a transaction. Invariant: an errand ends when every partition has its marker.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 OFFSETS_TOPIC = "__consumer_offsets"
 RETRY_MS = 100
+EPOCH_PER_TRANSACTION_VERSION = 2
 
 # The partition has been ended by somebody newer: there is nothing left to write there.
 SUPERSEDED = (Error.INVALID_PRODUCER_EPOCH, Error.TRANSACTION_COORDINATOR_FENCED)
@@ -92,7 +93,7 @@ class Markers:
         partition = self.partitions.get(topic, index)
         if partition is None:
             return Later.of(Error.UNKNOWN_TOPIC_OR_PARTITION)
-        if _has_marker(partition, marker.producer):
+        if _has_marker(partition, marker):
             return Later.of(Error.NONE)
         if topic == OFFSETS_TOPIC:
             return self._end_offsets(marker, index)
@@ -124,9 +125,15 @@ class Markers:
         return ended
 
 
-def _has_marker(partition: Partition, producer: Producer) -> bool:
-    """Whether this end is in the log already: after a crash the errand starts again."""
-    producers = partition.log.producers
+def _has_marker(partition: Partition, marker: Marker) -> bool:
+    """Whether this end is in the log already: after a crash the errand starts again.
+
+    Only an epoch of its own tells one transaction from the next; before version 2 a second marker
+    is harmless, and a partition that was added and not written to needs its marker too.
+    """
+    if marker.transaction_version < EPOCH_PER_TRANSACTION_VERSION:
+        return False
+    producer, producers = marker.producer, partition.log.producers
     known = producers.states.get(producer.producer_id) if producers is not None else None
     return (
         known is not None
