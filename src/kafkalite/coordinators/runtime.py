@@ -105,6 +105,9 @@ class Runtime:
     _loaded_at_ms: int = 0
     _deadlines: Deadlines = field(init=False)
     _inbox: deque[tuple[Any, Later[Any] | None]] = field(default_factory=deque)
+    # Replies that are due; they are handed over between events, so that what goes wrong on the
+    # other side is never taken for the shard's fault.
+    _outbox: deque[tuple[Later[Any], Any]] = field(default_factory=deque)
     _busy: bool = False
     _tickets: dict[int, Later[Any]] = field(default_factory=dict)
     _parked: deque[_Parked] = field(default_factory=deque)
@@ -154,22 +157,33 @@ class Runtime:
             return
         self._busy = True
         try:
-            while self._inbox:
-                event, later = self._inbox.popleft()
-                self._guarded(event, later, None)
+            while self._inbox or self._outbox:
+                self._hand_over()
+                if self._inbox:
+                    event, later = self._inbox.popleft()
+                    self._guarded(event, later, None)
         finally:
             self._busy = False
+
+    def _answer(self, later: Later[Any] | None, value: Any) -> None:
+        if later is not None:
+            self._outbox.append((later, value))
+
+    def _hand_over(self) -> None:
+        while self._outbox:
+            later, reply = self._outbox.popleft()
+            _resolve(later, reply)
 
     def _guarded(self, event: Any, later: Later[Any] | None, timer: Hashable) -> None:
         """Any failure in here is a bug of ours: the shard starts again from its log."""
         if self.state is not State.ACTIVE:
-            _resolve(later, KafkaError(_REFUSALS[self.state]))
+            self._answer(later, KafkaError(_REFUSALS[self.state]))
             return
         try:
             self._process(event, later, timer)
         except Exception:
             log.exception("%s failed on %s; loading it again", self.name, type(event).__name__)
-            _resolve(later, KafkaError(Error.NOT_COORDINATOR))
+            self._answer(later, KafkaError(Error.NOT_COORDINATOR))
             self._load_again()
 
     def _process(self, event: Any, later: Later[Any] | None, timer: Hashable) -> None:
@@ -180,7 +194,7 @@ class Runtime:
         try:
             effects = self.shard.decide(event, self.env.clock.now_ms())
         except KafkaError as refusal:
-            _resolve(later, refusal)
+            self._answer(later, refusal)
             return
         self._enact(effects, event, later, timer)
 
@@ -219,7 +233,7 @@ class Runtime:
                 marker.transaction_version,
             )
         except KafkaError as error:
-            _resolve(later, coordinator_error(error))
+            self._answer(later, coordinator_error(error))
             return
         self.shard.replay_end_transaction(marker.producer, marker.committed)
         replies = [] if later is None else [(later, None)]
@@ -237,13 +251,13 @@ class Runtime:
             self._deadlines.arm(timer, APPEND_RETRY_MS, event)
         if effects.on_failed is None:
             for waiting, _ in self._collect_replies(effects, later):
-                _resolve(waiting, error)
-            _resolve(later, error)
+                self._answer(waiting, error)
+            self._answer(later, error)
             return
         if effects.ticket is not None and later is not None:
             self._tickets[effects.ticket] = later
         else:
-            _resolve(later, error)
+            self._answer(later, error)
         self._inbox.append((Failed(effects.on_failed, error), None))
         self._drain()
 
@@ -289,8 +303,7 @@ class Runtime:
     def _complete(self, entry: _Parked) -> None:
         if entry.on_committed is not None:
             self._inbox.append((entry.on_committed, None))
-        for later, reply in entry.replies:
-            later.resolve(reply)
+        self._outbox.extend(entry.replies)
 
     def _expire_parked(self) -> None:
         """Fails the writes that replication did not commit in time; their records stay."""
@@ -301,7 +314,7 @@ class Runtime:
             if entry.on_failed is not None:
                 self._inbox.append((Failed(entry.on_failed, error), None))
             for later, _ in entry.replies:
-                later.resolve(error)
+                self._answer(later, error)
         if self._parked:
             self._deadlines.arm(_WRITE_TIMEOUT, self._parked[0].deadline_ms - now, None)
 

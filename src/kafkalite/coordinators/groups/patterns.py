@@ -152,6 +152,26 @@ def _is_word(char: str) -> bool:
     return bool(_BIT.get(char, 0) & _WORD)
 
 
+def _unquoted(text: str) -> str:
+    r"""The expression without `\Q…\E`, each character between them escaped by itself."""
+    if "\\Q" not in text:
+        return text
+    parts: list[str] = []
+    position = 0
+    while position < len(text):
+        if text[position] != "\\":
+            parts.append(text[position])
+            position += 1
+        elif text.startswith("\\Q", position):
+            quoted, mark, _ = text[position + 2 :].partition("\\E")
+            parts += [char if char.isalnum() else f"\\{char}" for char in quoted]
+            position += 2 + len(quoted) + len(mark)
+        else:
+            parts.append(text[position : position + 2])
+            position += 2
+    return "".join(parts)
+
+
 # -- the parser ------------------------------------------------------------------------------
 
 
@@ -159,7 +179,7 @@ class _Parser:
     """Recursive descent; builds the automaton as it reads."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text = _unquoted(text)
         self.position = 0
         self.states: list[_State] = []
         self.ignores_case = False
@@ -361,19 +381,7 @@ class _Parser:
         char = self._take()
         if char in _LOOKS:
             return self._nothing(_LOOKS[char])
-        if char == "Q":
-            return self._quoted()
         return self._char(self._escaped_chars(char))
-
-    def _quoted(self) -> _Piece:
-        text, mark, _ = self.text[self.position :].partition("\\E")
-        self.position += len(text) + len(mark)
-        whole = self._nothing()
-        for char in text:
-            piece = self._char(self._literal(char))
-            self.states[whole.end].empty.append(piece.start)
-            whole.end = piece.end
-        return whole
 
     def _escaped_chars(self, char: str) -> int:
         if char in _ESCAPES:
