@@ -12,15 +12,14 @@ from __future__ import annotations
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.handlers.fetch_old import old_format
 from kafkalite.handlers.fetch_sessions import Fetch, Wanted
 from kafkalite.handlers.leaders import current_leader, endpoints
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import FetchRequest, FetchResponse
-from kafkalite.records.convert import down_convert
 from kafkalite.replication.partition import Partition, PartitionRead
 
 READ_COMMITTED = 1
-HARD_LIMIT_VERSION = 2
 LAST_OLD_FORMAT_VERSION = 3
 LIMITED_VERSION = 3
 ZSTD_VERSION = 10
@@ -77,7 +76,7 @@ class _Attempt:
         version = self.call.version
         most = self.context.config.get_int("fetch.max.bytes")
         room = min(self.request.max_bytes, most) if version >= LIMITED_VERSION else most
-        min_one = version > HARD_LIMIT_VERSION
+        min_one = True  # also for versions 0–2: a client that waits for less than a batch hangs
         for wanted in self.asked.wanted:
             answer = self._read_one(wanted, room, min_one)
             length = len(answer.records or b"")
@@ -156,7 +155,7 @@ class _Attempt:
             raise KafkaError(Error.UNSUPPORTED_COMPRESSION_TYPE)
         if self.call.version <= LAST_OLD_FORMAT_VERSION and found.records is not None:
             magic = 0 if self.call.version <= 1 else 1
-            answer.records = down_convert(found.records.read(), magic, wanted.position.offset)
+            answer.records = old_format(partition, wanted.position, found, magic)
 
     def _name_leaders(self, answers: Answers) -> list[FetchResponse.NodeEndpoint]:
         """Spare a client that came to the wrong leader the metadata round trip (KIP-951)."""
