@@ -70,8 +70,8 @@ lint: $(VENV)/.dev ## ruff and mypy --strict
 	@echo "lint: mypy --strict"
 	@$(VENV)/bin/mypy
 
-compat: setup ## every client against kafkalite and Apache Kafka, the whole table
-	@$(PY) -m pytest tests/compat -n $(WORKERS) --dist loadgroup $(ARGS)
+compat: setup ## every client against kafkalite and Apache Kafka, all cells of docs/compatibility.md
+	@$(PY) -m pytest tests/compat -n $(WORKERS) --dist loadgroup --matrix docs/compatibility.md $(ARGS)
 
 conformance: setup ## codecs against Apache Kafka's own classes: SEED=1 ROUNDS=100
 	@SEED=$(SEED) ROUNDS=$(ROUNDS) $(PY) -m pytest tests/conformance --timeout 0 $(ARGS)

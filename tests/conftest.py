@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.compat.brokers import stop_all
+from tests.compat.matrix import Matrix
 
 RUN_FOLDER = "KAFKALITE_TEST_RUN"
 _owned = pytest.StashKey[Path]()
@@ -23,12 +24,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=("kafkalite", "apache-kafka"),
         help="run compatibility tests on this one only",
     )
+    parser.addoption("--matrix", type=Path, help="write the table of what passed to this file")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if RUN_FOLDER not in os.environ:
         config.stash[_owned] = Path(tempfile.mkdtemp(prefix="kafkalite-test-"))
         os.environ[RUN_FOLDER] = str(config.stash[_owned])
+    if config.getoption("--matrix") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Matrix(config.getoption("--matrix")))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
