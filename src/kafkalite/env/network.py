@@ -7,6 +7,7 @@ frames or requests. Invariant: a receiver hears of a link's end exactly once, an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from kafkalite.env.disk import FileRange
@@ -77,10 +78,28 @@ class Port(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(slots=True, frozen=True)
+class Buffers:
+    """Sizes of the system's buffers of a connection; -1 leaves the system its choice."""
+
+    send_bytes: int = -1
+    receive_bytes: int = -1
+
+
+SYSTEM_BUFFERS = Buffers()
+
+
 class Network(Protocol):
     """Where links come from."""
 
-    def listen(self, host: str, port: int, backlog: int, accept: Callable[[Link], None]) -> Port:
+    def listen(
+        self,
+        host: str,
+        port: int,
+        backlog: int,
+        accept: Callable[[Link], None],
+        buffers: Buffers = SYSTEM_BUFFERS,
+    ) -> Port:
         """Opens an address; port 0 picks a free one, an empty host means all of this machine."""
         ...
 

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from kafkalite.env.disk import Buffer, FileRange
-from kafkalite.env.network import Address, Link, Part, Receiver
+from kafkalite.env.network import SYSTEM_BUFFERS, Address, Buffers, Link, Part, Receiver
 
 _LOG = logging.getLogger(__name__)
 
@@ -292,9 +292,20 @@ class SocketNetwork:
         self._loop = loop
 
     def listen(
-        self, host: str, port: int, backlog: int, accept: Callable[[Link], None]
+        self,
+        host: str,
+        port: int,
+        backlog: int,
+        accept: Callable[[Link], None],
+        buffers: Buffers = SYSTEM_BUFFERS,
     ) -> SocketPort:
-        return SocketPort(self._loop, _listening_socket(host, port, backlog), accept)
+        listening = _listening_socket(host, port, backlog)
+        # What is accepted has the buffers of the socket that it came through.
+        if buffers.send_bytes >= 0:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffers.send_bytes)
+        if buffers.receive_bytes >= 0:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffers.receive_bytes)
+        return SocketPort(self._loop, listening, accept)
 
     def soon(self, callback: Callable[[], None]) -> None:
         self._loop.call_soon(callback)

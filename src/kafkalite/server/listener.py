@@ -12,7 +12,7 @@ from kafkalite.config.broker import BrokerConfig
 from kafkalite.config.listeners import Listener
 from kafkalite.env.clock import Clock, Timer
 from kafkalite.env.later import Later
-from kafkalite.env.network import Address, Link, Network, Port
+from kafkalite.env.network import Address, Buffers, Link, Network, Port
 from kafkalite.handlers.call import ConnectionInfo
 from kafkalite.server.connection import Common, Connection, Service
 from kafkalite.server.limits import (
@@ -69,12 +69,19 @@ class Server:
             for listener in self._config.listeners if listeners is None else listeners:
                 accept = partial(self._accept, listener.name)
                 self._ports[listener.name] = self._network.listen(
-                    listener.host, listener.port, backlog, accept
+                    listener.host, listener.port, backlog, accept, self._buffers()
                 )
         except OSError:
             self.stop_listening()
             raise
         self._deadlines.start()
+
+    def _buffers(self) -> Buffers:
+        """What was asked for; Kafka's defaults of 100 KB only slow down what the system tunes."""
+        names = ("socket.send.buffer.bytes", "socket.receive.buffer.bytes")
+        config = self._config
+        sizes = (config.get_int(name) if config.is_given(name) else -1 for name in names)
+        return Buffers(*sizes)
 
     def _accept(self, name: str, link: Link) -> None:
         host = link.peer_address[0]

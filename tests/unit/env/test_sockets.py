@@ -14,8 +14,8 @@ import uvloop
 
 from kafkalite.env.disk import Disk, File, FileRange, RealDisk
 from kafkalite.env.memory import MemoryDisk
-from kafkalite.env.network import Link
-from kafkalite.env.sockets import CHUNK_BYTES, SENDFILE_BYTES, SocketNetwork
+from kafkalite.env.network import SYSTEM_BUFFERS, Buffers, Link
+from kafkalite.env.sockets import CHUNK_BYTES, SENDFILE_BYTES, SocketLink, SocketNetwork
 
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
@@ -240,3 +240,22 @@ def test_an_empty_host_is_every_address_and_ipv4_looks_like_ipv4(loop):
         link.abort()
         peer.close()
     port.close()
+
+
+def test_connections_have_the_buffers_that_were_asked_for(loop):
+    accepted: list[SocketLink] = []
+    network = SocketNetwork(loop)
+    for buffers in (SYSTEM_BUFFERS, Buffers(send_bytes=20_000, receive_bytes=30_000)):
+        port = network.listen("127.0.0.1", 0, 16, accepted.append, buffers)  # type: ignore[arg-type]
+        peer = socket.create_connection(port.address)
+        while not accepted:
+            loop.run_until_complete(asyncio.sleep(0.001))
+        ours = accepted.pop()._socket
+        sizes = [
+            ours.getsockopt(socket.SOL_SOCKET, o) for o in (socket.SO_SNDBUF, socket.SO_RCVBUF)
+        ]
+        is_small = [20_000 <= sizes[0] <= 60_000, 30_000 <= sizes[1] <= 90_000]
+        assert all(is_small) == (buffers.send_bytes > 0)
+        ours.close()
+        peer.close()
+        port.close()
