@@ -12,6 +12,7 @@ from kafkalite.protocol import codec, interpreted
 from kafkalite.protocol.errors import MalformedFrame
 from kafkalite.protocol.messages import (
     ApiVersionsRequest,
+    BrokerRegistrationRequest,
     ConsumerGroupHeartbeatResponse,
     CreateTopicsRequest,
     DescribeGroupsRequest,
@@ -41,6 +42,7 @@ LIES = {
     "null compact string": (ApiVersionsRequest, 3, "000100"),
     "varint of six bytes": (ApiVersionsRequest, 3, "81808080800000" + "0100"),
     "varint of 33 bits": (ApiVersionsRequest, 3, "ffffffff1f" + "0100"),
+    "tag of 33 bits": (ApiVersionsRequest, 3, "010101ffffffff1f00"),
     "varint that does not end": (ApiVersionsRequest, 3, "ff"),
     "bytes after the end": (ApiVersionsRequest, 3, "01010000"),
     "more tags than bytes": (ApiVersionsRequest, 3, "0101ffffffff0f"),
@@ -92,6 +94,7 @@ def test_what_only_looks_like_a_lie(module) -> None:
         (MetadataRequest, 1, "7fffffff" + "00" * 64),
         (MetadataRequest, 9, "ffffffff0f" + "00" * 64),
         (FetchRequest, 7, "00" * 22 + "7ffffff0" + "00" * 64),
+        (BrokerRegistrationRequest, 2, "00000001" "0261" + "11" * 16 + "01010000ffffff0f"),
         (ProduceRequest, 9, "00" * 7 + "ffffffff0f" + "00" * 64),
         (ApiVersionsRequest, 3, "ffffffff07" + "61" * 64),
         (ApiVersionsRequest, 3, "0101" + "ffffffff0f" + "00" * 64),
