@@ -7,6 +7,7 @@ not decode says why in `error`; what a schema does not name is kept as text in `
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -148,13 +149,22 @@ def _from_avro(value: Column, writer: str, reader: str) -> tuple[Column, Column]
 
     options = {"mode": "PERMISSIVE", "avroSchema": reader}
     data = from_avro(value, writer, options)
-    # Spark gives a struct of nulls for bytes that fail. Bytes that say so take one byte a field.
-    names = [each["name"] for each in json.loads(reader)["fields"]]
+    fields = json.loads(writer)["fields"]
+    read = {each["name"] for each in json.loads(reader)["fields"]}
+    # Spark gives a struct of nulls for bytes that fail. A field that cannot be null gives it away.
+    required = [each["name"] for each in fields if each["name"] in read and not _nullable(each)]
+    if required:
+        return data, data[required[0]].isNull()
     empty = sf.lit(True)
-    for name in names:
+    for name in sorted(read):
         empty = empty & data[name].isNull()
-    written = len(json.loads(writer)["fields"])
-    return data, empty & (sf.length(value) != written)
+    # Bytes that truly say nothing but nulls take one byte a field.
+    return data, empty & (sf.length(value) != len(fields))
+
+
+def _nullable(field: dict[str, Any]) -> bool:
+    kind = field["type"]
+    return kind == "null" or (isinstance(kind, list) and "null" in kind)
 
 
 def _with_data(df: DataFrame, data: Column, error: Column) -> DataFrame:
