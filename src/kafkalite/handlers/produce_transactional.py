@@ -75,8 +75,9 @@ def _needs_proof(call: Call, entry: Entry) -> bool:
 def _ask(
     context: Context, call: Call, request: ProduceRequest, unproven: list[Entry]
 ) -> Later[None]:
-    header = unproven[0].header
+    header, transactional_id = unproven[0].header, request.transactional_id
     assert header is not None
+    assert transactional_id is not None
     where = {
         (entry.partition.topic, entry.partition.index): entry
         for entry in unproven
@@ -90,7 +91,7 @@ def _ask(
         admitted.resolve(None)
 
     context.transactions.admit(
-        request.transactional_id,
+        transactional_id,
         header.producer_id,
         header.producer_epoch,
         tuple(where),
