@@ -49,6 +49,11 @@ class Link(Protocol):
         """What was given to send and has not been taken by the peer's side."""
         ...
 
+    @property
+    def held_bytes(self) -> int:
+        """What of that lies in memory; the rest is in files."""
+        ...
+
     def start(self, receiver: Receiver) -> None:
         """Begins to read; the link is still until then."""
         ...

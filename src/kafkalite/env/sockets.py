@@ -69,6 +69,10 @@ class SocketLink:
     def local_address(self) -> Address:
         return _plain(self._socket.getsockname())
 
+    @property
+    def held_bytes(self) -> int:
+        return sum(len(part) for part in self._queue or () if not isinstance(part, FileRange))
+
     # --- reading ----------------------------------------------------------------------------------
 
     def start(self, receiver: Receiver) -> None:

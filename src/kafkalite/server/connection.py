@@ -282,6 +282,8 @@ class Connection:
         if self._out:
             out, self._out, self._out_bytes = self._out, [], 0
             self._link.send(out)
+            if self._link.unsent_bytes:
+                self._common.deadlines.reply_waits(self)
         if self._is_closing:
             self._link.close()
         else:
@@ -341,6 +343,8 @@ class Connection:
 
     def sent(self) -> None:
         self.last_active_ms = self._common.deadlines.now_ms
+        if not self._link.unsent_bytes:
+            self._common.deadlines.replies_taken(self)
         self._regulate()
 
     # --- the end ----------------------------------------------------------------------------------
@@ -356,6 +360,10 @@ class Connection:
         return not (
             self._owed or self._held or self._own is not None or self._link.unsent_bytes
         )
+
+    @property
+    def held_reply_bytes(self) -> int:
+        return self._link.held_bytes
 
     def expire(self, reason: str) -> None:
         """Cuts the peer off; without a reason it was only idle."""

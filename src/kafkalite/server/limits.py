@@ -20,6 +20,8 @@ SWEEP_MS = 250
 IDLE_LOOKS = 20  # in the time that a connection may be idle
 # When request memory is short, a frame that has been coming for so long makes room for others.
 PRESSED_FRAME_MS = 1_000
+# When memory for replies is short, a peer that took none for so long makes room for others.
+PRESSED_READER_MS = 1_000
 
 LINES_PER_SECOND = 5
 BURST_LINES = 20
@@ -36,6 +38,11 @@ class Expiring(Protocol):
         """Whether a reply is owed, so that silence is ours and not the peer's."""
         ...
 
+    @property
+    def held_reply_bytes(self) -> int:
+        """Replies in memory that the peer has not taken."""
+        ...
+
     def expire(self, reason: str) -> None: ...
 
     def memory_freed(self) -> bool:
@@ -49,6 +56,7 @@ class Limits:
 
     max_request_bytes: int = 104_857_600
     max_queued_request_bytes: int = 268_435_456
+    max_held_reply_bytes: int = 268_435_456
     frame_timeout_ms: int = 30_000
     max_idle_ms: int = 600_000
 
@@ -115,6 +123,7 @@ class Deadlines:
         self._limits = limits
         self._memory = memory
         self._frames: dict[Expiring, int] = {}  # by the moment of the first byte, oldest first
+        self._readers: dict[Expiring, None] = {}  # those that have replies to take
         self._open: dict[Expiring, None] = {}
         self._timer: Timer | None = None
         self.now_ms = clock.monotonic_ms()  # as of the last sweep: exact enough for deadlines
@@ -134,6 +143,14 @@ class Deadlines:
     def remove(self, connection: Expiring) -> None:
         self._open.pop(connection, None)
         self._frames.pop(connection, None)
+        self._readers.pop(connection, None)
+
+    def reply_waits(self, connection: Expiring) -> None:
+        """The peer has not taken all of its replies."""
+        self._readers[connection] = None
+
+    def replies_taken(self, connection: Expiring) -> None:
+        self._readers.pop(connection, None)
 
     def frame_begun(self, connection: Expiring) -> None:
         """Part of a frame has come; its time runs from the first call until `frame_done`."""
@@ -146,6 +163,7 @@ class Deadlines:
         self._timer = self._clock.call_later(SWEEP_MS, self._sweep)
         self.now_ms = self._clock.monotonic_ms()
         self._end_slow_frames()
+        self._end_slow_readers()
         self._end_idle()
 
     def _end_slow_frames(self) -> None:
@@ -160,6 +178,20 @@ class Deadlines:
             connection.expire(
                 f"a request was not complete after {age_ms} ms"
                 + (", and memory for requests was short" if age_ms < limit_ms else "")
+            )
+
+    def _end_slow_readers(self) -> None:
+        held = {connection: connection.held_reply_bytes for connection in self._readers}
+        surplus = sum(held.values()) - self._limits.max_held_reply_bytes
+        if surplus <= 0:
+            return
+        for connection in sorted(held, key=lambda each: each.last_active_ms):
+            silent_ms = self.now_ms - connection.last_active_ms
+            if surplus <= 0 or silent_ms < PRESSED_READER_MS:
+                return
+            surplus -= held[connection]
+            connection.expire(
+                f"it took no replies for {silent_ms} ms, and memory for replies was short"
             )
 
     def _end_idle(self) -> None:

@@ -39,6 +39,10 @@ class FakeLink:
     def unsent_bytes(self) -> int:
         return len(self.unsent)
 
+    @property
+    def held_bytes(self) -> int:
+        return len(self.unsent)
+
     def start(self, receiver: Receiver) -> None:
         self.receiver = receiver
         self.is_reading = True

@@ -329,3 +329,33 @@ def test_an_ended_connection_leaves_nothing_behind():
     assert world.memory.used == 0
     world.sweep(60_000)
     assert world.service.expired_reasons == []
+
+
+def test_peers_that_take_nothing_are_cut_off_when_replies_fill_the_memory():
+    world, patient, _ = start(Limits(max_held_reply_bytes=1_000_000), room=0)
+    world.feed(patient, frame(b"big-1000"))
+    world.sweep(30_000)
+    assert not patient.is_ended
+    greedy = []
+    for _ in range(5):
+        greedy.append(FakeLink(room=0))
+        world.connect(greedy[-1])
+        world.feed(greedy[-1], frame(b"big-250000"))
+    world.sweep()
+    assert not any(link.is_ended for link in greedy)
+    greedy[0].peer_takes(1_000)
+    world.sweep(2_000)
+    greedy[0].peer_takes(1_000)
+    world.sweep()
+    assert patient.is_ended
+    assert not greedy[0].is_ended
+    assert sum(link.unsent_bytes for link in greedy if not link.is_ended) <= 1_000_000
+    assert any(not link.is_ended for link in greedy[1:])
+
+
+def test_a_peer_that_has_taken_its_replies_is_no_slow_reader():
+    world, link, _ = start(room=0)
+    world.feed(link, frame(b"big-1000"))
+    assert world.deadlines._readers
+    link.peer_takes(10_000)
+    assert not world.deadlines._readers
