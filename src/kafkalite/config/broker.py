@@ -192,10 +192,27 @@ def check_together(config: BrokerConfig) -> None:
             raise InvalidSetting(
                 f"advertised.listeners names {name}, which listeners does not open ({known})"
             )
+    _check_controller(config)
     if config.is_given("node.id") and config.get_int("broker.id") not in (-1, config.node_id):
         raise InvalidSetting("node.id and broker.id are both given and differ")
     least, most = "log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"
     if config.get_int(least) > config.get_int(most):
         raise InvalidSetting(
             f"{least} ({config.get_int(least)}) > {most} ({config.get_int(most)})"
+        )
+
+
+def _check_controller(config: BrokerConfig) -> None:
+    """This process is its own controller: a file that means another is no file for it."""
+    if sorted(config.get_list("process.roles")) != ["broker", "controller"]:
+        raise InvalidSetting(
+            "process.roles must be broker,controller: a broker here is its own controller, and "
+            "joins no other"
+        )
+    voters = config.get_list("controller.quorum.voters")
+    strangers = [voter for voter in voters if voter.partition("@")[0] != str(config.node_id)]
+    if strangers:
+        raise InvalidSetting(
+            f"controller.quorum.voters names {', '.join(strangers)}, but the only voter of this "
+            f"cluster is its own node {config.node_id}"
         )

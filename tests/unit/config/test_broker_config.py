@@ -98,6 +98,10 @@ def test_a_refused_key_keeps_a_broker_from_starting():
         ({"listeners": "localhost:9092"}, "Unable to parse localhost:9092"),
         ({"listeners": "PLAINTEXT://:70000"}, "between 0 and 65535"),
         ({"node.id": "1", "broker.id": "2"}, "differ"),
+        ({"process.roles": "broker"}, "must be broker,controller"),
+        ({"process.roles": "controller"}, "must be broker,controller"),
+        ({"controller.quorum.voters": "1@a:1,2@b:1"}, "names 2@b:1"),
+        ({"node.id": "3", "controller.quorum.voters": "1@a:1"}, "its own node 3"),
         ({"log.cleaner.min.compaction.lag.ms": "5", "log.cleaner.max.compaction.lag.ms": "4"}, ">"),
     ],
 )
