@@ -16,7 +16,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
+
+import psutil
 
 from kafkalite.jvm import jars, java
 
@@ -27,12 +30,17 @@ BROKERS = (KAFKALITE, APACHE_KAFKA)
 APACHE_KAFKA_3 = "apache-kafka-3.9.2"
 JAR_GROUPS = {APACHE_KAFKA: "reference", APACHE_KAFKA_3: "reference-3.9"}
 
+# Names the folder of the whole test run, so that what was started is stopped in any case.
+RUN_FOLDER = "KAFKALITE_TEST_RUN"
+STARTED = "started"
+
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 20
 START_ATTEMPTS = 3
 CLUSTER_ID = "a2Fma2FsaXRlLXRlc3QtMQ"
 
-# Both brokers get these: one replica of everything, and no waiting for members yet to come.
+# Both brokers get these: one replica of everything, no waiting for members yet to come, and a look
+# for transactions that timed out more often than every ten seconds.
 COMMON = {
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "4",
@@ -40,6 +48,7 @@ COMMON = {
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "4",
     "share.coordinator.state.topic.replication.factor": "1",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
     "transaction.state.log.min.isr": "1",
     "transaction.state.log.num.partitions": "4",
     "transaction.state.log.replication.factor": "1",
@@ -103,6 +112,7 @@ def start(
 ) -> Broker:
     """Starts a broker on 127.0.0.1 with its data in `folder`, again on what is there already."""
     folder.mkdir(parents=True, exist_ok=True)
+    _register(folder)
     settings = {**COMMON, **(overrides or {})}
     is_kafkalite = kind == KAFKALITE
     launch = _launch_kafkalite if is_kafkalite else partial(_launch_apache_kafka, JAR_GROUPS[kind])
@@ -138,10 +148,19 @@ def shared(kind: str, folder: Path) -> Broker:
             raise
 
 
-def stop_all(folder: Path) -> None:
-    """Ends every broker that was shared in this run's folder."""
-    for kind in (*BROKERS, APACHE_KAFKA_3):
-        end(folder / kind, signal.SIGTERM)
+def stop_all(run_folder: Path) -> None:
+    """Ends every broker that was started in this run and still runs."""
+    for row in (run_folder / STARTED).glob("*"):
+        end(Path(row.read_text()), signal.SIGTERM)
+
+
+def _register(folder: Path) -> None:
+    """Notes with the run, if there is one, that a broker may live in this folder."""
+    if RUN_FOLDER in os.environ:
+        started = Path(os.environ[RUN_FOLDER], STARTED)
+        started.mkdir(exist_ok=True)
+        name = sha256(str(folder).encode()).hexdigest()
+        (started / name).write_text(str(folder.absolute()))
 
 
 def end(folder: Path, how: signal.Signals) -> None:
@@ -252,13 +271,15 @@ def free_ports(count: int) -> list[int]:
 
 
 def _gone(pid: int, timeout_s: float) -> bool:
+    """Waits for the end of a process; one that ended and was not reaped by its parent has gone."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         if pid in _running:
             _running[pid].poll()
         try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
             return True
         time.sleep(0.02)
     return False
