@@ -18,7 +18,7 @@ from construct.core import Construct
 from kafkalite.protocol import primitives
 from kafkalite.protocol.classes import New
 from kafkalite.protocol.runtime import FEW, Generated
-from kafkalite.protocol.source import Source, fixed_format, least_bytes, struct_name, unnamed
+from kafkalite.protocol.source import Source, fixed_format, struct_name, unnamed
 
 # A frame with records is copied up to this size when it comes as a view: that costs less than
 # reading its fields from the view.
@@ -169,8 +169,8 @@ class _Decoder:
         if not length.is_nullable:
             yield
             return
-        null = 0 if isinstance(length, primitives.CompactLength) else -1
-        with self.source.block(f"if {count} == {null}:"):
+        is_compact = isinstance(length, primitives.CompactLength)
+        with self.source.block(f"if not {count}:" if is_compact else f"if {count} == -1:"):
             self.source.add(f"{value} = None")
             self.advance(back)
         with self.source.block("else:"):
@@ -198,13 +198,16 @@ class _Decoder:
 
     def list(self, subcon: primitives.List, name: str) -> str:
         length, value = subcon.length, self.source.new(name + "_")
-        least = least_bytes(subcon.subcon)
         layout = fixed_format(subcon.subcon)
+        # Elements that are read one by one stop at the end by themselves: that each has a byte is
+        # close enough. Those that are read at once are counted exactly.
+        least = 1 if layout is None else struct.calcsize(">" + layout)
         count = self.length(length, name, back=0)
         with self.unless_null(length, count, value, back=0):
             if isinstance(length, primitives.CompactLength):
                 self.source.add(f"{count} -= 1")
-            with self.source.block(f"if not 0 <= {count} * {least} <= end - p:"):
+            needed = count if least == 1 else f"{count} * {least}"
+            with self.source.block(f"if not 0 <= {needed} <= end - p:"):
                 self.refuse(f"more {name} than the frame can hold")
             if layout is None:
                 self.elements(subcon.subcon, name, value, count)

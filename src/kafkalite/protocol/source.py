@@ -1,14 +1,12 @@
-"""What both generators share: lines of Python with indentation, names, and sizes of constructs."""
+"""What both generators share: lines of Python with indentation, names, and what is of fixed size."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from struct import calcsize
 
 from construct.core import Bytes, Construct, Flag, FormatField, Renamed
 
-from kafkalite.protocol import primitives
 from kafkalite.protocol.runtime import Generated, Recipe
 
 _FLAG = type(Flag)
@@ -75,19 +73,3 @@ def fixed_format(subcon: Construct) -> str | None:
     if isinstance(subcon, Bytes):
         return f"{subcon.length}s"
     return "?" if isinstance(subcon, _FLAG) else None
-
-
-def least_bytes(subcon: Construct) -> int:
-    """The fewest bytes that anything can take on the wire; counts are checked against it."""
-    subcon = unnamed(subcon)
-    layout = fixed_format(subcon)
-    if layout is not None:
-        return calcsize(">" + layout)
-    if isinstance(subcon, primitives.CompactLength | primitives.NullableStruct):
-        return 1
-    if isinstance(subcon, primitives.Length | primitives.Sized):
-        return least_bytes(subcon.subcon)
-    if isinstance(subcon, primitives.List):
-        return least_bytes(subcon.length)
-    members = sum(map(least_bytes, subcon.subcon.subcons))
-    return members + (subcon.tagged is not None)
