@@ -234,11 +234,11 @@ class Fetch:
         return self._payload
 
     def _check_place(self, reply: memoryview, offset: int) -> None:
-        """The records end the reply but for two empty tag sections and the response's own."""
-        start = len(reply) - self._payload - 3
+        """No error, and the batch that was asked for begins where it must."""
+        start = len(reply) - self._payload - 3  # three empty sections of tags come last
         base_offset, length, _, magic, _ = _BATCH.unpack_from(reply, start)
-        error, top_error = struct.unpack_from(">h", reply, 9)[0], 0
-        if error or top_error or base_offset != offset or magic != 2 or length <= 0:
+        (error,) = struct.unpack_from(">h", reply, 9)
+        if error or base_offset != offset or magic != 2 or length <= 0:
             self._check_in_full(reply, offset)
 
     def _check_in_full(self, reply: memoryview, offset: int) -> None:

@@ -1,8 +1,8 @@
 """Time, disk, background work and chance, as the broker is given them.
 
 Owns the line between the program and the machine: everything below this package's interfaces may be
-replaced, and nothing outside it asks the machine directly. The network's part is in `server`'s own
-event loop set-up.
+replaced, and nothing outside it asks the machine directly. The network is not in Env: the server
+alone is given one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The network: listening addresses, and links to one peer each, real or simulated.
 
 Owns the interfaces alone; sockets.py has the real ones. A link carries bytes and knows nothing of
-frames or requests. Invariant: a receiver hears of a link's end exactly once, and nothing after it.
+frames or requests; encryption is a link over another link.
+Invariant: a receiver hears of a link's end exactly once, and nothing after it.
 """
 
 from __future__ import annotations

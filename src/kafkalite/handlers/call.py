@@ -41,6 +41,6 @@ class Call:
 
 @dataclass(slots=True, frozen=True)
 class CloseConnection:
-    """Returned in place of a response: replies that are ready are sent, then the connection ends."""
+    """Returned in place of a response: what is ready is sent, then the connection ends."""
 
     reason: str
