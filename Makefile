@@ -59,7 +59,7 @@ run: $(VENV)/.run ## set up, then start the broker on localhost:9092 with data i
 
 test: setup lint ## set up, then run every test
 	@echo "test: unit tests, and the compatibility tests against kafkalite and Apache Kafka"
-	@$(PY) -m pytest tests -m "not full" -n $(WORKERS) --dist loadgroup $(ARGS)
+	@$(PY) -m pytest tests -m "not full and not slow" -n $(WORKERS) --dist loadgroup $(ARGS)
 
 unit: $(VENV)/.dev ## unit and property tests only
 	@$(PY) -m pytest tests/unit -n $(WORKERS) $(ARGS)

@@ -1,21 +1,22 @@
 """What every test run shares: one folder for the run, known to all worker processes.
 
 The first process makes the folder and names it in the environment, so xdist's workers inherit it.
-At the end the first process stops what was started there and removes it.
+A keeper beside it stops what was started there and removes it, also if the run is killed.
 """
 
 import os
-import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from tests.compat.brokers import stop_all
+from tests.compat.brokers import RUN_FOLDER
 from tests.compat.matrix import Matrix
 
-RUN_FOLDER = "KAFKALITE_TEST_RUN"
-_owned = pytest.StashKey[Path]()
+KEEPER_TIMEOUT_S = 60
+_keeper = pytest.StashKey[subprocess.Popen[bytes]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,18 +30,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if RUN_FOLDER not in os.environ:
-        config.stash[_owned] = Path(tempfile.mkdtemp(prefix="kafkalite-test-"))
-        os.environ[RUN_FOLDER] = str(config.stash[_owned])
+        folder = tempfile.mkdtemp(prefix="kafkalite-test-")
+        os.environ[RUN_FOLDER] = folder
+        config.stash[_keeper] = subprocess.Popen(
+            [sys.executable, "-m", "tests.compat.keeper", folder],
+            cwd=Path(__file__).parents[1],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
     if config.getoption("--matrix") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Matrix(config.getoption("--matrix")))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    folder = config.stash.get(_owned, None)
-    if folder is not None:
-        stop_all(folder)
-        shutil.rmtree(folder, ignore_errors=True)
+    keeper = config.stash.get(_keeper, None)
+    if keeper is not None:
         os.environ.pop(RUN_FOLDER, None)
+        keeper.communicate(timeout=KEEPER_TIMEOUT_S)
 
 
 @pytest.fixture(scope="session")

@@ -34,7 +34,7 @@ JAR_GROUPS = {APACHE_KAFKA: "reference", APACHE_KAFKA_3: "reference-3.9"}
 RUN_FOLDER = "KAFKALITE_TEST_RUN"
 STARTED = "started"
 
-START_TIMEOUT_S = 60
+START_TIMEOUT_S = 90
 STOP_TIMEOUT_S = 20
 START_ATTEMPTS = 3
 CLUSTER_ID = "a2Fma2FsaXRlLXRlc3QtMQ"
@@ -176,7 +176,8 @@ def end(folder: Path, how: signal.Signals) -> None:
         if not _gone(pid, STOP_TIMEOUT_S):
             os.kill(pid, signal.SIGKILL)
             _gone(pid, STOP_TIMEOUT_S)
-    _running.pop(pid, None)
+    if pid in _running:
+        _running.pop(pid).wait(STOP_TIMEOUT_S)
 
 
 # Children of this process, kept so that they can be reaped when they end.
