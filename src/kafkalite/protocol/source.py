@@ -1,4 +1,4 @@
-"""What both generators share: lines of Python with indentation, names, and what is of fixed size."""
+"""What both generators share: lines of Python, the names in them, and what is of fixed size."""
 
 from __future__ import annotations
 
