@@ -40,6 +40,8 @@ def _read_checkpoint(disk: Disk, path: str, fields: int) -> list[list[str]]:
         lines = read_whole(disk, path).decode("utf-8").splitlines()
     except UnicodeDecodeError:
         raise CorruptFile(path, "not text") from None
+    if not lines:
+        return []  # Apache Kafka makes the file before it has anything to say
     if len(lines) < 2 or lines[0] != _VERSION or not lines[1].isdigit():
         raise CorruptFile(path, "no version and count in its first two lines")
     rows = [line.split() for line in lines[2:] if line]

@@ -344,7 +344,7 @@ class Compaction:
         if header.magic < 2:
             return False
         last = self._plan.last_of_producers.get(header.producer_id)
-        if header.producer_id != NO_PRODUCER_ID and last is not None:
+        if header.producer_id > NO_PRODUCER_ID and last is not None:
             offset, epoch = last
             if offset >= 0 and header.last_offset == offset:
                 return True

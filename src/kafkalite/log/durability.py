@@ -72,12 +72,16 @@ class Durability:
         self._snapshots = None
 
     @property
-    def is_complete(self) -> bool:
-        """Whether nothing at all waits to be synced."""
+    def has_contents(self) -> bool:
+        """Whether records, or what is kept beside them, wait to be synced."""
         log = self._log
-        return log.recovery_point >= log.log_end_offset and not (
-            self._directories or self._snapshots or self._has_new_epochs
-        )
+        is_behind = log.recovery_point < log.log_end_offset
+        return is_behind or self._has_new_epochs or bool(self._snapshots)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing at all waits to be synced; a new log without a record has its names."""
+        return not self.has_contents and not self._directories
 
     # --- waiting ----------------------------------------------------------------------------------
 

@@ -139,19 +139,27 @@ class _Loader:
 
     def _epochs(self, segments: list[Segment]) -> LeaderEpochs:
         try:
-            return LeaderEpochs.load(self.disk, self.directory)
+            epochs = LeaderEpochs.load(self.disk, self.directory)
         except CorruptFile as error:
             logger.warning("the leader epochs are rebuilt from the log: %s", error)
-        epochs = LeaderEpochs()
+            epochs = LeaderEpochs()
+        if epochs.latest < 0:
+            self._rebuild_epochs(epochs, segments)
+        return epochs
+
+    def _rebuild_epochs(self, epochs: LeaderEpochs, segments: list[Segment]) -> None:
+        """From the segments that recovery will not look at anyway."""
+        if not self.opening.is_clean:
+            segments = segments[: _first_unflushed(segments, self.opening.recovery_point)]
         self.epochs_changed = True
         for segment in segments:
             try:
                 for header in segment.walk(0):
                     if header.partition_leader_epoch >= 0:
                         epochs.assign(header.partition_leader_epoch, header.base_offset)
-            except CorruptRecords:
-                break  # recovery will say so
-        return epochs
+            except CorruptRecords as error:
+                logger.error("%s is damaged: %s", segment.path(LOG), error)
+                return
 
     # --- after a clean stop -----------------------------------------------------------------------
 

@@ -207,7 +207,7 @@ class PartitionLog:
             checked = check_for_leader(records, leader)
         header = checked.headers[0]
         marker = None
-        if header.producer_id != NO_PRODUCER_ID:
+        if header.producer_id > NO_PRODUCER_ID:
             seen = self._seen(header, origin)
             if seen is not None:
                 return AppendResult(
@@ -265,7 +265,7 @@ class PartitionLog:
             self._note_epochs(checked.headers)
             segment.append(checked.records, checked.headers, self.config.index_interval_bytes)
             self.log_end_offset = checked.headers[-1].next_offset
-            if self.producers is not None or checked.headers[0].producer_id != NO_PRODUCER_ID:
+            if self.producers is not None or checked.headers[0].producer_id > NO_PRODUCER_ID:
                 self._note_producers(segment, checked.headers, markers)
         except OSError as error:
             raise self.home.storage_error(error) from error
@@ -288,7 +288,7 @@ class PartitionLog:
         self, segment: Segment, headers: list[BatchHeader], markers: list[Marker | None]
     ) -> None:
         for header, marker in zip(headers, markers, strict=True):
-            if header.producer_id != NO_PRODUCER_ID:
+            if header.producer_id > NO_PRODUCER_ID:
                 producers = self._producers()
                 completed = producers.apply(header, marker)
                 if completed is not None:
@@ -487,7 +487,7 @@ class PartitionLog:
         """Puts everything into the files, in the state of a clean stop, and syncs it."""
         self.take_snapshot(self.log_end_offset)
         self.active.finish()
-        if not self.durability.is_complete:
+        if self.durability.has_contents:
             work = self.durability.flush_work(is_complete=True)
             sync_all(self.home.disk, [work])
             self.durability.flushed(work)

@@ -128,7 +128,7 @@ def _take(recovery: Recovery, segment: Segment, data: bytes, header: BatchHeader
     epoch = header.partition_leader_epoch
     if epoch >= 0 and epoch != recovery.epochs.latest:
         recovery.epochs.assign(epoch, header.base_offset)
-    if header.producer_id != NO_PRODUCER_ID:
+    if header.producer_id > NO_PRODUCER_ID:
         completed = producers.apply(header, marker_of(data, header))
         if completed is not None:
             note_completed(producers, segment, completed)

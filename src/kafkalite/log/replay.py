@@ -62,7 +62,7 @@ def replay_batch(
 ) -> CompletedTransaction | None:
     """Notes a batch of a segment; returns the transaction that it ended."""
     completed = None
-    if header.producer_id != NO_PRODUCER_ID:
+    if header.producer_id > NO_PRODUCER_ID:
         marker = None
         if header.is_control:
             data = segment.log.read_at(header.position, header.size)

@@ -216,6 +216,7 @@ def test_a_late_marker_does_not_end_the_verification_of_the_next_transaction():
     following = log.start_verification(5, 0, 4, supports_epoch_bump=True)
     end(log, commit=True, epoch=4, version=2)
     send(log, 0, epoch=4, is_transactional=True, verification=following)
+    assert log.producers is not None
     assert log.producers.first_undecided == 2
 
 
