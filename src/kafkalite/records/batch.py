@@ -144,7 +144,7 @@ class BatchHeader:
     @property
     def is_idempotent(self) -> bool:
         """A producer with an id wrote it, so its sequence numbers are checked."""
-        return self.producer_id != NO_PRODUCER_ID
+        return self.producer_id > NO_PRODUCER_ID
 
     @property
     def last_sequence(self) -> int:
