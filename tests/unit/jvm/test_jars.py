@@ -35,7 +35,7 @@ def test_clients_come_with_what_they_need(version: str) -> None:
 
 def test_a_group_has_one_version_of_each_artifact() -> None:
     for name, members in jars.table().items():
-        assert len({jar.artifact for jar in members}) == len(members), name
+        assert len({(jar.group, jar.artifact) for jar in members}) == len(members), name
 
 
 def test_cached_jars_are_given_without_fetching(cache: Path) -> None:
