@@ -1,11 +1,11 @@
-"""A broker in this process, on a thread of its own, for tests and notebooks.
+"""Brokers in this process, on a thread of their own, for tests and notebooks.
 
     with EmbeddedKafka(topics={"orders": 3}) as kafka:
         producer = KafkaProducer(bootstrap_servers=kafka.bootstrap_servers)
 
-Owns the thread and its event loop. Clients reach it over a real socket, as they reach any broker.
+Owns the thread and its event loop. Clients reach it over real sockets, as they reach any broker.
 In memory unless it is given a directory; what is in memory outlives a `restart` and ends with the
-object.
+object. With `brokers=3` there is a cluster: leaders are spread, the first broker is the controller.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class BrokerFailed(RuntimeError):
 
 
 class EmbeddedKafka:
-    """One broker; `start` and `stop`, or a `with` block."""
+    """One broker or a few; `start` and `stop`, or a `with` block."""
 
     def __init__(
         self,
@@ -40,16 +40,17 @@ class EmbeddedKafka:
         settings: Mapping[str, str] | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
+        brokers: int = 1,
     ) -> None:
         self._data_dir = data_dir
         self._topics = dict(topics or {})
         self._settings = dict(settings or {})
         self._host = host
-        self._port = port
+        self._ports = [port] + [0] * (brokers - 1)
         self._disk: Disk | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._broker: Broker | None = None
+        self._brokers: list[Broker] = []
 
     # --- life -------------------------------------------------------------------------------
 
@@ -82,29 +83,35 @@ class EmbeddedKafka:
         """Ends connections, and makes what is in a directory last."""
         if self._thread is None or self._loop is None:
             return
-        if self._broker is not None:
+        if self._brokers:
             stopped = _Outcome()
             self._loop.call_soon_threadsafe(self._stop, stopped)
             stopped.wait(STOP_TIMEOUT_SECONDS, "stop")
         self._thread.join(STOP_TIMEOUT_SECONDS)
-        self._thread = self._loop = self._broker = None
+        self._thread = self._loop = None
+        self._brokers = []
 
     def restart(self) -> EmbeddedKafka:
-        """Stops and starts on the same data and the same port."""
-        self._port = self.port
+        """Stops and starts on the same data and the same ports."""
+        self._ports = self.ports
         self.stop()
         return self.start()
 
     # --- what tests ask ---------------------------------------------------------------------
 
     @property
+    def ports(self) -> list[int]:
+        """The port of each broker."""
+        assert self._brokers, "the broker does not run"
+        return [next(iter(broker.server.addresses.values()))[1] for broker in self._brokers]
+
+    @property
     def port(self) -> int:
-        assert self._broker is not None, "the broker does not run"
-        return next(iter(self._broker.server.addresses.values()))[1]
+        return self.ports[0]
 
     @property
     def bootstrap_servers(self) -> str:
-        return f"{self._host}:{self.port}"
+        return ",".join(f"{self._host}:{port}" for port in self.ports)
 
     def create_topic(
         self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None
@@ -118,9 +125,8 @@ class EmbeddedKafka:
         outcome = _Outcome()
 
         def act() -> None:
-            assert self._broker is not None
             try:
-                outcome.done(action(self._broker))
+                outcome.done(action(self._brokers[0]))
             except Exception as error:  # noqa: BLE001 it is raised again where it was asked for
                 outcome.fail(error)
 
@@ -142,43 +148,64 @@ class EmbeddedKafka:
         loop.close()
 
     def _begin(self, loop: asyncio.AbstractEventLoop, started: _Outcome) -> None:
-        from kafkalite.broker import Broker
+        from kafkalite.broker.broker import Broker, Peers
         from kafkalite.config import broker_config
         from kafkalite.env import real_env
         from kafkalite.env.sockets import SocketNetwork
 
         env = real_env(loop, in_memory=self._data_dir is None)
         env.disk = self._disk = self._disk or env.disk
-        given = {
-            "listeners": f"PLAINTEXT://{self._host}:{self._port}",
-            "log.dirs": self._data_dir or MEMORY,
-            **self._settings,
-        }
-        broker = Broker(env, SocketNetwork(loop), broker_config(given)[0])
+        peers = Peers()
+        waiting = [
+            lambda node_id=node_id: Broker(
+                env, SocketNetwork(loop), broker_config(self._given(node_id))[0], peers
+            )
+            for node_id in range(1, len(self._ports) + 1)
+        ]
 
-        def serves(failure: OSError | None) -> None:
+        def start_next(failure: OSError | None) -> None:
             if failure is not None:
                 started.fail(failure)
                 loop.call_soon(loop.stop)
-                return
-            for name, partitions in self._topics.items():
-                if name not in broker.cluster.image.topics:
-                    broker.create_topic(name, partitions)
-            self._broker = broker
-            started.done(None)
+            elif waiting:
+                broker = waiting.pop(0)()
+                self._brokers.append(broker)
+                broker.start().then(start_next)
+            else:
+                self._create_topics()
+                started.done(None)
 
-        broker.start().then(serves)
+        start_next(None)
+
+    def _given(self, node_id: int) -> dict[str, str]:
+        directory = self._data_dir or MEMORY
+        is_alone = len(self._ports) == 1
+        return {
+            "node.id": str(node_id),
+            "listeners": f"PLAINTEXT://{self._host}:{self._ports[node_id - 1]}",
+            "log.dirs": directory if is_alone else f"{directory}/{node_id}",
+            **self._settings,
+        }
+
+    def _create_topics(self) -> None:
+        controller = self._brokers[0]
+        for name, partitions in self._topics.items():
+            if name not in controller.cluster.image.topics:
+                controller.create_topic(name, partitions)
 
     def _stop(self, stopped: _Outcome) -> None:
-        assert self._broker is not None
         assert self._loop is not None
         loop = self._loop
+        waiting = list(self._brokers)
 
-        def end(_: None) -> None:
-            stopped.done(None)
-            loop.stop()
+        def stop_next(_: None) -> None:
+            if waiting:
+                waiting.pop().stop().then(stop_next)
+            else:
+                stopped.done(None)
+                loop.call_soon(loop.stop)
 
-        self._broker.stop().then(end)
+        stop_next(None)
 
 
 class _Outcome:

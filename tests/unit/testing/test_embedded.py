@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
+
 import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer, KafkaProducer
 
 from kafkalite.testing.embedded import BrokerFailed, EmbeddedKafka
@@ -59,3 +63,46 @@ def test_brokers_are_apart(fresh_kafkalite: EmbeddedKafka) -> None:
         assert other.port != fresh_kafkalite.port
         produce(other, "here", b"x")
         assert produce(fresh_kafkalite, "here", b"y") == 0
+
+
+def test_three_brokers_share_the_leaders() -> None:
+    with EmbeddedKafka(brokers=3, settings={"default.replication.factor": "3"}) as kafka:
+        kafka.create_topic("spread", 6)
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+        found = admin.list_topics("spread", timeout=10)
+        assert sorted(found.brokers) == [1, 2, 3]
+        partitions = found.topics["spread"].partitions.values()
+        assert sorted(partition.leader for partition in partitions) == [1, 1, 2, 2, 3, 3]
+        assert all(sorted(partition.replicas) == [1, 2, 3] for partition in partitions)
+        check_transaction_over(kafka, "spread", 6)
+        kafka.restart()
+        assert len(values_of_group(kafka, "spread", 6)) == 6
+
+
+def check_transaction_over(kafka: EmbeddedKafka, topic: str, partitions: int) -> None:
+    """One transaction with a record in every partition, and one that is aborted."""
+    producer = Producer(
+        {"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": "over-all"}
+    )
+    producer.init_transactions(10)
+    for is_commit in (True, False):
+        producer.begin_transaction()
+        for partition in range(partitions):
+            producer.produce(topic, b"kept" if is_commit else b"aborted", partition=partition)
+        producer.commit_transaction(10) if is_commit else producer.abort_transaction(10)
+    assert values_of_group(kafka, topic, partitions) == [b"kept"] * partitions
+
+
+def values_of_group(kafka: EmbeddedKafka, topic: str, count: int) -> list[bytes]:
+    """What a group of one reads with read_committed, and that nothing follows."""
+    consumer = Consumer({
+        "bootstrap.servers": kafka.bootstrap_servers, "group.id": f"readers-{uuid.uuid4()}",
+        "auto.offset.reset": "earliest", "isolation.level": "read_committed",
+    })
+    consumer.subscribe([topic])
+    try:
+        found = [message.value() for message in consumer.consume(count, 15)]
+        assert consumer.consume(1, 0.5) == []
+        return found
+    finally:
+        consumer.close()
