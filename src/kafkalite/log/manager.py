@@ -8,7 +8,7 @@ partition has one log here, and beside it at most one future log that is to take
 from __future__ import annotations
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +19,7 @@ from kafkalite.log.config import LogConfig, LogSettings
 from kafkalite.log.directory import Identity, LogDirectory
 from kafkalite.log.home import LogHome
 from kafkalite.log.loader import Opening, load_log
+from kafkalite.log.mover import Mover, is_future_name, promote
 from kafkalite.log.names import (
     HIGH_WATERMARKS,
     LOG_STARTS,
@@ -83,7 +84,10 @@ class LogManager:
         self._on_offline = on_offline
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._future: dict[TopicPartition, PartitionLog] = {}
+        # Logs in each directory, so that finding the emptiest is no walk over all of them.
+        self._counts: Counter[str] = Counter()
         self.periodic = Periodic(self)
+        self.mover = Mover(self)
         self._is_taken = False
         for path in directories:
             home = LogHome(env, path.rstrip("/"), self.settings, self._failed)
@@ -219,7 +223,7 @@ class LogManager:
                 directory.home.fail(result)
                 continue
             key = (result.topic, result.partition)
-            is_future = parse_renamed_directory(result.directory.rpartition("/")[2]) is not None
+            is_future = is_future_name(result.directory)
             result.is_future = is_future
             logs = self._future if is_future else self._logs
             other = logs.get(key)
@@ -227,8 +231,13 @@ class LogManager:
                 logger.error("%s is another copy of %s and is not used", result, other)
                 continue
             logs[key] = result
+            self._counts[result.home.path] += 1
 
     def _ready(self) -> None:
+        for key in [key for key in self._future if key not in self._logs]:
+            # The stop came between the two renames of a move: the copy is complete.
+            log = self._logs[key] = self._future.pop(key)
+            promote(log)
         for directory in self.directories:
             if not directory.home.is_online:
                 continue
@@ -249,6 +258,7 @@ class LogManager:
     def close(self, broker_epoch: int = -1) -> None:
         """Makes everything last and says that this stop was clean."""
         self.periodic.stop()
+        self.mover.stop()
         for directory in self.directories:
             if directory.home.is_online:
                 self._close_directory(directory, broker_epoch)
@@ -332,6 +342,7 @@ class LogManager:
             raise place.home.storage_error(error) from error
         log.is_future = is_future
         logs[topic, partition] = log
+        self._counts[log.home.path] += 1
         return log
 
     def _place(self, path: str | None) -> LogDirectory:
@@ -342,11 +353,7 @@ class LogManager:
             raise KafkaError(Error.KAFKA_STORAGE_ERROR, "no log directory is online")
         if len(online) == 1:
             return online[0]
-        counts = {id(directory.home): 0 for directory in online}
-        for log in self._logs.values():
-            if id(log.home) in counts:
-                counts[id(log.home)] += 1
-        return min(online, key=lambda directory: counts[id(directory.home)])
+        return min(online, key=lambda directory: self._counts[directory.path])
 
     def _unique(self) -> str:
         return f"{self.env.random.getrandbits(128):032x}"
@@ -356,12 +363,14 @@ class LogManager:
         for logs in (self._logs, self._future):
             log = logs.pop((topic, partition), None)
             if log is not None:
+                self._counts[log.home.path] -= 1
                 self._delete(log)
 
     def set_aside(self, log: PartitionLog) -> None:
         """Takes a log out of service that no topic of the cluster knows; its files stay."""
         if self._logs.get((log.topic, log.partition)) is log:
             del self._logs[log.topic, log.partition]
+            self._counts[log.home.path] -= 1
             logger.warning("%r belongs to no topic and is set aside as a stray", log)
             self._rename(log, "stray")
 
@@ -383,6 +392,32 @@ class LogManager:
         log.moved(path)
         log.release()
         return path
+
+    # --- moving -----------------------------------------------------------------------------------
+
+    def move(
+        self,
+        topic: str,
+        partition: int,
+        directory: str,
+        on_moved: Callable[[PartitionLog], None] = lambda log: None,
+    ) -> None:
+        """Has a log copied to another directory; `on_moved` gets the one that took its place."""
+        self.mover.move(topic, partition, directory, on_moved)
+
+    def drop_future(self, topic: str, partition: int) -> None:
+        """Gives up the copy that was to take a log's place."""
+        future = self._future.pop((topic, partition), None)
+        if future is not None:
+            self._delete(future)
+
+    def replace(self, log: PartitionLog, future: PartitionLog) -> None:
+        """The copy is the log now; the old one's directory goes."""
+        key = (log.topic, log.partition)
+        assert self._logs[key] is log
+        self._delete(log)
+        del self._future[key]
+        self._logs[key] = future
 
     # --- describing -------------------------------------------------------------------------------
 
