@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from kafkalite.config import BrokerConfig
+from kafkalite.config import BrokerConfig, group_value
 from kafkalite.coordinators.cluster.brokers import SECURITY_PROTOCOLS, RegisterBroker
 from kafkalite.coordinators.cluster.cluster import Cluster
 from kafkalite.coordinators.cluster.identity import find_cluster_id
-from kafkalite.coordinators.cluster.image import TOPIC, Changes, EndPoint
+from kafkalite.coordinators.cluster.image import GROUP, TOPIC, Changes, EndPoint
 from kafkalite.coordinators.cluster.log_configs import log_config, log_settings
 from kafkalite.coordinators.cluster.nodes import UNADVERTISED
 from kafkalite.coordinators.cluster.replicas import Replicas
@@ -134,7 +134,7 @@ class Broker:
         cluster, context = self.cluster, self.context
         groups = Groups(
             self.env,
-            settings_of(self.config),
+            replace(settings_of(self.config), group_override=self._group_setting),
             ImageTopics(lambda: cluster.image),
             lambda: self._partition_count(OFFSETS_TOPIC),
         )
@@ -156,6 +156,15 @@ class Broker:
             cluster, self.config, self.partitions, self.logs,
             {OFFSETS_TOPIC: groups, TRANSACTIONS_TOPIC: transactions},
         )
+
+    def _group_setting(self, group_id: str, name: str) -> int | None:
+        """A setting that a group was given, None when it was not."""
+        overrides = self.cluster.image.config(GROUP, group_id)
+        if name not in overrides:
+            return None
+        value = group_value(self.config, overrides, name)
+        assert isinstance(value, int), f"{name} is not a number: {value!r}"
+        return value
 
     def _partition_count(self, topic: str) -> int:
         found = self.cluster.image.topics.get(topic)

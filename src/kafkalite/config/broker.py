@@ -18,7 +18,7 @@ from kafkalite.config.tables import base_name, broker_settings
 class BrokerConfig:
     """Settings of a broker by name; values are parsed once per change and then a dict look-up."""
 
-    __slots__ = ("_cluster_wide", "_per_broker", "_static", "_values", "settings")
+    __slots__ = ("_cluster_wide", "_given", "_per_broker", "_static", "_values", "settings")
 
     def __init__(self, static: Mapping[str, str] | None = None) -> None:
         self.settings = broker_settings()
@@ -26,6 +26,7 @@ class BrokerConfig:
         self._cluster_wide: dict[str, str] = {}
         self._per_broker: dict[str, str] = {}
         self._values: dict[str, Value] = {}
+        self._given: dict[str, list[Given]] = {}
         for name, text in self._static.items():
             if base_name(name) in self.settings:
                 self.settings[base_name(name)].parse(text)
@@ -35,6 +36,7 @@ class BrokerConfig:
         """Takes the dynamic layers as they now are; every getter answers by them from here on."""
         self._cluster_wide, self._per_broker = dict(cluster_wide), dict(per_broker)
         self._values.clear()
+        self._given.clear()
 
     def with_dynamic(
         self, cluster_wide: Mapping[str, str], per_broker: Mapping[str, str]
@@ -101,6 +103,11 @@ class BrokerConfig:
 
     def given(self, name: str) -> list[Given]:
         """Every value there is for a setting and its synonyms, the one that holds first."""
+        if name not in self._given:
+            self._given[name] = self._look_up(name)
+        return self._given[name]
+
+    def _look_up(self, name: str) -> list[Given]:
         names = synonyms_of(name)
         found = [
             Given(synonym, layer[synonym], source)

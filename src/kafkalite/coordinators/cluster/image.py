@@ -22,8 +22,7 @@ NO_LEADER = -1
 # PartitionChangeRecord's leader: as it was.
 NO_LEADER_CHANGE = -2
 
-BROKER = 4
-TOPIC = 2
+TOPIC, BROKER, GROUP = 2, 4, 32
 RESOURCE = tuple[int, str]
 # The parts of a quota's entity, sorted: (("client-id", "x"), ("user", None)); None is the default.
 QuotaEntity = tuple[tuple[str, str | None], ...]
