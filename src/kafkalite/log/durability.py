@@ -67,6 +67,11 @@ class Durability:
         self.durable_offset = min(self.durable_offset, offset)
         self.tell()
 
+    def replaced(self, offset: int) -> None:
+        """Another log holds everything below an offset on stable storage."""
+        self.durable_offset = max(self.durable_offset, offset)
+        self.tell()
+
     def moved(self, old: str, new: str) -> None:
         self._directories = tuple(new if path == old else path for path in self._directories)
         self._snapshots = None

@@ -151,12 +151,12 @@ class _Loader:
         """From the segments that recovery will not look at anyway."""
         if not self.opening.is_clean:
             segments = segments[: _first_unflushed(segments, self.opening.recovery_point)]
-        self.epochs_changed = True
         for segment in segments:
             try:
                 for header in segment.walk(0):
                     if header.partition_leader_epoch >= 0:
                         epochs.assign(header.partition_leader_epoch, header.base_offset)
+                        self.epochs_changed = True
             except CorruptRecords as error:
                 logger.error("%s is damaged: %s", segment.path(LOG), error)
                 return

@@ -12,6 +12,7 @@ else; any other failure takes the directory offline.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kafkalite.env.later import Later
@@ -311,6 +312,11 @@ class PartitionLog:
         """Filled with the offset below which all is on stable storage, once that is at least this
         one; or sooner with a lower one, when the directory failed or the log was cut."""
         return self.durability.when_durable(offset)
+
+    def when_flushed(self, then: Callable[[], None]) -> None:
+        """Flushes, and goes on when everything written so far is durable or cannot be made so."""
+        self.flush()
+        self.when_durable(self.log_end_offset).then(lambda durable: then())
 
     def flush(self) -> None:
         """Has everything written so far made durable, and the recovery point moved."""
