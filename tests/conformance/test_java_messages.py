@@ -21,6 +21,10 @@ from kafkalite.protocol.messages import message_class
 from tests.conformance.java_messages import GENERATIONS, Generation, JavaMessages, to_json
 from tests.unit.protocol.random_messages import every_message, random_message
 
+# A description for readers: Java has no message class for it, and test_record_interop holds it to
+# the batches of four client libraries.
+DESCRIBED_ONLY = frozenset({"RecordBatch"})
+
 SEED = int(os.environ.get("SEED", "1"))
 ROUNDS = int(os.environ.get("ROUNDS", "4"))
 
@@ -132,7 +136,7 @@ def test_every_version_of_every_message_was_compared(tmp_path: Path) -> None:
             shared = shared_versions(message, java)
             compared |= set(shared[1]) if shared else set()
         lacking = sorted(set(message.versions) - compared)
-        if lacking:
+        if lacking and message.name not in DESCRIBED_ONLY:
             missing.append(f"{message.name}: {lacking}")
     for java in peers:
         java.close()
