@@ -161,11 +161,11 @@ def numbers(start: int, end: int) -> list[str]:
     return [f"{number:05d}" for number in range(start, end)]
 
 
-def wait_for(condition: Callable[[], bool], query: Any = None) -> None:
+def wait_for(condition: Callable[[], bool], query: Any = None, timeout_s: float = WAIT_S) -> None:
     """Waits until it holds, as long as the query lives."""
     import time
 
-    deadline = time.monotonic() + WAIT_S
+    deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, "waited too long"
         if query is not None and query.exception() is not None:
