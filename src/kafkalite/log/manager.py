@@ -409,12 +409,14 @@ class LogManager:
         """Gives up the copy that was to take a log's place."""
         future = self._future.pop((topic, partition), None)
         if future is not None:
+            self._counts[future.home.path] -= 1
             self._delete(future)
 
     def replace(self, log: PartitionLog, future: PartitionLog) -> None:
         """The copy is the log now; the old one's directory goes."""
         key = (log.topic, log.partition)
         assert self._logs[key] is log
+        self._counts[log.home.path] -= 1
         self._delete(log)
         del self._future[key]
         self._logs[key] = future

@@ -175,6 +175,11 @@ class Partition:
             self._uncommitted.append((offset, later))
         return later
 
+    def moved(self, log: PartitionLog) -> None:
+        """The log lies in another directory now; who waits looks again there."""
+        self.log = log
+        self.wake()
+
     def watch(self, parked: Parked) -> None:
         self._watchers[parked] = None
 

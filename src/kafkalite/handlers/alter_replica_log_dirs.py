@@ -1,0 +1,50 @@
+"""AlterReplicaLogDirs, versions 0–2: moves replicas between the log directories of this broker.
+
+Version 2 is flexible (KIP-113). The answer says that a move has begun: the log is copied beside its
+use, and the copy takes its place when both are even. A replica that is there already stays.
+"""
+
+from __future__ import annotations
+
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
+
+Response = AlterReplicaLogDirsResponse
+
+
+def alter_replica_log_dirs(
+    context: Context, call: Call, request: AlterReplicaLogDirsRequest
+) -> AlterReplicaLogDirsResponse:
+    answers: dict[str, list[Response.Partition]] = {}
+    for directory in request.dirs:
+        for topic in directory.topics:
+            for index in topic.partitions:
+                answer = Response.Partition(partition_index=index, error_code=Error.NONE)
+                try:
+                    _move(context, topic.name, index, directory.path)
+                except KafkaError as error:
+                    answer.error_code = error.code
+                answers.setdefault(topic.name, []).append(answer)
+    return Response(
+        results=[
+            Response.Result(topic_name=name, partitions=partitions)
+            for name, partitions in answers.items()
+        ]
+    )
+
+
+def _move(context: Context, topic: str, index: int, path: str) -> None:
+    directory = next((each for each in context.logs.directories if each.path == path), None)
+    if directory is None:
+        raise KafkaError(Error.LOG_DIR_NOT_FOUND)
+    directory.home.check_online()
+    if not {"*", path}.isdisjoint(context.config.get_list("cordoned.log.dirs")):
+        raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT)
+    partition = context.partitions.get(topic, index)
+    if partition is None:
+        is_elsewhere = context.cluster.image.has_partition(topic, index)
+        code = Error.NOT_LEADER_OR_FOLLOWER if is_elsewhere else Error.UNKNOWN_TOPIC_OR_PARTITION
+        raise KafkaError(code)
+    context.logs.move(topic, index, path, partition.moved)
