@@ -19,6 +19,8 @@ from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 
 API_VERSIONS_KEY = 18
+TELEMETRY_KEYS = (71, 72)
+CLIENT_METRICS = 16  # the resource type of their subscriptions
 SOFTWARE_VERSION = 3
 # Clients of version 3 take a lowest level of 0 for an invalid range.
 LEVEL_ZERO_VERSION = 4
@@ -35,10 +37,17 @@ def api_versions(
             return ApiVersionsResponse(error_code=Error.INVALID_REQUEST)
         call.connection.software_name = name
         call.connection.software_version = version
-    response = ApiVersionsResponse(api_keys=list(served()))
+    response = ApiVersionsResponse(api_keys=_advertised(context))
     if call.version >= SOFTWARE_VERSION:
         _add_features(context, call, response)
     return response
+
+
+def _advertised(context: Context) -> list[ApiVersionsResponse.ApiKey]:
+    """What is served; the APIs of client metrics while somebody wants such metrics, for a client
+    that sees them asks for its subscription again and again."""
+    wants_metrics = any(kind == CLIENT_METRICS for kind, _ in context.cluster.image.configs)
+    return [entry for entry in served() if wants_metrics or entry.api_key not in TELEMETRY_KEYS]
 
 
 def unknown_version() -> ApiVersionsResponse:

@@ -7,15 +7,22 @@ import pytest
 
 from kafkalite import handlers
 from kafkalite.coordinators.cluster import features
-from kafkalite.handlers.api_versions import api_versions, served, unknown_version
+from kafkalite.handlers.api_versions import CLIENT_METRICS, api_versions, served, unknown_version
 from kafkalite.handlers.call import Call, ConnectionInfo
 from kafkalite.protocol import codec, spec
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import ApiVersionsRequest
 
 
-def ask(version: int, name: str = "a-client", software_version: str = "1.2.3") -> Any:
-    image = SimpleNamespace(features={"metadata.version": 30, "group.version": 1})
+def ask(
+    version: int,
+    name: str = "a-client",
+    software_version: str = "1.2.3",
+    configs: dict[tuple[int, str], dict[str, str]] | None = None,
+) -> Any:
+    image = SimpleNamespace(
+        features={"metadata.version": 30, "group.version": 1}, configs=configs or {}
+    )
     context: Any = SimpleNamespace(cluster=SimpleNamespace(image=image, features_epoch=42))
     connection = ConnectionInfo("PLAINTEXT", ("127.0.0.1", 9092), ("127.0.0.1", 1))
     request = ApiVersionsRequest(
@@ -26,13 +33,21 @@ def ask(version: int, name: str = "a-client", software_version: str = "1.2.3") -
 
 
 def test_the_table_is_what_has_a_handler_and_nothing_else():
-    response, _ = ask(4)
+    response, _ = ask(4, configs={(CLIENT_METRICS, "all"): {}})
     listed = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
     for key in spec.api_files():
         assert (key in listed) == (handlers.handler(key) is not None)
     assert listed[18] == (0, 4)
     assert listed[0] == (0, 13)
     assert list(listed) == sorted(listed)
+
+
+def test_client_metrics_are_asked_for_only_when_somebody_wants_them():
+    def listed(**options: Any) -> set[int]:
+        return {entry.api_key for entry in ask(4, **options)[0].api_keys}
+
+    assert not listed() & {71, 72}
+    assert listed(configs={(CLIENT_METRICS, "all"): {}}) >= {71, 72}
 
 
 def test_unstable_versions_are_not_advertised():
