@@ -168,10 +168,9 @@ def consume(bootstrap: str, topic: str, **settings: object) -> list[bytes]:
     return values
 
 
-@pytest.mark.timeout(240)
-def test_both_brokers_go_on_where_the_other_stopped(tmp_path: Path) -> None:
-    broker = start(APACHE_KAFKA, tmp_path, SMALL)
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+def fill_apache_kafka(bootstrap: str) -> list[bytes]:
+    """Every codec, transactions of both ends, a compacted topic; returns what is committed."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
     compacted = {
         "cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01",
     }  # fmt: skip
@@ -182,72 +181,81 @@ def test_both_brokers_go_on_where_the_other_stopped(tmp_path: Path) -> None:
     dice = Random(1)
     for codec in CODECS:
         values = [codec.encode() + dice.randbytes(300) for _ in range(2000)]
-        produce(
-            broker.bootstrap, values, "all",
-            **{"compression.type": codec, "enable.idempotence": True},
-        )  # fmt: skip
+        settings = {"compression.type": codec, "enable.idempotence": True}
+        produce(bootstrap, values, "all", **settings)
         written += values
     for outcome in ("commit", "abort", "commit"):
-        producer = Producer(
-            {"bootstrap.servers": broker.bootstrap, "transactional.id": f"x-{outcome}"}
-        )
-        producer.init_transactions(30)
-        producer.begin_transaction()
-        producer.produce("all", outcome.encode(), partition=0)
-        if outcome == "commit":
-            producer.commit_transaction(30)
-            written.append(b"commit")
-        else:
-            producer.flush(30)
-            producer.abort_transaction(30)
-    produce(broker.bootstrap, [b"%d" % index for index in range(500)], "some")
-    committed = {"isolation.level": "read_committed"}
-    assert consume(broker.bootstrap, "all", **committed) == written
-    broker.stop()
+        transact(bootstrap, outcome)
+        written += [b"commit"] if outcome == "commit" else []
+    produce(bootstrap, [b"%d" % index for index in range(500)], "some")
+    return written
 
-    # What Apache Kafka wrote is read here, and written on.
-    manager = open_logs(tmp_path / "data")
-    log = manager.get("all", 0)
+
+def transact(bootstrap: str, outcome: str) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"x-{outcome}"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("all", outcome.encode(), partition=0)
+    if outcome == "commit":
+        producer.commit_transaction(30)
+    else:
+        producer.flush(30)
+        producer.abort_transaction(30)
+
+
+def found_log(manager: LogManager, topic: str) -> PartitionLog:
+    log = manager.get(topic, 0)
     assert log is not None
     log.high_watermark = log.log_end_offset
+    return log
+
+
+def check_and_write_on(folder: Path, written: list[bytes]) -> tuple[list[bytes], int]:
+    """What Apache Kafka wrote is read here, and written on; returns what was added and the end."""
+    manager = open_logs(folder)
+    log = found_log(manager, "all")
     records = read_all(log)
-    aborted = log.aborted_transactions(0, log.log_end_offset)
-    assert len(aborted) == 1
+    assert [r.value for r in records if r.value in set(written)] == written
+    assert len(log.aborted_transactions(0, log.log_end_offset)) == 1
     assert log.last_stable_offset == log.log_end_offset
-    data = [
-        r for r in records if (r.value is not None and len(r.value) != 6) or r.value in (b"commit",)
-    ]
-    assert [r.value for r in data if r.value in set(written)] == written
     assert len(log.segments) > 1
     assert len(log.active_producers()) >= 6
     newest = log.offset_for_time(-3)
     assert newest is not None
     assert newest.timestamp == max(record.timestamp for record in records)
-    epoch = log.epochs.latest
-    more = [b"written by the other broker %d" % index for index in range(50)]
-    for value in more:
-        log.append_as_leader(batch([value], timestamp=newest.timestamp), epoch)
-    log.roll()
-    log.append_as_leader(batch([b"in a new segment"], timestamp=newest.timestamp), epoch)
-    other = manager.get("some", 0)
-    assert other is not None
-    latest = {record.key: record.value for record in read_all(other)}
+    latest = {record.key: record.value for record in read_all(found_log(manager, "some"))}
     assert latest == {b"k%d" % index: b"%d" % (490 + index) for index in range(10)}
+    added = [b"written by the other broker %d" % index for index in range(50)]
+    for value in added:
+        log.append_as_leader(batch([value], timestamp=newest.timestamp), log.epochs.latest)
+    log.roll()
+    added.append(b"in a new segment")
+    log.append_as_leader(batch(added[-1:], timestamp=newest.timestamp), log.epochs.latest)
     manager.close()
-    end_offset = log.log_end_offset
+    return added, log.log_end_offset
+
+
+@pytest.mark.timeout(240)
+def test_both_brokers_go_on_where_the_other_stopped(tmp_path: Path) -> None:
+    committed = {"isolation.level": "read_committed"}
+    broker = start(APACHE_KAFKA, tmp_path, SMALL)
+    written = fill_apache_kafka(broker.bootstrap)
+    assert consume(broker.bootstrap, "all", **committed) == written
+    broker.stop()
+    added, end_offset = check_and_write_on(tmp_path / "data", written)
 
     broker = start(APACHE_KAFKA, tmp_path, SMALL)
-    expected = [*written, *more, b"in a new segment"]
+    expected = [*written, *added]
     assert consume(broker.bootstrap, "all", **committed) == expected
     produce(broker.bootstrap, [b"and back"], "all")
-    assert consume(broker.bootstrap, "all", **committed) == [*expected, b"and back"]
+    expected.append(b"and back")
+    assert consume(broker.bootstrap, "all", **committed) == expected
     assert not re.search(r"ERROR|corrupt", broker.log()), broker.log()[-3000:]
     broker.kill()
 
     # After a kill the recovery is ours.
     manager = open_logs(tmp_path / "data")
-    log = manager.get("all", 0)
-    assert log is not None
+    log = found_log(manager, "all")
     assert log.log_end_offset == end_offset + 1
     assert [r.value for r in read_all(log) if r.value in set(expected)] == expected
     manager.close()

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from hashlib import blake2b
 
 from kafkalite.env.disk import Disk
 from kafkalite.log.config import LogConfig
 from kafkalite.log.flusher import FlushWork, sync_all
 from kafkalite.log.names import CLEANED, INDEX, LOG, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX
+from kafkalite.log.raw import body_of, pieces_of, with_pieces
 from kafkalite.log.recovery import whole_batches
 from kafkalite.log.segment import Segment
 from kafkalite.log.txn_index import AbortedTransaction
@@ -31,7 +33,7 @@ from kafkalite.records.batch import (
 )
 from kafkalite.records.control import ControlType, read_type
 from kafkalite.records.convert import iterate_any
-from kafkalite.records.errors import CorruptRecords
+from kafkalite.records.errors import CorruptRecords, RecordsTooLarge
 from kafkalite.records.record import BatchBuilder, Record, build_empty
 
 STEP_BYTES = 256 * 1024
@@ -159,7 +161,6 @@ class Batch:
 
     data: bytes
     header: BatchHeader
-    records: list[Record] = field(default_factory=list)
 
 
 class Compaction:
@@ -205,10 +206,8 @@ class Compaction:
         if header.is_control:
             transactions.is_marker_empty(header, list(iterate_any(batch.data, header)))
         elif not transactions.is_aborted(header):
-            for record in iterate_any(batch.data, header):
-                if record.key is None or record.offset < start:
-                    continue
-                if not self.keys.put(record.key, record.offset):
+            for key, offset in _keys_of(batch):
+                if key is not None and offset >= start and not self.keys.put(key, offset):
                     return False
         self.keys.latest_offset = header.last_offset
         return True
@@ -303,36 +302,88 @@ class Compaction:
 
     def _filter(self, batch: Batch, is_old: bool) -> bytes | bytearray | None:
         """What is left of a batch; None when nothing is."""
-        header, plan = batch.header, self._plan
+        header = batch.header
         self.totals.bytes_read += header.size
-        batch.records = list(iterate_any(batch.data, header))
-        self.totals.records_read += len(batch.records)
-        is_empty_marker = False
         if header.is_control:
-            is_empty_marker = self._transactions.is_marker_empty(header, batch.records)
-            horizon = header.delete_horizon_ms
-            is_over = is_empty_marker and horizon is not None and horizon <= plan.now_ms
-            kept = [] if is_over else batch.records
-        elif self._transactions.is_aborted(header):
-            kept = []
-        else:
-            kept = [one for one in batch.records if self._is_kept(header, one, is_old)]
-        self.totals.records_kept += len(kept)
+            return self._filter_marker(batch)
+        if self._transactions.is_aborted(header):
+            self.totals.records_read += max(header.record_count, 0)
+            return self._empty(header)
+        if header.magic < 2:
+            return self._filter_records(batch, is_old)
+        try:
+            body = body_of(batch.data, header)
+        except RecordsTooLarge:
+            return self._filter_records(batch, is_old)
+        pieces = pieces_of(body, header.record_count)
+        base, is_kept = header.base_offset, self._is_kept
+        kept = [
+            piece for piece in pieces if is_kept(header, base + piece[0], piece[1], piece[2], False)
+        ]
+        self._count(len(pieces), len(kept))
         if not kept:
-            return build_empty(header) if self._is_needed_empty(header) else None
-        has_tombstone = not header.is_control and any(one.value is None for one in kept)
-        needs_horizon = (has_tombstone or is_empty_marker) and not header.has_delete_horizon
-        if len(kept) == len(batch.records) and header.magic == 2 and not needs_horizon:
+            return self._empty(header)
+        if not header.has_delete_horizon and not all(piece[2] for piece in kept):
+            offsets = {base + piece[0] for piece in kept}
+            records = [r for r in iterate_any(batch.data, header) if r.offset in offsets]
+            return _rebuild(header, records, self._horizon_ms)
+        if len(kept) == len(pieces):
             return batch.data[header.position : header.end]
-        horizon = plan.now_ms + plan.config.delete_retention_ms if needs_horizon else None
-        return _rebuild(header, kept, horizon or header.delete_horizon_ms)
+        return with_pieces(batch.data, header, body, kept)
 
-    def _is_kept(self, header: BatchHeader, record: Record, is_old: bool) -> bool:
-        if record.offset > self.keys.latest_offset:
+    def _filter_records(self, batch: Batch, is_old: bool) -> bytes | bytearray | None:
+        """The same record by record, for old formats and for what inflates too far."""
+        header = batch.header
+        records = list(iterate_any(batch.data, header))
+        kept = [
+            one
+            for one in records
+            if self._is_kept(header, one.offset, one.key, one.value is not None, is_old)
+        ]
+        self._count(len(records), len(kept))
+        if not kept:
+            return self._empty(header)
+        horizon = header.delete_horizon_ms
+        if horizon is None and any(one.value is None for one in kept):
+            horizon = self._horizon_ms
+        elif len(kept) == len(records) and header.magic == 2:
+            return batch.data[header.position : header.end]
+        return _rebuild(header, kept, horizon)
+
+    def _filter_marker(self, batch: Batch) -> bytes | bytearray | None:
+        """A marker stays as long as its transaction has records, and then until its horizon."""
+        header = batch.header
+        records = list(iterate_any(batch.data, header))
+        is_empty = self._transactions.is_marker_empty(header, records)
+        horizon = header.delete_horizon_ms
+        is_over = is_empty and horizon is not None and horizon <= self._plan.now_ms
+        self._count(len(records), 0 if is_over else len(records))
+        if is_over or not records:
+            return self._empty(header)
+        if is_empty and horizon is None:
+            return _rebuild(header, records, self._horizon_ms)
+        return batch.data[header.position : header.end]
+
+    def _count(self, read: int, kept: int) -> None:
+        self.totals.records_read += read
+        self.totals.records_kept += kept
+
+    @property
+    def _horizon_ms(self) -> int:
+        """Until then a tombstone or marker that is met for the first time now is kept."""
+        return self._plan.now_ms + self._plan.config.delete_retention_ms
+
+    def _empty(self, header: BatchHeader) -> bytearray | None:
+        return build_empty(header) if self._is_needed_empty(header) else None
+
+    def _is_kept(
+        self, header: BatchHeader, offset: int, key: bytes | None, has_value: bool, is_old: bool
+    ) -> bool:
+        if offset > self.keys.latest_offset:
             return True
-        if record.key is None or record.offset < self.keys.get(record.key):
+        if key is None or offset < self.keys.get(key):
             return False
-        if record.value is not None:
+        if has_value:
             return True
         if header.magic < 2:
             return not is_old
@@ -351,6 +402,20 @@ class Compaction:
             if offset < 0 and header.is_control and header.producer_epoch == epoch:
                 return True
         return header.next_offset == self._plan.end_offset
+
+
+def _keys_of(batch: Batch) -> Iterator[tuple[bytes | None, int]]:
+    """The key and the offset of every record."""
+    header = batch.header
+    if header.magic == 2:
+        with suppress(RecordsTooLarge):
+            base = header.base_offset
+            body = body_of(batch.data, header)
+            for piece in pieces_of(body, header.record_count):
+                yield piece[1], base + piece[0]
+            return
+    for record in iterate_any(batch.data, header):
+        yield record.key, record.offset
 
 
 def _rebuild(header: BatchHeader, records: list[Record], horizon_ms: int | None) -> bytearray:
