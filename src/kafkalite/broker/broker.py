@@ -102,7 +102,8 @@ class Broker:
         had. What is wrong with its directories is raised at once."""
         self.logs.take()
         if self.is_controller:
-            home = self.logs.directories[0].home
+            wanted = self.config.metadata_log_dir.rstrip("/")
+            home = next(each.home for each in self.logs.directories if each.path == wanted)
             self.peers.cluster = Cluster(
                 self.env, home, self.config, self.cluster_id, self.node_id
             )

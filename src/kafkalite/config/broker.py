@@ -200,6 +200,10 @@ def check_together(config: BrokerConfig) -> None:
                 f"advertised.listeners names {name}, which listeners does not open ({known})"
             )
     _check_controller(config)
+    if config.metadata_log_dir not in config.log_dirs:
+        raise InvalidSetting(
+            f"metadata.log.dir {config.metadata_log_dir} must be one of the log directories"
+        )
     if config.is_given("node.id") and config.get_int("broker.id") not in (-1, config.node_id):
         raise InvalidSetting("node.id and broker.id are both given and differ")
     least, most = "log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"

@@ -98,6 +98,7 @@ def test_a_refused_key_keeps_a_broker_from_starting():
         ({"listeners": "localhost:9092"}, "Unable to parse localhost:9092"),
         ({"listeners": "PLAINTEXT://:70000"}, "between 0 and 65535"),
         ({"node.id": "1", "broker.id": "2"}, "differ"),
+        ({"log.dirs": "/a,/b", "metadata.log.dir": "/c"}, "must be one of the log directories"),
         ({"process.roles": "broker"}, "must be broker,controller"),
         ({"process.roles": "controller"}, "must be broker,controller"),
         ({"controller.quorum.voters": "1@a:1,2@b:1"}, "names 2@b:1"),
