@@ -51,6 +51,7 @@ def _refusal(context: Context, request: JoinGroupRequest) -> Error | None:
 
 
 def _fit(call: Call, response: JoinGroupResponse) -> JoinGroupResponse:
-    if response.protocol_name is None and call.version < NULL_PROTOCOL_SINCE:
-        response.protocol_name = ""
+    """No protocol is null where the version has nulls, and empty before."""
+    if not response.protocol_name:
+        response.protocol_name = None if call.version >= NULL_PROTOCOL_SINCE else ""
     return response

@@ -16,7 +16,7 @@ def test_a_group_and_its_member_in_every_version(version: int) -> None:
     request = ConsumerGroupDescribeRequest(group_ids=[GROUP], include_authorized_operations=True)
     group = desk.ask(request, version).groups[0]
     assert (group.error_code, group.group_state) == (Error.NONE, "Stable")
-    assert (group.group_epoch, group.assignment_epoch, group.assignor_name) == (1, 1, "uniform")
+    assert (group.group_epoch, group.assignment_epoch, group.assignor_name) == (2, 2, "uniform")
     assert group.authorized_operations > 0
     member = group.members[0]
     assert member.assignment == member.target_assignment

@@ -22,7 +22,7 @@ def first_heartbeat(member_id: str = "m1") -> ConsumerGroupHeartbeatRequest:
 def test_a_first_heartbeat_is_answered_with_everything(version: int) -> None:
     desk = Desk()
     response = desk.ask(first_heartbeat(), version)
-    assert (response.error_code, response.member_epoch) == (Error.NONE, 1)
+    assert (response.error_code, response.member_epoch) == (Error.NONE, 2)
     assert response.heartbeat_interval_ms == 5_000
     assigned = response.assignment.topic_partitions[0]
     assert (assigned.topic_id, assigned.partitions) == (desk.orders, [0, 1, 2])

@@ -14,6 +14,9 @@ from enum import Enum, IntEnum
 from kafkalite.coordinators.groups.classic_group import Protocols
 from kafkalite.protocol.errors import Error, KafkaError
 
+# A group that nobody has joined yet; its first member makes it the next one.
+FIRST_EPOCH = 1
+
 # Epochs that mean something else than a number.
 JOINING_EPOCH = 0
 LEFT_EPOCH = -1
@@ -106,7 +109,7 @@ class ResolvedRegex:
 @dataclass(slots=True)
 class ConsumerGroup:
     group_id: str
-    epoch: int = 0
+    epoch: int = FIRST_EPOCH
     metadata_hash: int = 0
     assignment_epoch: int = 0
     assignment_timestamp_ms: int = 0

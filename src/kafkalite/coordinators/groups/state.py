@@ -7,7 +7,6 @@ who is about to join) by decisions. Invariant: a group id that was only asked ab
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from random import Random
 
 from kafkalite.coordinators.groups.classic_group import ClassicGroup
 from kafkalite.coordinators.groups.consumer_group import ConsumerGroup
