@@ -1,0 +1,1 @@
+"""Our codecs against the message classes of Apache Kafka."""

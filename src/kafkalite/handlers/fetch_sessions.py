@@ -9,11 +9,14 @@ Invariant: a session holds exactly the partitions that its fetcher believes it h
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from random import Random
+from typing import TYPE_CHECKING
 
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import FetchRequest, FetchResponse
 from kafkalite.replication.partition import FetchPosition
+
+if TYPE_CHECKING:
+    from random import Random
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0

@@ -7,12 +7,16 @@ who is about to join) by decisions. Invariant: a group id that was only asked ab
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from kafkalite.coordinators.groups.classic_group import ClassicGroup
 from kafkalite.coordinators.groups.consumer_group import ConsumerGroup
 from kafkalite.coordinators.groups.offsets import OffsetStore
 from kafkalite.coordinators.groups.settings import GroupSettings
 from kafkalite.coordinators.groups.topics import Topics
+
+if TYPE_CHECKING:
+    from random import Random
 
 Group = ClassicGroup | ConsumerGroup
 

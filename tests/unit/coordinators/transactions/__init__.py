@@ -1,0 +1,1 @@
+"""Transactions, by their answers and over restarts."""
