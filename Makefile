@@ -74,7 +74,8 @@ compat: setup ## every client against kafkalite and Apache Kafka, all cells of d
 	@$(PY) -m pytest tests/compat -n $(WORKERS) --dist loadgroup --matrix docs/compatibility.md $(ARGS)
 
 conformance: setup ## codecs against Apache Kafka's own classes: SEED=1 ROUNDS=100
-	@SEED=$(SEED) ROUNDS=$(ROUNDS) $(PY) -m pytest tests/conformance --timeout 0 $(ARGS)
+	@printf '# Conformance\n\nWritten by `make conformance SEED=$(SEED) ROUNDS=$(ROUNDS)`.\n\n' > docs/conformance.md
+	@SEED=$(SEED) ROUNDS=$(ROUNDS) REPORT=docs/conformance.md $(PY) -m pytest tests/conformance --timeout 0 -p no:randomly $(ARGS)
 
 crash: setup ## crashes at every disk operation, and of real processes: SEED=1 ROUNDS=100
 	@SEED=$(SEED) ROUNDS=$(ROUNDS) $(PY) -m pytest tests -m crash --timeout 0 $(ARGS)

@@ -32,7 +32,13 @@ class Generation:
 
 GENERATIONS = (
     Generation("4.3.1", ("reference", "coordinators")),
-    Generation("3.9.2", ("kafka-clients-3.9.2",), frozenset({"VoteRequest"})),
+    # Share groups were a preview in 3.9, and this answer had no leader epoch yet.
+    Generation(
+        "3.9.2",
+        ("kafka-clients-3.9.2",),
+        frozenset({"VoteRequest"}),
+        frozenset({"ReadShareGroupStateSummaryResponse"}),
+    ),
     # Before 3.0 a change of leader could not come without voters.
     Generation("2.8.2", ("kafka-clients-2.8.2",), None, frozenset({"LeaderChangeMessage"})),
 )
