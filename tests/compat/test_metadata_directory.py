@@ -16,8 +16,8 @@ import pytest
 from kafkalite.jvm import jars, java
 from kafkalite.protocol.errors import Error
 from tests.compat import brokers
+from tests.compat.admin_peer import SET, TOPIC, Admin
 from tests.compat.brokers import APACHE_KAFKA, KAFKALITE
-from tests.compat.test_admin_raw import SET, TOPIC, Admin
 
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
 

@@ -6,7 +6,7 @@ from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.brokers import PRODUCER_ID_BLOCK, FenceBroker, RegisterBroker
 from kafkalite.coordinators.cluster.cluster import Cluster
 from kafkalite.coordinators.cluster.deciding import decided
-from kafkalite.coordinators.cluster.image import EndPoint, ImageConflict
+from kafkalite.coordinators.cluster.image import Changes, EndPoint, ImageConflict
 from kafkalite.coordinators.cluster.snapshots import SnapshotId, list_snapshots
 from kafkalite.coordinators.effects import Record
 from kafkalite.env import manual_env
@@ -100,7 +100,7 @@ def test_subscribers_hear_of_a_change_when_it_is_in_the_image(env):
 
 def test_what_cannot_be_written_has_not_happened(env):
     cluster = open_cluster(env)
-    heard = []
+    heard: list[Changes] = []
     cluster.subscribe(heard.append)
     image_before = open_cluster(env, node_ids=()).image
 
