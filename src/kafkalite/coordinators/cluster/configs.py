@@ -29,7 +29,6 @@ from kafkalite.coordinators.effects import Effects
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ClearElrRecord, ConfigRecord
 
-
 # Steps that append can make a value longer than a request could set it.
 MAX_VALUE_LENGTH = 32_767
 
