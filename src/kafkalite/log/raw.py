@@ -22,7 +22,7 @@ from kafkalite.records.batch import (
     codec,
 )
 from kafkalite.records.errors import InvalidRecords
-from kafkalite.records.varint import read_varint, read_varlong
+from kafkalite.records.varint import ZIGZAG, read_varint, read_varlong
 
 MAX_BODY_BYTES = 64 * 1024 * 1024  # a batch that inflates to more is read record by record
 _LENGTH_POSITION = 8
@@ -43,41 +43,51 @@ def body_of(data: bytes, header: BatchHeader) -> bytes:
     return bytes(codecs.decompress(used, body, max_bytes=MAX_BODY_BYTES))
 
 
-def pieces_of(body: bytes, count: int) -> list[Piece]:
-    """Every record of a body."""
+def pieces_of(body: bytes, count: int) -> list[Piece]:  # noqa: C901, the numbers are decoded in line
+    """Every record of a body. Varints of one and two bytes, nearly all there are, are in line."""
     pieces: list[Piece] = []
-    position = 0
+    position, zigzag = 0, ZIGZAG
     try:
         for _ in range(count):
             start = position
             if (byte := body[position]) < 0x80:
-                end = position + 1 + (byte >> 1)
+                position += 1
+                end = position + zigzag[byte]
+            elif (second := body[position + 1]) < 0x80:
                 position += 2
+                end = position + zigzag[byte & 0x7F | second << 7]
             else:
                 length, position = read_varint(body, position)
                 end = position + length
-                position += 1
+            position += 1  # the attributes
             if (byte := body[position]) < 0x80:
-                timestamp = byte >> 1 ^ -(byte & 1)
+                timestamp = zigzag[byte]
                 position += 1
+            elif (second := body[position + 1]) < 0x80:
+                timestamp = zigzag[byte & 0x7F | second << 7]
+                position += 2
             else:
                 timestamp, position = read_varlong(body, position)
             if (byte := body[position]) < 0x80:
-                delta = byte >> 1
+                delta = zigzag[byte]
                 position += 1
+            elif (second := body[position + 1]) < 0x80:
+                delta = zigzag[byte & 0x7F | second << 7]
+                position += 2
             else:
                 delta, position = read_varint(body, position)
             if (byte := body[position]) < 0x80:
-                length = byte >> 1 ^ -(byte & 1)
+                length = zigzag[byte]
                 position += 1
             else:
                 length, position = read_varint(body, position)
-            if length < 0:
-                key = None
-            else:
+            key = None
+            if length >= 0:
                 key = body[position : position + length]
                 position += length
             pieces.append((delta, key, body[position] & 1 == 0, timestamp, start, end))
+            if end <= start:
+                raise InvalidRecords(f"a record of {end - start} bytes")
             position = end
     except IndexError:
         raise InvalidRecords("a record ends inside one of its fields") from None

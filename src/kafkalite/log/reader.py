@@ -62,16 +62,17 @@ def read(
     limit_slot, limit_position = _position_of(log, limit)
     for slot in range(slot_of(log.bases, offset), limit_slot + 1):
         segment = log.segments[slot]
-        header = segment.find(offset)
-        if header is None:
+        found = segment.locate(offset)
+        if found is None:
             continue
+        position, batch_bytes = found
         end = limit_position if slot == limit_slot else segment.size
-        if header.position >= end:
+        if position >= end:
             break
-        size = max(max_bytes, header.size) if min_one_batch else max_bytes
-        length = min(size, end - header.position)
-        found = FileRange(segment.log, header.position, length)
-        return LogRead(found, _end_of(log, header.position + length, slot, limit))
+        size = max(max_bytes, batch_bytes) if min_one_batch else max_bytes
+        length = min(size, end - position)
+        end_offset = _end_of(log, position + length, slot, limit)
+        return LogRead(FileRange(segment.log, position, length), end_offset)
     return LogRead(None, limit)
 
 
@@ -81,8 +82,8 @@ def _position_of(log: PartitionLog, offset: int) -> tuple[int, int]:
     if offset >= log.log_end_offset:
         return len(segments) - 1, segments[-1].size
     slot = slot_of(log.bases, offset)
-    header = segments[slot].find(offset)
-    return slot, header.position if header is not None else segments[slot].size
+    found = segments[slot].locate(offset)
+    return slot, found[0] if found is not None else segments[slot].size
 
 
 def _end_of(log: PartitionLog, position: int, slot: int, limit: int) -> int:
@@ -114,9 +115,12 @@ def offset_for_time(log: PartitionLog, timestamp: int, limit: int | None) -> Fou
 
 
 def first_at(log: PartitionLog, timestamp: int) -> FoundOffset | None:
+    """The first record at or after a time. A segment's may all lie below the log's start."""
     for segment in log.segments:
         if segment.largest_timestamp() >= timestamp:
-            return record_at_time(segment, timestamp, log.log_start_offset)
+            found = record_at_time(segment, timestamp, log.log_start_offset)
+            if found is not None:
+                return found
     return None
 
 

@@ -18,6 +18,7 @@ from kafkalite.records.errors import CorruptRecords
 
 _WALK_BYTES = 16_384  # read at once while walking from batch to batch
 _MAX_RELATIVE_OFFSET = 2**31 - 1
+_RECENT_BATCHES = 16
 _MAX_INDEX_ENTRY_BYTES = 12
 
 
@@ -28,6 +29,7 @@ class Segment:
         "_first_timestamp",
         "_index",
         "_max_timestamp",
+        "_recent",
         "_time_index",
         "_txn_index",
         "base_offset",
@@ -62,6 +64,8 @@ class Segment:
         self._txn_index: TxnIndex | None = None
         self._max_timestamp: tuple[int, int] | None = None
         self._first_timestamp: int | None = None
+        # Where the last batches begin and their sizes: what a consumer that keeps up asks for.
+        self._recent: dict[int, tuple[int, int]] = {}
 
     @classmethod
     def create(
@@ -105,7 +109,11 @@ class Segment:
     ) -> None:
         """Writes whole batches at the end. When it raises, the segment is as before."""
         self.log.write_at(self.size, records)
+        recent = self._recent
         for header in headers:
+            recent[header.base_offset] = (self.size, header.size)
+            if len(recent) > _RECENT_BATCHES:
+                del recent[next(iter(recent))]
             self.note(header.last_offset, header.max_timestamp, header.size, index_interval_bytes)
 
     def note(self, last_offset: int, timestamp: int, size: int, index_interval_bytes: int) -> None:
@@ -140,6 +148,7 @@ class Segment:
 
     def finish(self) -> None:
         """Nothing will be appended any more: complete the indexes."""
+        self._recent.clear()
         self.time_index.append(*self.max_timestamp)
         self.index.trim()
         self.time_index.trim()
@@ -188,6 +197,14 @@ class Segment:
             yield header
             position += header.size
 
+    def locate(self, offset: int) -> tuple[int, int] | None:
+        """Position and size of the batch that holds an offset, or of the first one after it."""
+        recent = self._recent.get(offset)
+        if recent is not None:
+            return recent
+        header = self.find(offset)
+        return (header.position, header.size) if header is not None else None
+
     def find(self, offset: int) -> BatchHeader | None:
         """The batch that holds an offset, or the first one after it."""
         for header in self.walk(self.index.lookup(offset)):
@@ -207,6 +224,7 @@ class Segment:
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Removes every batch that reaches an offset or lies behind it."""
         header = self.find(offset)
+        self._recent.clear()
         self.index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.txn_index.truncate_to(offset)
@@ -237,6 +255,7 @@ class Segment:
         """What was read from the files is not to be believed any more."""
         self._max_timestamp = None
         self._first_timestamp = None
+        self._recent.clear()
         self.bytes_since_index = 0
 
     def write_waiting(self) -> None:
