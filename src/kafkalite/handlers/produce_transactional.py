@@ -1,7 +1,8 @@
 """The question before a transactional append: does the coordinator know of it? (KIP-890)
 
 Asks at most once per request, and only for partitions where the transaction has not begun. Until
-Produce version 12 a partition must have been added before; from then on it is added here.
+Produce version 12 a partition must have been added before, which is not asked about when
+`transaction.partition.verification.enable` is false; from then on it is added here.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ProduceRequest
 from kafkalite.replication.partition import Proof
 
+VERIFICATION = "transaction.partition.verification.enable"
 ABORTABLE_VERSION = 11
 ADDING_VERSION = 12
 
@@ -30,6 +32,8 @@ def admit(
     if refusal is not None:
         for entry in entries:
             entry.refuse(refusal)
+        return Later.of(None)
+    if call.version < ADDING_VERSION and not context.config.get_bool(VERIFICATION):
         return Later.of(None)
     unproven = [entry for entry in transactional if _needs_proof(call, entry)]
     if not unproven:

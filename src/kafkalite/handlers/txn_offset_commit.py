@@ -14,6 +14,7 @@ from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.group_replies import code_of
+from kafkalite.handlers.produce_transactional import VERIFICATION
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
@@ -82,6 +83,8 @@ def _admit(
     partition = context.groups.partition(request.group_id)
     if partition is None:
         return Later.of(KafkaError(Error.NOT_COORDINATOR))
+    if call.version < ADDING_SINCE and not context.config.get_bool(VERIFICATION):
+        return Later.of(None)
     try:
         verification = partition.log.start_verification(
             request.producer_id,
