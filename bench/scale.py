@@ -87,9 +87,14 @@ def create_partitions(client: RawClient, count: int) -> None:
 
 
 def metadata_of_all(client: RawClient, topics: int) -> None:
-    answer = ask(client, MetadataRequest(topics=None), METADATA_VERSION, MetadataResponse)
-    assert isinstance(answer, MetadataResponse)
-    assert len(answer.topics) >= topics
+    """Asks until the answer names all of them: Apache Kafka's brokers learn of topics later."""
+    deadline = time.monotonic() + TIMEOUT_MS / 1000
+    while time.monotonic() < deadline:
+        answer = ask(client, MetadataRequest(topics=None), METADATA_VERSION, MetadataResponse)
+        assert isinstance(answer, MetadataResponse)
+        if len(answer.topics) >= topics:
+            return
+    raise AssertionError(f"metadata of {topics} topics did not come")
 
 
 def connect(stack: ExitStack, broker: Broker, count: int) -> None:

@@ -8,6 +8,7 @@ from typing import Protocol
 from kafkalite.env.disk import FileRange
 from kafkalite.env.later import Later
 from kafkalite.log.partition_log import AppendOrigin
+from kafkalite.log.producers import Verification
 
 
 class AppendResult(Protocol):
@@ -31,6 +32,11 @@ class Log(Protocol):
     def log_end_offset(self) -> int: ...
 
     def read(self, offset: int, max_bytes: int, limit_offset: int) -> LogSlice: ...
+
+
+    def start_verification(
+        self, producer_id: int, sequence: int, epoch: int, *, supports_epoch_bump: bool
+    ) -> Verification | None: ...
 
 
 class Partition(Protocol):
