@@ -108,21 +108,28 @@ class Broker:
 
 
 def start(
-    kind: str, folder: Path, overrides: Mapping[str, str] | None = None, heap: str = "512M"
+    kind: str,
+    folder: Path,
+    overrides: Mapping[str, str] | None = None,
+    heap: str = "512M",
+    port: int = 0,
 ) -> Broker:
-    """Starts a broker on 127.0.0.1 with its data in `folder`, again on what is there already."""
+    """Starts a broker on 127.0.0.1 with its data in `folder`, again on what is there already.
+
+    One that is to come back under its old address is given its port.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     _register(folder)
     settings = {**COMMON, **(overrides or {})}
     is_kafkalite = kind == KAFKALITE
     launch = _launch_kafkalite if is_kafkalite else partial(_launch_apache_kafka, JAR_GROUPS[kind])
     for attempt in range(START_ATTEMPTS):
-        process, port = launch(folder, settings, heap)
+        process, port_of = launch(folder, settings, heap, port)
         (folder / "pid").write_text(str(process.pid))
         _running[process.pid] = process
-        if _answers(process, port):
-            (folder / "address").write_text(f"{kind} 127.0.0.1 {port()}")
-            return Broker(kind, "127.0.0.1", port(), folder)
+        if _answers(process, port_of):
+            (folder / "address").write_text(f"{kind} 127.0.0.1 {port_of()}")
+            return Broker(kind, "127.0.0.1", port_of(), folder)
         end(folder, signal.SIGKILL)
         log = (folder / "log").read_text(errors="replace")
         if "Address already in use" not in log or attempt == START_ATTEMPTS - 1:
@@ -185,11 +192,11 @@ _running: dict[int, subprocess.Popen[bytes]] = {}
 
 
 def _launch_kafkalite(
-    folder: Path, settings: Mapping[str, str], heap: str
+    folder: Path, settings: Mapping[str, str], heap: str, wanted_port: int
 ) -> tuple[subprocess.Popen[bytes], Callable[[], int]]:
     port_file = folder / "port"
     port_file.unlink(missing_ok=True)
-    call = [sys.executable, "-m", "kafkalite", "serve", "--listen", "127.0.0.1:0"]
+    call = [sys.executable, "-m", "kafkalite", "serve", "--listen", f"127.0.0.1:{wanted_port}"]
     call += ["--data-dir", str(folder / "data"), "--port-file", str(port_file)]
     for name, value in settings.items():
         call += ["--override", f"{name}={value}"]
@@ -202,9 +209,10 @@ def _launch_kafkalite(
 
 
 def _launch_apache_kafka(
-    jar_group: str, folder: Path, settings: Mapping[str, str], heap: str
+    jar_group: str, folder: Path, settings: Mapping[str, str], heap: str, wanted_port: int
 ) -> tuple[subprocess.Popen[bytes], Callable[[], int]]:
     port, controller_port = free_ports(2)
+    port = wanted_port or port
     properties = {
         "process.roles": "broker,controller",
         "node.id": "1",
