@@ -33,7 +33,6 @@ class Log(Protocol):
 
     def read(self, offset: int, max_bytes: int, limit_offset: int) -> LogSlice: ...
 
-
     def start_verification(
         self, producer_id: int, sequence: int, epoch: int, *, supports_epoch_bump: bool
     ) -> Verification | None: ...
