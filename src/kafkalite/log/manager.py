@@ -15,15 +15,17 @@ from functools import partial
 
 from kafkalite.env import Env
 from kafkalite.env.later import Later
+from kafkalite.log.checkpoints import write_partition_metadata
 from kafkalite.log.config import LogConfig, LogSettings
 from kafkalite.log.directory import Identity, LogDirectory
 from kafkalite.log.home import LogHome
-from kafkalite.log.loader import Opening, load_log
+from kafkalite.log.loader import UNKNOWN_TOPIC_ID, Opening, load_log
 from kafkalite.log.mover import Mover, is_future_name, promote
 from kafkalite.log.names import (
     HIGH_WATERMARKS,
     LOG_STARTS,
     METADATA_DIRECTORY,
+    PARTITION_METADATA,
     RECOVERY_POINTS,
     parse_partition_directory,
     parse_renamed_directory,
@@ -213,6 +215,8 @@ class LogManager:
             except OSError as error:
                 results.append((directory, error))
             loading.done += 1
+            if loading.done * 10 // loading.total > (loading.done - 1) * 10 // loading.total:
+                logger.info("opened %d of %d logs", loading.done, loading.total)
 
     def _checked(self, size: int) -> None:
         self.loading.bytes_checked += size
@@ -328,7 +332,7 @@ class LogManager:
         unless one is named."""
         logs = self._future if is_future else self._logs
         found = logs.get((topic, partition))
-        if found is not None:
+        if found is not None and self._is_of(found, topic_id):
             return found
         place = self._place(directory)
         name = partition_directory(topic, partition)
@@ -344,6 +348,17 @@ class LogManager:
         logs[topic, partition] = log
         self._counts[log.home.path] += 1
         return log
+
+    def _is_of(self, log: PartitionLog, topic_id: bytes) -> bool:
+        """Whether a log is of this topic, and not of an earlier one of the same name."""
+        if log.topic_id == UNKNOWN_TOPIC_ID:  # its file did not tell
+            log.topic_id = topic_id
+            path = f"{log.directory}/{PARTITION_METADATA}"
+            write_partition_metadata(self.env.disk, path, topic_id)
+        if topic_id in (log.topic_id, UNKNOWN_TOPIC_ID):
+            return True
+        self.set_aside(log)
+        return False
 
     def _place(self, path: str | None) -> LogDirectory:
         online = [directory for directory in self.directories if directory.home.is_online]

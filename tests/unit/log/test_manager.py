@@ -45,6 +45,29 @@ def test_a_log_is_created_once_and_found_again():
     assert found.topic_id == TOPIC_ID
 
 
+def test_a_log_of_an_earlier_topic_is_set_aside_and_not_used():
+    world = World()
+    fill(world.log())
+    log = world.manager.create("t", 0, bytes(15) + b"x")
+    assert log.log_end_offset == 0
+    names = [n for n in world.disk.list_directory(ROOT) if n.startswith("t-")]
+    assert [name.rpartition("-")[2] for name in names] == ["0", "stray"]
+
+
+def test_a_log_whose_topic_id_was_lost_is_adopted():
+    world = World()
+    fill(world.log())
+    world.manager.close()
+    world.disk.create(f"{ROOT}/t-0/partition.metadata")
+    world.manager = open_logs(world.env)
+    log = world.manager.create("t", 0, TOPIC_ID)
+    assert (log.log_end_offset, log.topic_id) == (30, TOPIC_ID)
+    world.manager.close()
+    found = open_logs(world.env).get("t", 0)
+    assert found is not None
+    assert found.topic_id == TOPIC_ID
+
+
 def test_a_deleted_log_is_gone_at_once_and_its_files_later():
     world = World(LogConfig(file_delete_delay_ms=1000))
     fill(world.log())
