@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.handlers.leaders import find_partition
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import DeleteRecordsRequest, DeleteRecordsResponse
 
@@ -45,6 +46,6 @@ def _delete(
 def _move_start(context: Context, topic: str, asked: DeleteRecordsRequest.Partition) -> int:
     if context.cluster.is_internal(topic):
         raise KafkaError(Error.INVALID_TOPIC_EXCEPTION)
-    partition = context.partitions.find(topic, asked.partition_index)
+    partition = find_partition(context, topic, asked.partition_index)
     partition.check_leader()
     return partition.delete_records_before(asked.offset)

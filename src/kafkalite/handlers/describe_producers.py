@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.handlers.leaders import find_partition
 from kafkalite.protocol.errors import KafkaError
 from kafkalite.protocol.messages import DescribeProducersRequest, DescribeProducersResponse
 
@@ -30,7 +31,7 @@ def describe_producers(
 def _describe(context: Context, topic: str, index: int) -> DescribeProducersResponse.Partition:
     answer = DescribeProducersResponse.Partition(partition_index=index)
     try:
-        partition = context.partitions.find(topic, index)
+        partition = find_partition(context, topic, index)
         partition.check_leader()
     except KafkaError as error:
         answer.error_code, answer.error_message = error.code, error.message

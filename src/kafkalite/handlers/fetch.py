@@ -9,12 +9,19 @@ follower's high watermark (KIP-1166).
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.fetch_old import old_format
 from kafkalite.handlers.fetch_sessions import Fetch, Wanted
-from kafkalite.handlers.leaders import current_leader, endpoints
+from kafkalite.handlers.leaders import (
+    current_leader,
+    endpoints,
+    find_partition,
+    find_topic_name,
+)
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import FetchRequest, FetchResponse
 from kafkalite.replication.partition import Partition, PartitionRead
@@ -59,8 +66,12 @@ class _Attempt:
         self.later: Later[FetchResponse] = Later()
 
     def partitions(self) -> list[Partition]:
-        found = (_find(self.context, self.call, wanted) for wanted in self.asked.wanted)
-        return [partition for partition in found if partition is not None]
+        """Those of which a move is worth another look."""
+        found: list[Partition] = []
+        for wanted in self.asked.wanted:
+            with suppress(KafkaError):
+                found.append(_find(self.context, self.call, wanted))
+        return found
 
     def run(self, is_last: bool) -> bool:
         """Read everything; answer when there is enough, an error, or no time left."""
@@ -91,10 +102,8 @@ class _Attempt:
         return answers, size, is_urgent
 
     def _read_one(self, wanted: Wanted, room: int, min_one: bool) -> FetchResponse.Partition:
-        partition = _find(self.context, self.call, wanted)
         try:
-            if partition is None:
-                raise KafkaError(_missing(self.context, self.call, wanted))
+            partition = _find(self.context, self.call, wanted)
             return self._read_partition(partition, wanted, room, min_one)
         except KafkaError as error:
             return FetchResponse.Partition(
@@ -191,18 +200,10 @@ class _Attempt:
         )
 
 
-def _find(context: Context, call: Call, wanted: Wanted) -> Partition | None:
-    if call.version >= TOPIC_ID_VERSION:
-        name = context.partitions.topic_name(wanted.topic_id)
-        return context.partitions.get(name, wanted.index) if name is not None else None
-    return context.partitions.get(wanted.topic, wanted.index)
-
-
-def _missing(context: Context, call: Call, wanted: Wanted) -> Error:
-    if call.version < TOPIC_ID_VERSION:
-        return Error.UNKNOWN_TOPIC_OR_PARTITION
-    name = context.cluster.image.topic_name(wanted.topic_id)
-    return Error.UNKNOWN_TOPIC_ID if name is None else Error.UNKNOWN_TOPIC_OR_PARTITION
+def _find(context: Context, call: Call, wanted: Wanted) -> Partition:
+    is_named = call.version < TOPIC_ID_VERSION
+    name = wanted.topic if is_named else find_topic_name(context, wanted.topic_id)
+    return find_partition(context, name, wanted.index)
 
 
 def _by_topic(answers: Answers, version: int) -> list[FetchResponse.Response]:

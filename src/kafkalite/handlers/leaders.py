@@ -1,6 +1,7 @@
-"""Who leads a partition, for answers that spare a client its metadata round trip (KIP-951).
+"""Where a partition is: on this broker, or who leads it, which spares a client its metadata round
+trip (KIP-951).
 
-Reads the cluster's image; decides nothing.
+Reads the broker's replicas and the cluster's image; decides nothing.
 """
 
 from __future__ import annotations
@@ -9,8 +10,29 @@ from collections.abc import Iterable
 
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.replication.partition import Partition
 
 Endpoint = tuple[int, str, int, str | None]
+
+
+def find_partition(context: Context, topic: str, index: int) -> Partition:
+    """The partition, if this broker has a replica; NOT_LEADER_OR_FOLLOWER if only others have."""
+    partition = context.partitions.get(topic, index)
+    if partition is not None:
+        return partition
+    is_offline = (topic, index) in context.partitions.offline
+    if not is_offline and context.cluster.image.partition(topic, index) is not None:
+        raise KafkaError(Error.NOT_LEADER_OR_FOLLOWER)
+    return context.partitions.find(topic, index)  # which says why not
+
+
+def find_topic_name(context: Context, topic_id: bytes) -> str:
+    """The name of a topic that the cluster has; else UNKNOWN_TOPIC_ID."""
+    name = context.partitions.topic_name(topic_id) or context.cluster.image.topic_name(topic_id)
+    if name is None:
+        raise KafkaError(Error.UNKNOWN_TOPIC_ID)
+    return name
 
 
 def current_leader(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.handlers.leaders import find_partition
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
 from kafkalite.replication.partition import Partition
@@ -65,7 +66,7 @@ def _look_up(
     timestamp = asked.timestamp
     if timestamp < 0 and call.version < NAMED_SINCE.get(timestamp, 2**15):
         raise KafkaError(Error.UNSUPPORTED_VERSION)
-    partition = context.partitions.find(topic, asked.partition_index)
+    partition = find_partition(context, topic, asked.partition_index)
     partition.check_leader(asked.current_leader_epoch)
     is_committed_only = request.isolation_level == READ_COMMITTED
     if call.version == 0:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.handlers.leaders import find_partition
 from kafkalite.protocol.errors import KafkaError
 from kafkalite.protocol.messages import (
     OffsetForLeaderEpochRequest,
@@ -34,7 +35,7 @@ def _look_up(
 ) -> OffsetForLeaderEpochResponse.Partition:
     answer = OffsetForLeaderEpochResponse.Partition(partition=asked.partition)
     try:
-        partition = context.partitions.find(topic, asked.partition)
+        partition = find_partition(context, topic, asked.partition)
         partition.check_leader(asked.current_leader_epoch)
         answer.leader_epoch, answer.end_offset = partition.end_offset_for_epoch(
             asked.leader_epoch

@@ -12,7 +12,12 @@ from __future__ import annotations
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call, CloseConnection
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.leaders import current_leader, endpoints
+from kafkalite.handlers.leaders import (
+    current_leader,
+    endpoints,
+    find_partition,
+    find_topic_name,
+)
 from kafkalite.handlers.produce_entry import Answer, Entry
 from kafkalite.handlers.produce_transactional import admit
 from kafkalite.protocol.errors import Error, KafkaError
@@ -23,6 +28,7 @@ from kafkalite.replication.partition import Partition
 
 ALL_IN_SYNC = -1
 ACKS = (-1, 0, 1)
+ADMIN_CLIENT_ID = "__admin_client"
 BATCHES_V2_VERSION = 3
 ZSTD_VERSION = 7
 TOPIC_ID_VERSION = 13
@@ -66,10 +72,11 @@ def _entries(
             entry = Entry(topic, data.records, Answer(index=data.index))
             answers.partition_responses.append(entry.answer)
             try:
-                if request.acks not in ACKS:
-                    raise KafkaError(Error.INVALID_REQUIRED_ACKS)
                 entry.partition = _find(context, call, topic, data.index)
                 entry.header = _check_format(call.version, data.records)
+                if request.acks not in ACKS:
+                    raise KafkaError(Error.INVALID_REQUIRED_ACKS)
+                _check_internal(context, call, entry.partition)
             except KafkaError as error:
                 entry.refuse(error)
             entries.append(entry)
@@ -79,12 +86,17 @@ def _entries(
 def _find(
     context: Context, call: Call, topic: ProduceRequest.TopicData, index: int
 ) -> Partition:
-    if call.version < TOPIC_ID_VERSION:
-        return context.partitions.find(topic.name, index)
-    name = context.partitions.topic_name(topic.topic_id)
-    if name is None:
-        raise KafkaError(Error.UNKNOWN_TOPIC_ID)
-    return context.partitions.find(name, index)
+    is_named = call.version < TOPIC_ID_VERSION
+    name = topic.name if is_named else find_topic_name(context, topic.topic_id)
+    return find_partition(context, name, index)
+
+
+def _check_internal(context: Context, call: Call, partition: Partition) -> None:
+    """Coordinators alone write to their topics, but for the client id of Apache Kafka's tools."""
+    if context.cluster.is_internal(partition.topic) and call.client_id != ADMIN_CLIENT_ID:
+        raise KafkaError(
+            Error.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written to by the broker alone"
+        )
 
 
 def _check_format(version: int, records: memoryview | None) -> BatchHeader | None:
