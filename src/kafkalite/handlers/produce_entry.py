@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kafkalite.log.validator import RefusedRecords
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ProduceRequest, ProduceResponse
 from kafkalite.records.batch import BatchHeader
@@ -42,10 +43,12 @@ class Entry:
         answer.error_code = error.code
         answer.error_message = error.message
         answer.base_offset = -1
-        answer.record_errors = [
-            RecordError(batch_index=bad.index, batch_index_error_message=bad.message)
-            for bad in getattr(error, "record_errors", ())
-        ]
+        if isinstance(error, RefusedRecords):
+            answer.log_start_offset = self.partition.log.log_start_offset if self.partition else -1
+            answer.record_errors = [
+                RecordError(batch_index=bad.index, batch_index_error_message=bad.message)
+                for bad in error.records
+            ]
 
     def append(self, now_ms: int, *, is_all: bool) -> None:
         answer, partition = self.answer, self.partition

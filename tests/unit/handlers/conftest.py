@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.unit.handlers.whole_broker import WholeBroker
 from tests.unit.handlers.world import World
 
 
@@ -21,6 +22,15 @@ def three() -> Iterator[World]:
     world = World((1, 2, 3))
     yield world
     world.close()
+
+
+@pytest.fixture
+def broker() -> Iterator[WholeBroker]:
+    """One broker with its coordinators, which has a topic "t" of one partition."""
+    broker = WholeBroker()
+    broker.create("t")
+    yield broker
+    broker.close()
 
 
 @pytest.fixture
