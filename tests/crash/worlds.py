@@ -77,7 +77,9 @@ class Expected:
         if self.config.is_compacted:
             self._check_fold(log, found, written)
         else:
-            below_end = {o for o in written if log.log_start_offset <= o < end}
+            # Of what was to be removed, any segment may have outlived the crash.
+            start = max(log.log_start_offset, self.removed_below)
+            below_end = {offset for offset in written if start <= offset < end}
             assert below_end <= set(offsets), sorted(below_end - set(offsets))[:5]
         _check_indexes(log)
         self._check_window(log)

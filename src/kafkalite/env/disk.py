@@ -202,7 +202,11 @@ class RealFile:
         return b"".join(parts)
 
     def write_at(self, position: int, data: Buffer) -> None:
-        written = os.pwrite(self.fileno(), data, position)
+        descriptor = self._descriptor  # as fileno() does, without a call more for each batch
+        if descriptor < 0:
+            descriptor = self._disk._open_descriptor(self)
+        self._recent = True
+        written = os.pwrite(descriptor, data, position)
         if written != len(data):
             self._write_rest(position + written, memoryview(data)[written:])
 

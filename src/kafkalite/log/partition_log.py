@@ -192,7 +192,8 @@ class PartitionLog:
         marker, when it is one.
         """
         home, config = self.home, self.config
-        home.check_online()
+        if home.failure is not None:
+            home.check_online()
         if now_ms is None:
             now_ms = home.env.clock.now_ms()
         header = None
@@ -220,9 +221,8 @@ class PartitionLog:
             else:
                 self._check_producer(header, origin, verification, is_verified)
         self._write(checked, [marker], now_ms)
-        last_offset = self.log_end_offset - 1
-        append_time_ms = checked.log_append_time_ms
-        return AppendResult(header.base_offset, last_offset, append_time_ms, self.log_start_offset)
+        end, append_time_ms = self.log_end_offset, checked.log_append_time_ms
+        return AppendResult(header.base_offset, end - 1, append_time_ms, self.log_start_offset)
 
     def append_as_follower(
         self, records: Writable, leader_epoch: int | None = None, now_ms: int | None = None

@@ -12,14 +12,16 @@ those of its header. Reading the fields of 640 records takes ten times as long a
 
 from __future__ import annotations
 
+from crc32c import crc32c
+
 from kafkalite.log.config import LogConfig
 from kafkalite.records.batch import (
+    ATTRIBUTES_POSITION,
     HEADER_BYTES,
     TRANSACTIONAL_BIT,
     BatchHeader,
     patch,
     read_header,
-    verify,
 )
 from kafkalite.records.errors import CorruptRecords
 
@@ -56,7 +58,8 @@ def accept(
             return None
     elif not has_whole_lengths(records, header):
         return None
-    verify(records, header)
+    if crc32c(memoryview(records)[ATTRIBUTES_POSITION:]) != header.crc:
+        return None
     patch(records, header, offset, leader_epoch)
     return header
 
@@ -92,20 +95,35 @@ def has_whole_records(records: Writable, header: BatchHeader) -> bool:
     highest = 0
     try:
         for index in range(header.record_count):
-            length, position = _varint(records, position)
-            end = position + length
-            delta, position = _varint(records, position + 1)
+            if (byte := records[position]) < 0x80:
+                end = position + 1 + (byte >> 1)
+                position += 2
+            else:
+                length, position = _varint(records, position)
+                end = position + length
+                position += 1
+                if length <= 0:
+                    return False
+            if (byte := records[position]) < 0x80:
+                delta = byte >> 1 ^ -(byte & 1)
+                position += 1
+            else:
+                delta, position = _varint(records, position)
             if delta > highest:
                 highest = delta
             if records[position] != index << 1:  # FULL_RECORDS is small enough for one byte
                 return False
-            key_length, position = _varint(records, position + 1)
-            if key_length > 0:
-                position += key_length
-            value_length, position = _varint(records, position)
-            if value_length > 0:
-                position += value_length
-            if length <= 0 or position + 1 != end or records[position] or end > size:
+            if (byte := records[position + 1]) < 0x80:
+                position += 2 + (byte >> 1 if not byte & 1 else 0)
+            else:
+                length, position = _varint(records, position + 1)
+                position += max(length, 0)
+            if (byte := records[position]) < 0x80:
+                position += 1 + (byte >> 1 if not byte & 1 else 0)
+            else:
+                length, position = _varint(records, position)
+                position += max(length, 0)
+            if position + 1 != end or records[position] or end > size:
                 return False
             position = end
     except IndexError:

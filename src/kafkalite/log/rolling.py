@@ -32,15 +32,26 @@ def segment_for(log: PartitionLog, checked: Checked, now_ms: int) -> Segment:
     """The segment that batches are to be written to: the last one, or a new one when it is due."""
     segment, config = log.segments[-1], log.config
     size = len(checked.records)
+    last = checked.headers[-1]
+    first_timestamp = segment.known_first_timestamp
+    if (
+        # The usual case first; every term of it is looked at again below.
+        first_timestamp is not None
+        and first_timestamp >= 0
+        and segment.size + size <= config.segment_bytes
+        and last.max_timestamp - first_timestamp <= config.segment_ms - log.roll_jitter_ms
+        and last.base_offset + last.last_offset_delta - segment.base_offset < MAX_OFFSETS
+        and segment.bytes_since_index <= config.index_interval_bytes
+    ):
+        return segment
     if segment.size + size > config.segment_bytes:
         if size > config.segment_bytes:
             raise KafkaError(Error.RECORD_LIST_TOO_LARGE, f"{size} bytes do not fit into a segment")
         return log.roll()
-    first, last = checked.headers[0], checked.headers[-1]
     if last.last_offset - segment.base_offset >= MAX_OFFSETS:
         # Where the log's end itself is too far away, the segment begins at the batch.
         is_far = last.last_offset - log.log_end_offset >= MAX_OFFSETS
-        return log.roll(first.base_offset if is_far else None)
+        return log.roll(checked.headers[0].base_offset if is_far else None)
     is_due = (segment.size and _is_aged(log, segment, last.max_timestamp, now_ms)) or (
         # The index can only fill up when an entry is due.
         segment.bytes_since_index > config.index_interval_bytes

@@ -26,7 +26,6 @@ class Segment:
     """The batches from one offset on, up to the next segment."""
 
     __slots__ = (
-        "_first_timestamp",
         "_index",
         "_max_timestamp",
         "_recent",
@@ -37,6 +36,7 @@ class Segment:
         "created_ms",
         "directory",
         "disk",
+        "known_first_timestamp",
         "log",
         "size",
         "suffix",
@@ -63,7 +63,7 @@ class Segment:
         self._time_index: TimeIndex | None = None
         self._txn_index: TxnIndex | None = None
         self._max_timestamp: tuple[int, int] | None = None
-        self._first_timestamp: int | None = None
+        self.known_first_timestamp: int | None = None
         # Where the last batches begin and their sizes: what a consumer that keeps up asks for.
         self._recent: dict[int, tuple[int, int]] = {}
 
@@ -125,8 +125,8 @@ class Segment:
             self.index.append(last_offset, self.size)
             self.time_index.append(*highest)
             self.bytes_since_index = 0
-        if self._first_timestamp is None and self.size == 0:
-            self._first_timestamp = timestamp
+        if self.known_first_timestamp is None and self.size == 0:
+            self.known_first_timestamp = timestamp
         self.size += size
         self.bytes_since_index += size
 
@@ -166,12 +166,12 @@ class Segment:
 
     @property
     def first_timestamp(self) -> int:
-        if self._first_timestamp is None:
+        if self.known_first_timestamp is None:
             first = next(self.walk(0), None)
             if first is None:
                 return NO_TIMESTAMP
-            self._first_timestamp = first.max_timestamp
-        return self._first_timestamp
+            self.known_first_timestamp = first.max_timestamp
+        return self.known_first_timestamp
 
     def largest_timestamp(self) -> int:
         """What retention goes by: of the records, or else when the file was last written."""
@@ -235,7 +235,7 @@ class Segment:
             self.size = header.position
         if self.size == 0:
             self.created_ms = now_ms
-            self._first_timestamp = None
+            self.known_first_timestamp = None
         self.bytes_since_index = 0
         self._max_timestamp = self._read_max_timestamp()
 
@@ -254,7 +254,7 @@ class Segment:
     def forget(self) -> None:
         """What was read from the files is not to be believed any more."""
         self._max_timestamp = None
-        self._first_timestamp = None
+        self.known_first_timestamp = None
         self._recent.clear()
         self.bytes_since_index = 0
 
