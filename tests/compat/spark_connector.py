@@ -64,7 +64,9 @@ class Connector:
     def create(
         self, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None
     ) -> str:
-        new = NewTopic(topic, partitions, 1, config=dict(config or {}))
+        # Records of long ago are not to expire while a test looks at them.
+        settings = {"retention.ms": "-1", **(config or {})}
+        new = NewTopic(topic, partitions, 1, config=settings)
         self.admin().create_topics([new])[topic].result(WAIT_S)
         return topic
 

@@ -5,6 +5,7 @@ Imports Spark only inside of functions, so that `--help` answers at once.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -40,7 +41,8 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--bootstrap-servers",
             default="localhost:9092",
             show_default=True,
-            help="Any Kafka cluster.",
+            envvar="KAFKALITE_BOOTSTRAP_SERVERS",
+            help="Any Kafka cluster; also $KAFKALITE_BOOTSTRAP_SERVERS.",
         ),
         click.option("--pattern", default="", help="Topics by a regular expression."),
         click.option("--assign", default="", help='Partitions as JSON: {"topic":[0,1]}.'),
@@ -209,6 +211,7 @@ def open_session(master: str | None, confs: tuple[str, ...]) -> SparkSession:
     session = spark.session(app="kafkalite pipeline", master=master, config=pairs(confs, "--conf"))
     # Errors of a query come back to the command, which explains them.
     session.sparkContext.setLogLevel("OFF")
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     return session
 
 

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from kafkalite.pipelines.common.decode import Decoding, decode
+from kafkalite.pipelines.common.files import Folder
 from kafkalite.pipelines.common.lake import Lake
 from kafkalite.pipelines.common.running import (
     Batch,
@@ -126,7 +127,7 @@ class Snapshot:
         changes.createOrReplaceTempView("changes")
         # A batch that comes again finds its own offsets there and changes nothing.
         changes.sparkSession.sql(f"""
-            MERGE INTO delta.`{self.path}` AS kept USING changes AS new
+            MERGE INTO delta.`{Folder(self.spark, self.path).url}` AS kept USING changes AS new
             ON kept.topic = new.topic AND kept.partition = new.partition AND kept.key = new.key
             WHEN MATCHED AND new.offset > kept.offset AND new.value IS NULL THEN DELETE
             WHEN MATCHED AND new.offset > kept.offset THEN UPDATE SET *

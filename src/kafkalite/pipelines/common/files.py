@@ -23,6 +23,11 @@ class Folder:
         self._system = root.getFileSystem(self._configuration)
         self._root = self._system.makeQualified(root)
 
+    @property
+    def url(self) -> str:
+        """The whole path, with its file system."""
+        return str(self._root.toString())
+
     def exists(self, name: str = "") -> bool:
         return bool(self._system.exists(self._at(name)))
 
