@@ -119,12 +119,13 @@ def _build(
     # Under spark-submit the master is already decided; naming one here would override it.
     where = where or (None if "PYSPARK_GATEWAY_PORT" in os.environ else "local[*]")
     paths = ",".join(str(path) for path in jar_paths(*connectors))
-    settings = {**_COMMON, "spark.jars": paths}
+    settings = dict(_COMMON)
     settings |= _LOCAL if where is not None and where.startswith("local") else {}
     settings |= _DELTA if "delta" in connectors else {}
     settings |= config
-    options = f"{_quiet()} {config.get(_JAVA_OPTIONS, '')}"
-    settings[_JAVA_OPTIONS] = options.strip()
+    # What the caller adds to these two comes beside ours, not in their place.
+    settings[_JAVA_OPTIONS] = f"{_quiet()} {config.get(_JAVA_OPTIONS, '')}".strip()
+    settings["spark.jars"] = ",".join(filter(None, [paths, config.get("spark.jars")]))
     builder: SparkSession.Builder = SparkSession.builder.appName(app)
     if where is not None:
         builder = builder.master(where)

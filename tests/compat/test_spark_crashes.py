@@ -80,7 +80,7 @@ def _crash(task: dict[str, Any], batch: int, where: str) -> None:
             _kill_group(driver)
 
 
-def _kill_group(driver: subprocess.Popen[bytes]) -> None:
+def _kill_group(driver: subprocess.Popen[Any]) -> None:
     try:
         os.killpg(driver.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -168,6 +168,34 @@ def test_lake_has_every_record_once_though_the_broker_dies(
     report = Audit(connector.spark, pipeline.source, pipeline.path).run()
     assert report.faults == []
     assert sum(each.lake for each in report.buckets) == PARTITIONS * RECORDS + 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_command_stops_cleanly_on_a_signal(
+    connector: Connector, topic: str, number: signal.Signals
+) -> None:
+    _fill(connector, topic)
+    lake = connector.folder / "lake"
+    call = [sys.executable, "-m", "kafkalite", "pipeline", "to-lake", topic, "--path", str(lake)]
+    call += ["-b", connector.broker.bootstrap, "--format", "parquet", "--trigger", "continuous"]
+    call += ["--option", "maxOffsetsPerTrigger=400", "--master", "local[2]"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    with subprocess.Popen(
+        call, env=environment, start_new_session=True, stdout=subprocess.PIPE, text=True
+    ) as command:
+        try:
+            wait_for(lambda: (lake / "_checkpoint/commits/0").exists(), timeout_s=START_S)
+            command.send_signal(number)
+            said, _ = command.communicate(timeout=START_S)
+        finally:
+            _kill_group(command)
+    assert command.returncode == 0
+    assert "to-lake: " in said
+    # Nothing is left half done: every batch that was planned and written is committed.
+    batches = {path.name.removeprefix("batch=") for path in lake.glob("batch=*")}
+    commits = {path.name for path in (lake / "_checkpoint/commits").glob("[0-9]*")}
+    assert batches == commits
 
 
 def test_audit_names_what_is_missing_and_what_is_twice(connector: Connector, topic: str) -> None:

@@ -57,7 +57,7 @@ def _lake(connector: Connector, *topics: str, **more: Any) -> ToLake:
     return ToLake(connector.spark, _source(connector, *topics, **options), path, **more)
 
 
-@pytest.mark.parametrize("table_format", ["delta", "parquet"])
+@pytest.mark.parametrize("table_format", ["delta", pytest.param("parquet", marks=pytest.mark.slow)])
 def test_lake_grows_with_its_topics(connector: Connector, topic: str, table_format: str) -> None:
     for name in (f"{topic}-a", f"{topic}-b"):
         connector.create(name, 2)
@@ -87,6 +87,7 @@ def test_lake_decodes_and_keeps_what_does_not(connector: Connector, topic: str) 
     ]
 
 
+@pytest.mark.slow
 def test_lake_reads_framed_avro_from_schema_files(connector: Connector, topic: str) -> None:
     connector.create(topic)
     schema = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}
@@ -104,6 +105,7 @@ def test_lake_reads_framed_avro_from_schema_files(connector: Connector, topic: s
     assert [tuple(row) for row in rows] == [(1, None), (None, "unknown schema id 8")]
 
 
+@pytest.mark.slow
 def test_lake_writes_fewer_files_when_told_their_size(connector: Connector, topic: str) -> None:
     connector.create(topic, 4)
     for partition in range(4):
@@ -250,6 +252,7 @@ def test_replay_from_a_table_is_one_replay(connector: Connector, topic: str) -> 
     ]
 
 
+@pytest.mark.slow
 def test_replay_writes_what_an_earlier_one_left_out(connector: Connector, topic: str) -> None:
     """As after a crash: a part has landed, the note of the start is there."""
     _timed(connector, topic, 20)
@@ -307,6 +310,7 @@ def test_audit_compares_all_three_tiers(connector: Connector, topic: str) -> Non
     assert report.buckets[0].latency_p50_ms is not None
 
 
+@pytest.mark.slow
 def test_audit_report_is_handed_on(connector: Connector, topic: str) -> None:
     _timed(connector, topic, 5)
     lake = _lake(connector, topic)
@@ -345,6 +349,7 @@ def test_snapshot_is_what_compaction_would_keep(connector: Connector, topic: str
     assert _table(connector, snapshot) == {b"a": b"3", b"c": b"4"}
 
 
+@pytest.mark.slow
 def test_snapshot_of_an_earlier_offset(connector: Connector, topic: str) -> None:
     _changelog(connector, topic)
     ends = json.dumps({topic: {"0": 2}})
@@ -441,6 +446,7 @@ def test_lag_of_a_checkpoint(connector: Connector, topic: str) -> None:
     assert _committed(connector, lag.group, topic) == 8
 
 
+@pytest.mark.slow
 def test_pipelines_leave_no_thread_behind(connector: Connector, topic: str) -> None:
     connector.create(topic)
     connector.produce(topic, numbers(0, 3))
