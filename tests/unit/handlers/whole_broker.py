@@ -70,7 +70,9 @@ class WholeBroker:
         disk: MemoryDisk | None = None,
         background: Background | None = None,
     ) -> None:
-        self.env = manual_env(7, disk)
+        self.settings = settings or {}
+        self.disk = disk or MemoryDisk()
+        self.env = manual_env(7, self.disk)
         if background is not None:
             self.env.background = background
         self.config = BrokerConfig({
@@ -78,11 +80,12 @@ class WholeBroker:
             "log.dirs": "/data",
             "offsets.topic.num.partitions": "2",
             "transaction.state.log.num.partitions": "2",
-            **(settings or {}),
+            **self.settings,
         })
         self.broker = Broker(self.env, SilentNetwork(), self.config)
         self.started = self.broker.start()
         self.context = self.broker.context
+        self.is_closed = False
         self.client_id = "me"
         self.connection = ConnectionInfo("PLAINTEXT", ("10.0.0.1", 9092), ("10.0.0.9", 40_000))
 
@@ -96,8 +99,15 @@ class WholeBroker:
         return self.clock.now_ms()
 
     def close(self) -> None:
-        self.broker.stop(0)
-        self.clock.advance(1_000)
+        """A clean stop; once is enough."""
+        if not self.is_closed:
+            self.is_closed = True
+            self.broker.stop(0)
+            self.clock.advance(1_000)
+
+    def started_again(self) -> WholeBroker:
+        """Another one over what a closed one left on the disk."""
+        return WholeBroker(self.settings, disk=self.disk)
 
     # --- asking -----------------------------------------------------------------------------------
 
@@ -115,8 +125,9 @@ class WholeBroker:
         return came
 
     def ask(self, request: Any, version: int) -> Any:
-        """The response, which must come without waiting."""
+        """The response, which must come within the loop's next turns."""
         came = self.send(request, version)
+        self.clock.advance(0)
         assert came.is_resolved, f"{type(request).__name__} is still waiting"
         return came.value
 
