@@ -124,6 +124,9 @@ class LogDirectory:
         self._written[name] = dict(offsets)
         return offsets
 
+    def saved_recovery_point(self, topic: str, partition: int) -> int:
+        return self._written.get(RECOVERY_POINTS, {}).get((topic, partition), 0)
+
     def is_new(self, name: str, offsets: Mapping[TopicPartition, int]) -> bool:
         """Whether these are not the offsets that the file has."""
         return self._written.get(name) != offsets

@@ -35,7 +35,9 @@ class LogHome:
         self.failure: OSError | None = None
         self.flusher = Flusher(env, self.fail)
         self._on_failure = on_failure
-        self.save_recovery_points: Callable[[], None] = lambda: None  # set by who keeps them
+        # Set by who keeps them: the checkpoint itself, and what it says of a log.
+        self.save_recovery_points: Callable[[], None] = lambda: None
+        self.saved_recovery_point: Callable[[str, int], int] = lambda topic, partition: 0
 
     @property
     def is_online(self) -> bool:

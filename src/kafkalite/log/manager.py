@@ -151,6 +151,7 @@ class LogManager:
                 raise
             taken.append(directory)
             directory.home.save_recovery_points = partial(self._write_recovery_points, directory)
+            directory.home.saved_recovery_point = directory.saved_recovery_point
 
     def _openings(self, directory: LogDirectory) -> list[Opening]:
         recovery_points = directory.read(RECOVERY_POINTS)

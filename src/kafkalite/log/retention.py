@@ -90,6 +90,11 @@ def _delete(log: PartitionLog, segments: list[Segment]) -> int:
         log.roll()
     start = log.segments[len(segments)].base_offset
     log.raise_start(start)
+    # Recovery takes a gap behind its first segment for a loss, and a crash may leave any of these:
+    # so it must begin behind them all.
+    log.recovery_point = max(log.recovery_point, start)
+    if log.home.saved_recovery_point(log.topic, log.partition) < start:
+        log.home.save_recovery_points()
     for segment in segments:
         log.drop_segment(segment)
     remove_later(log, segments)

@@ -230,8 +230,6 @@ class Segment:
         self.txn_index.truncate_to(offset)
         if header is not None:
             self.log.truncate(header.position)
-            # Or else a crash may bring old batches back between new ones of the same size.
-            self.log.sync()
             self.size = header.position
         if self.size == 0:
             self.created_ms = now_ms

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafkalite.log.names import SNAPSHOT, is_offset_name, offset_of
+from kafkalite.log.flusher import FlushWork, sync_all
+from kafkalite.log.names import SEGMENT_SUFFIXES, SNAPSHOT, is_offset_name, offset_of
 from kafkalite.log.producers import Producers
 from kafkalite.log.replay import load_snapshot, replay
 from kafkalite.log.segment import Segment
@@ -32,6 +33,7 @@ def truncate_to(log: PartitionLog, offset: int) -> bool:
     while log.segments[-1].base_offset >= offset:
         remove_segment(log, log.segments[-1])
     log.active.truncate_to(offset, log.home.env.clock.now_ms())
+    _sync(log.active)
     end_offset = log.active.next_offset()
     _end_at(log, end_offset)
     if log.epochs.truncate_end(end_offset):
@@ -55,6 +57,14 @@ def truncate_fully(log: PartitionLog, offset: int) -> None:
         log.durability.epochs_changed()
     reload_producers(log)
     log.high_watermark = offset
+
+
+def _sync(segment: Segment) -> None:
+    """Or else a crash may bring old batches back between new ones of the same size, or entries of
+    an index that flushes do not reach any more because the next segment begins here."""
+    segment.write_aborted()
+    kinds = [kind for kind in SEGMENT_SUFFIXES if segment.disk.exists(segment.path(kind))]
+    sync_all(segment.disk, [FlushWork(0, 0, [segment.path(kind) for kind in kinds])])
 
 
 def _lower_recovery_point(log: PartitionLog, offset: int) -> None:
