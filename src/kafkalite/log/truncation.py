@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kafkalite.log.flusher import FlushWork, sync_all
 from kafkalite.log.names import SEGMENT_SUFFIXES, SNAPSHOT, is_offset_name, offset_of
 from kafkalite.log.producers import Producers
+from kafkalite.log.reader import slot_of
 from kafkalite.log.replay import load_snapshot, replay
 from kafkalite.log.segment import Segment
 from kafkalite.log.snapshots import snapshot_offsets, snapshot_path
@@ -29,7 +30,9 @@ def truncate_to(log: PartitionLog, offset: int) -> bool:
     if offset <= log.segments[0].base_offset:
         truncate_fully(log, offset)
         return True
-    _lower_recovery_point(log, offset)
+    # A batch that spans the offset goes as a whole, so the log may end before it; recovery begins
+    # at a segment's first offset in any case.
+    _lower_recovery_point(log, log.bases[slot_of(log.bases, offset - 1)])
     while log.segments[-1].base_offset >= offset:
         remove_segment(log, log.segments[-1])
     log.active.truncate_to(offset, log.home.env.clock.now_ms())
