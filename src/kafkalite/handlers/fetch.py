@@ -27,6 +27,9 @@ from kafkalite.protocol.messages import FetchRequest, FetchResponse
 from kafkalite.replication.partition import Partition, PartitionRead
 
 READ_COMMITTED = 1
+_NOT_THERE = (
+    Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID, Error.INCONSISTENT_TOPIC_ID,
+)
 LAST_OLD_FORMAT_VERSION = 3
 LIMITED_VERSION = 3
 ZSTD_VERSION = 10
@@ -54,7 +57,7 @@ def fetch(
 class _Attempt:
     """One fetch, read again each time that a partition of it has moved."""
 
-    __slots__ = ("asked", "call", "context", "later", "request")
+    __slots__ = ("asked", "call", "context", "later", "max_bytes", "min_bytes", "request")
 
     def __init__(
         self, context: Context, call: Call, request: FetchRequest, asked: Fetch
@@ -64,6 +67,9 @@ class _Attempt:
         self.request = request
         self.asked = asked
         self.later: Later[FetchResponse] = Later()
+        most = context.config.get_int("fetch.max.bytes")
+        self.max_bytes = min(request.max_bytes, most) if call.version >= LIMITED_VERSION else most
+        self.min_bytes = min(request.min_bytes, self.max_bytes)  # more will never come at once
 
     def partitions(self) -> list[Partition]:
         """Those of which a move is worth another look."""
@@ -76,7 +82,7 @@ class _Attempt:
     def run(self, is_last: bool) -> bool:
         """Read everything; answer when there is enough, an error, or no time left."""
         answers, size, is_urgent = self._read()
-        if not (is_last or is_urgent or size >= self.request.min_bytes):
+        if not (is_last or is_urgent or size >= self.min_bytes):
             return False
         self.later.resolve(self._respond(answers))
         return True
@@ -84,9 +90,7 @@ class _Attempt:
     def _read(self) -> tuple[Answers, int, bool]:
         answers: Answers = []
         size, is_urgent = 0, False
-        version = self.call.version
-        most = self.context.config.get_int("fetch.max.bytes")
-        room = min(self.request.max_bytes, most) if version >= LIMITED_VERSION else most
+        room = self.max_bytes
         min_one = True  # also for versions 0–2: a client that waits for less than a batch hangs
         for wanted in self.asked.wanted:
             answer = self._read_one(wanted, room, min_one)
@@ -109,6 +113,8 @@ class _Attempt:
             return FetchResponse.Partition(
                 partition_index=wanted.index, error_code=error.code,
                 high_watermark=-1, records=b"",
+                # Null is what reading came to; of a partition that is not there nothing was read.
+                aborted_transactions=[] if error.code in _NOT_THERE else None,
             )
 
     def _read_partition(
