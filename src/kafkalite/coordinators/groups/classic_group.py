@@ -326,7 +326,8 @@ class ClassicGroup:
         return frozenset(topics)
 
     def _count_protocols(self, member: ClassicMember, difference: int) -> None:
-        for name, _ in member.protocols:
+        # A member that names a protocol twice is still one supporter, as everyone is counted once.
+        for name in dict(member.protocols):
             count = self.supporters.get(name, 0) + difference
             if count:
                 self.supporters[name] = count
