@@ -5,6 +5,7 @@ What `find-hanging` of Apache Kafka's transactions tool stands on.
 
 from __future__ import annotations
 
+from kafkalite.coordinators.cluster.create_topics import check_topic_name
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import find_partition
@@ -31,10 +32,12 @@ def describe_producers(
 def _describe(context: Context, topic: str, index: int) -> DescribeProducersResponse.Partition:
     answer = DescribeProducersResponse.Partition(partition_index=index)
     try:
+        check_topic_name(topic)
         partition = find_partition(context, topic, index)
         partition.check_leader()
     except KafkaError as error:
-        answer.error_code, answer.error_message = error.code, error.message
+        answer.error_code = error.code
+        answer.error_message = error.message or error.code.message
         return answer
     for producer in partition.log.active_producers():
         answer.active_producers.append(

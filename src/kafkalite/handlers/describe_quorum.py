@@ -20,18 +20,32 @@ Partition = DescribeQuorumResponse.Partition
 def describe_quorum(
     context: Context, call: Call, request: DescribeQuorumRequest
 ) -> DescribeQuorumResponse:
-    response = DescribeQuorumResponse(error_code=Error.NONE)
-    for topic in request.topics:
-        partitions = [
-            _partition(context)
-            if topic.topic_name == METADATA_TOPIC and asked.partition_index == 0
-            else _unknown(asked.partition_index)
-            for asked in topic.partitions
+    asked = [(each.topic_name, one.partition_index) for each in request.topics
+             for one in each.partitions]
+    if asked != [(METADATA_TOPIC, 0)]:  # beside another partition even the right one is unknown
+        return _refusal(request)
+    topic = DescribeQuorumResponse.Topic(
+        topic_name=METADATA_TOPIC, partitions=[_partition(context)]
+    )
+    return DescribeQuorumResponse(
+        error_code=Error.NONE, topics=[topic], nodes=_nodes(context, call)
+    )
+
+
+def _refusal(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    return DescribeQuorumResponse(
+        topics=[
+            DescribeQuorumResponse.Topic(
+                topic_name=topic.topic_name,
+                partitions=[_unknown(asked.partition_index) for asked in topic.partitions],
+            )
+            for topic in request.topics
         ]
-        response.topics.append(
-            DescribeQuorumResponse.Topic(topic_name=topic.topic_name, partitions=partitions)
-        )
-    response.nodes = [
+    )
+
+
+def _nodes(context: Context, call: Call) -> list[DescribeQuorumResponse.Node]:
+    return [
         DescribeQuorumResponse.Node(
             node_id=node.node_id,
             listeners=[
@@ -43,7 +57,6 @@ def describe_quorum(
         for node in context.cluster.nodes_for(call.connection)
         if node.node_id == context.cluster.node_id
     ]
-    return response
 
 
 def _partition(context: Context) -> Partition:

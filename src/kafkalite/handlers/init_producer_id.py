@@ -25,10 +25,14 @@ FENCED_SINCE_VERSION = 4
 def init_producer_id(
     context: Context, call: Call, request: InitProducerIdRequest
 ) -> InitProducerIdResponse | Later[InitProducerIdResponse]:
-    if request.transactional_id is None:
-        return _identity(ProducerIdentity(context.cluster.next_producer_id(), 0))
-    event = InitProducerId(request.transactional_id, request.transaction_timeout_ms, *_had(request))
-    _check(context, request)
+    try:
+        had = _had(request)
+        if request.transactional_id is None:
+            return _identity(ProducerIdentity(context.cluster.next_producer_id(), 0))
+        _check(context, request)
+    except KafkaError as error:
+        return _refusal(error.code)
+    event = InitProducerId(request.transactional_id, request.transaction_timeout_ms, *had)
     later: Later[InitProducerIdResponse] = Later()
 
     def answer(value: Any) -> None:

@@ -31,6 +31,8 @@ def list_offsets(
     twice = _asked_twice(request)
     response = ListOffsetsResponse()
     for topic in request.topics:
+        if not topic.partitions:
+            continue  # Apache Kafka answers per partition: without one there is no topic
         answers = ListOffsetsResponse.Topic(name=topic.name)
         response.topics.append(answers)
         for asked in topic.partitions:

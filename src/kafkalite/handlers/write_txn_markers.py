@@ -29,6 +29,7 @@ def write_txn_markers(
             markers=[
                 WriteTxnMarkersResponse.Marker(producer_id=producer_id, topics=_topics(outcome))
                 for producer_id, outcome in by_producer.items()
+                if outcome
             ]
         ))
 

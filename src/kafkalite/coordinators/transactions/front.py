@@ -87,6 +87,9 @@ class Transactions:
         With `is_adding` they join the transaction (transaction version 2); else they must be part
         of it. The answer names those that may not, with the error for the producer.
         """
+        if not transactional_id:
+            refusal = KafkaError(Error.INVALID_REQUEST)
+            return Later.of(dict.fromkeys(partitions, refusal))
         admission = _Admission(
             self, transactional_id, producer_id, producer_epoch, partitions,
             is_adding, knows_abortable,
