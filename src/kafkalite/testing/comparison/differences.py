@@ -1,0 +1,164 @@
+"""The table of differences that are allowed, each with its reason. docs/differences.md shows it.
+
+A row names a place in an answer and says which values may differ there. A difference without a
+row is a bug.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from kafkalite.testing.comparison.comparing import Difference
+
+
+def _any(difference: Difference) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """`path` may hold *, which stands for anything; `[]` are the brackets of a list."""
+
+    api: str
+    path: str
+    reason: str
+    holds: Callable[[Difference], bool] = _any
+
+    def covers(self, difference: Difference) -> bool:
+        api, path = difference.signature
+        return (
+            fnmatchcase(api, self.api)
+            and fnmatchcase(path.replace("[]", ""), self.path.replace("[]", ""))
+            and self.holds(difference)
+        )
+
+
+def _two_texts(difference: Difference) -> bool:
+    return isinstance(difference.ours, str) and isinstance(difference.theirs, str)
+
+
+def _without_empty(value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    return [each for each in value if not (isinstance(each, dict) and [] in each.values())]
+
+
+def _only_empty_elements(difference: Difference) -> bool:
+    return bool(_without_empty(difference.ours) == _without_empty(difference.theirs))
+
+
+def _values(ours: object, theirs: object) -> Callable[[Difference], bool]:
+    return lambda difference: (difference.ours, difference.theirs) == (ours, theirs)
+
+
+def _only_theirs_in_state(*states: str) -> Callable[[Difference], bool]:
+    """A list of groups that differs by groups of theirs in these states."""
+
+    def holds(difference: Difference) -> bool:
+        ours = [each["group_id"] for each in difference.ours]
+        return all(
+            each.get("group_state", states[0]) in states
+            for each in difference.theirs
+            if each["group_id"] not in ours
+        )
+
+    return holds
+
+
+_REFUSED_JOIN = (
+    "A group that only a refused JoinGroup has named: Apache Kafka keeps an empty group of that"
+    " name in memory, so it can be listed and deleted; kafkalite keeps nothing of what it refused."
+)
+
+ALLOWED: tuple[Allowed, ...] = (
+    Allowed(
+        "*",
+        "*error_message",
+        "kafkalite tells in its own words what is wrong. The error code, and whether there is a"
+        " text at all, are the same.",
+        _two_texts,
+    ),
+    Allowed(
+        "JoinGroup",
+        "answer: an answer | no answer in time",
+        "A member that names a protocol twice: Apache Kafka counts it as two supporters, finds no"
+        " protocol for the group, throws in a timer and never answers. kafkalite counts it once.",
+    ),
+    Allowed(
+        "Produce",
+        "answer: an answer | no answer in time",
+        "A partition whose records are null: Apache Kafka fails inside and never answers;"
+        " kafkalite answers INVALID_RECORD.",
+    ),
+    Allowed(
+        "AddPartitionsToTxn",
+        "answer: an answer | no answer in time",
+        "A request about no transaction: Apache Kafka never answers it; kafkalite answers at once.",
+    ),
+    Allowed(
+        "*Acls",
+        "answer: an answer | the broker closed the connection",
+        "A kind of resource, pattern, operation or permission that is not known: Apache Kafka"
+        " closes the connection; kafkalite, which has no authorizer so far, answers"
+        " SECURITY_DISABLED as to any other request about ACLs.",
+    ),
+    Allowed(
+        "*",
+        "*",
+        "A topic that a request names without any partition, or a transaction without topics, which"
+        " no client does: some answers of Apache Kafka repeat it and others do not.",
+        _only_empty_elements,
+    ),
+    Allowed("OffsetDelete", "*", _REFUSED_JOIN, _values("GROUP_ID_NOT_FOUND", "NONE")),
+    Allowed("DeleteGroups", "*", _REFUSED_JOIN, _values("GROUP_ID_NOT_FOUND", "NONE")),
+    Allowed("ListGroups", "groups", _REFUSED_JOIN, _only_theirs_in_state("Empty")),
+    Allowed(
+        "DescribeGroups",
+        "groups[].error_code",
+        _REFUSED_JOIN,
+        _values("GROUP_ID_NOT_FOUND", "NONE"),
+    ),
+    Allowed("DescribeGroups", "groups[].group_state", _REFUSED_JOIN, _values("Dead", "Empty")),
+    Allowed(
+        "IncrementalAlterConfigs",
+        "responses[].error_code",
+        "An operation that does not exist: Apache Kafka fails inside and answers"
+        " UNKNOWN_SERVER_ERROR; kafkalite answers INVALID_REQUEST.",
+        _values("INVALID_REQUEST", "UNKNOWN_SERVER_ERROR"),
+    ),
+    Allowed(
+        "IncrementalAlterConfigs",
+        "responses[].error_message",
+        "An operation that does not exist: kafkalite says which it is.",
+        lambda difference: difference.theirs is None,
+    ),
+    Allowed(
+        "DescribeConfigs",
+        "results[].configs*documentation",
+        "Settings are documented in kafkalite's own words, which also tell which have no effect.",
+        _two_texts,
+    ),
+    Allowed(
+        "ApiVersions",
+        "*_features",
+        "Features of groups that kafkalite does not serve so far (share.version, streams.version).",
+    ),
+    Allowed(
+        "ApiVersions",
+        "api_keys*",
+        "kafkalite also serves the old versions that Apache Kafka 4 dropped, and advertises only"
+        " the APIs that it serves: no share or streams groups, SASL or delegation tokens so far.",
+    ),
+)
+
+
+def explain(difference: Difference) -> Allowed | None:
+    """The row that allows this difference."""
+    return next((row for row in ALLOWED if row.covers(difference)), None)
+
+
+def unexplained(differences: Iterable[Difference]) -> list[Difference]:
+    return [each for each in differences if explain(each) is None]

@@ -1,0 +1,134 @@
+"""Translates between what one broker chose (ids) and the canonical name of the same thing.
+
+Two brokers give the same topic different ids. Whatever is compared or sent is written canonically:
+an id that both brokers answered in the same place gets one canonical value, of the same type, and
+each side's Names knows what stands for it there. An unknown value translates to itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from kafkalite.log.names import uuid_text
+from kafkalite.protocol import spec
+
+TOPIC_ID, MEMBER_ID, PRODUCER_ID, SESSION_ID, OTHER_ID = (
+    "topic id", "member id", "producer id", "fetch session", "id",
+)
+_MEMBER_FIELDS = frozenset(("member_id", "leader", "skip_member_id"))
+
+
+def kind_of(field: spec.Field, api: str) -> str | None:
+    """Which kind of id a field holds, if a broker chooses it."""
+    if field.type == "uuid":
+        return TOPIC_ID if field.name == "topic_id" else OTHER_ID
+    if field.type == "string" and field.name in _MEMBER_FIELDS:
+        return MEMBER_ID
+    if field.type == "int64" and field.name == "producer_id":
+        return PRODUCER_ID
+    if field.type == "int32" and field.name == "session_id" and api == "Fetch":
+        return SESSION_ID
+    return None
+
+
+def is_nothing(kind: str, value: Any) -> bool:
+    """Whether it stands for no id at all, which is the same everywhere."""
+    if isinstance(value, bytes):
+        return not any(value)
+    if isinstance(value, str):
+        return value == ""
+    return bool(value <= 0 if kind == SESSION_ID else value < 0)
+
+
+def canonical_id(kind: str, number: int) -> Any:
+    """The canonical value of the id that was seen as the so-manieth of its kind."""
+    if kind == MEMBER_ID:
+        return f"member-{number}"
+    if kind in (PRODUCER_ID, SESSION_ID):
+        return 1_000_000_000 + number
+    return f"{kind} {number}".ljust(16, "\0").encode()
+
+
+class Names:
+    """One side's dictionary. `run` stands for the word RUN in every text that is sent."""
+
+    def __init__(self, run: str = "") -> None:
+        self.run = run
+        self._canonical: dict[tuple[str, Any], Any] = {}
+        self._actual: dict[tuple[str, Any], Any] = {}
+
+    def bind(self, kind: str, actual: Any, canonical: Any) -> None:
+        self._canonical[kind, actual] = canonical
+        self._actual[kind, canonical] = actual
+
+    def knows(self, kind: str, actual: Any) -> bool:
+        return (kind, actual) in self._canonical
+
+    def has_actual(self, kind: str, canonical: Any) -> bool:
+        return (kind, canonical) in self._actual
+
+    def canonical(self, kind: str, actual: Any) -> Any:
+        return self._canonical.get((kind, actual), actual)
+
+    def actual(self, kind: str, canonical: Any) -> Any:
+        return self._actual.get((kind, canonical), canonical)
+
+    def text_out(self, text: str) -> str:
+        return text.replace("RUN", self.run) if self.run else text
+
+    def text_in(self, text: str) -> str:
+        """Canonical text: also of ids that an error's message tells."""
+        if self.run:
+            text = text.replace(self.run, "RUN")
+        for shown, canonical in self._shown():
+            if shown in text:
+                text = re.sub(rf"(?<![\w-]){re.escape(shown)}(?![\w-])", canonical, text)
+        return text
+
+    def _shown(self) -> Iterable[tuple[str, str]]:
+        for (kind, actual), canonical in self._canonical.items():
+            if isinstance(actual, bytes):
+                yield uuid_text(actual), uuid_text(canonical)
+            elif kind != SESSION_ID and len(str(actual)) > 2:
+                yield str(actual), str(canonical)
+
+
+def translate(message: Any, version: int, names: Names) -> Any:
+    """The message as it is sent to the side of these names: a copy."""
+    return _Translation(version, names, type(message)).struct(message, message.SPEC.root)
+
+
+class _Translation:
+    def __init__(self, version: int, names: Names, cls: type[Any]) -> None:
+        self.version, self.names, self.cls = version, names, cls
+        self.api = cls.SPEC.api.name
+
+    def struct(self, value: Any, struct: spec.Struct) -> Any:
+        cls = self.cls if struct is self.cls.SPEC.root else getattr(self.cls, struct.name)
+        fields = {
+            field.name: self.field(getattr(value, field.name), field)
+            for field in struct.fields
+            if self.version in field.versions or self.version in field.tagged
+        }
+        return cls(**fields)
+
+    def field(self, value: Any, field: spec.Field) -> Any:
+        if value is None:
+            return None
+        if field.is_array:
+            return [self.one(each, field) for each in value]
+        return self.one(value, field)
+
+    def one(self, value: Any, field: spec.Field) -> Any:
+        if field.struct is not None:
+            return self.struct(value, field.struct)
+        kind = kind_of(field, self.api)
+        if kind is not None and self.names.has_actual(kind, value):
+            return self.names.actual(kind, value)
+        if field.type == "string":
+            return self.names.text_out(value)
+        if field.type == "records" and hasattr(value, "build"):
+            return value.build(self.names)
+        return value

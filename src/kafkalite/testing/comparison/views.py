@@ -1,0 +1,145 @@
+"""Makes an answer comparable: plain values, canonical names, times and places left out, sorted.
+
+A view holds every field of the answer's version. Lists are sorted by what identifies their
+elements, because Apache Kafka answers many of them in the order of a hash table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kafkalite.protocol import spec
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.records.batch import read_header, verify
+from kafkalite.records.convert import iterate_any
+from kafkalite.testing.comparison.names import PRODUCER_ID, Names, is_nothing, kind_of
+
+NOW = "a time about now"
+HIDDEN = "…"
+DAY_MS = 86_400_000
+# Of a machine, a directory or a moment, not of the protocol.
+_HIDDEN = frozenset(
+    "throttle_time_ms host port cluster_id log_dir total_bytes usable_bytes"
+    " finalized_features_epoch".split()
+)
+_IDENTITY = (
+    "name", "topic", "topic_name", "topic_id", "partition_index", "partition", "partition_id",
+    "index", "group_id", "transactional_id", "member_id", "key", "resource_type", "resource_name",
+    "api_key", "producer_id", "entity", "user", "entity_type", "entity_name", "first_offset",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """An id that has no canonical name yet."""
+
+    kind: str
+    actual: Any
+
+    def __repr__(self) -> str:
+        return f"<new {self.kind}>"
+
+
+class View:
+    """Makes views of one side's answers. `is_own` says whose name belongs to the comparison."""
+
+    def __init__(self, names: Names, now_ms: Callable[[], int]) -> None:
+        self.names = names
+        self.now_ms = now_ms
+
+    def of(self, message: Any, version: int) -> dict[str, Any]:
+        self._version, self._api = version, message.SPEC.api.name
+        self._now = self.now_ms()
+        return self._struct(message, message.SPEC.root)
+
+    def _struct(self, value: Any, struct: spec.Struct) -> dict[str, Any]:
+        return {
+            field.name: self._field(getattr(value, field.name), field)
+            for field in struct.fields
+            if self._version in field.versions or self._version in field.tagged
+        }
+
+    def _field(self, value: Any, field: spec.Field) -> Any:
+        if value is None:
+            return None
+        if field.name in _HIDDEN:
+            return HIDDEN
+        if field.is_array:
+            return sorted((self._one(each, field) for each in value), key=_identity)
+        return self._one(value, field)
+
+    def _one(self, value: Any, field: spec.Field) -> Any:
+        if field.struct is not None:
+            return self._struct(value, field.struct)
+        kind = kind_of(field, self._api)
+        if kind is not None and not is_nothing(kind, value):
+            return self._id(kind, value)
+        if field.type == "error":
+            return _error_name(value)
+        if field.type == "string":
+            return self.names.text_in(value)
+        if field.type == "records":
+            return self._records(value)
+        if field.type == "int64" and abs(value - self._now) < DAY_MS:
+            return NOW
+        return bytes(value) if isinstance(value, memoryview) else value
+
+    def _id(self, kind: str, value: Any) -> Any:
+        if self.names.knows(kind, value):
+            return self.names.canonical(kind, value)
+        return Unknown(kind, value)
+
+    def _records(self, buffer: memoryview) -> list[dict[str, Any]]:
+        """Each batch's header and records; the bytes of control batches hold times and ids."""
+        found: list[dict[str, Any]] = []
+        position = 0
+        while position < len(buffer):
+            try:
+                header = read_header(buffer, position)
+                verify(buffer, header)
+            except KafkaError:
+                found.append({"cut after": position, "bytes": len(buffer) - position})
+                break
+            found.append(self._batch(buffer, header))
+            position += header.size
+        return found
+
+    def _batch(self, buffer: memoryview, header: Any) -> dict[str, Any]:
+        batch = {
+            "base_offset": header.base_offset,
+            "last_offset": header.last_offset,
+            "size": header.size,
+            "magic": header.magic,
+            "attributes": header.attributes,
+            "leader_epoch": header.partition_leader_epoch,
+            "count": header.record_count,
+            "max_timestamp": self._time(header.max_timestamp),
+            "epoch": header.producer_epoch,
+            "sequence": header.base_sequence,
+            "producer_id": header.producer_id,
+        }
+        if header.producer_id >= 0:
+            batch["producer_id"] = self._id(PRODUCER_ID, header.producer_id)
+        batch["records"] = [
+            (each.offset, self._time(each.timestamp), each.key, each.value, each.headers)
+            for each in iterate_any(buffer, header)
+        ]
+        return batch
+
+    def _time(self, value: int) -> Any:
+        return NOW if abs(value - self._now) < DAY_MS else value
+
+
+def _identity(value: Any) -> str:
+    if isinstance(value, dict):
+        return repr([value[key] for key in _IDENTITY if key in value] or value)
+    return repr(value)
+
+
+def _error_name(code: int) -> str:
+    try:
+        return Error(code).name
+    except ValueError:
+        return str(code)

@@ -1,0 +1,94 @@
+"""One blocking connection to a broker, below any client: frames out, frames in, or why none came.
+
+A connection that ended, or whose answer is overdue, is opened anew for the next request.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from contextlib import suppress
+from enum import Enum
+from typing import Any
+
+from kafkalite.protocol import codec, headers
+from kafkalite.protocol.framing import MAX_FRAME_BYTES, FrameCutter, frame_size
+from kafkalite.protocol.messages import RequestHeader, ResponseHeader, message_class
+
+CONNECT_TIMEOUT_S = 10
+RECEIVE_BYTES = 1 << 16
+
+
+class NoReply(Enum):
+    """What came instead of an answer."""
+
+    CLOSED = "the broker closed the connection"
+    SILENT = "no answer in time"
+
+
+class Wire:
+    def __init__(self, host: str, port: int) -> None:
+        self.host, self.port = host, port
+        self._socket: socket.socket | None = None
+        self._cutter = FrameCutter(MAX_FRAME_BYTES)
+
+    def send(self, frame: bytes) -> None:
+        """Sends a frame without its size."""
+        if self._socket is None:
+            self._socket = socket.create_connection((self.host, self.port), CONNECT_TIMEOUT_S)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._cutter = FrameCutter(MAX_FRAME_BYTES)
+        with suppress(ConnectionError):  # the answer to it will tell
+            self._socket.sendall(frame_size([frame]) + frame)
+
+    def receive(self, timeout_s: float) -> bytes | NoReply:
+        """The next frame. Each of its pieces may take the whole time."""
+        assert self._socket is not None, "nothing was sent"
+        self._socket.settimeout(timeout_s)
+        try:
+            while (frame := self._cutter.take()) is None:
+                data = self._socket.recv(RECEIVE_BYTES)
+                if not data:
+                    self.close()
+                    return NoReply.CLOSED
+                self._cutter.feed(data)
+        except TimeoutError:
+            self.close()
+            return NoReply.SILENT
+        except ConnectionError:
+            self.close()
+            return NoReply.CLOSED
+        return bytes(frame)
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+def request_frame(request: Any, version: int, correlation_id: int, client_id: str | None) -> bytes:
+    """A request behind its header."""
+    header = RequestHeader(
+        request_api_key=request.API_KEY,
+        request_api_version=version,
+        correlation_id=correlation_id,
+        client_id=client_id,
+    )
+    header_version = headers.request_header_version(request.API_KEY, version)
+    return codec.encode(header, header_version) + codec.encode(request, version)
+
+
+def decode_response(frame: bytes, api_key: int, version: int) -> Any:
+    """The message of an answer to a request of this API and version."""
+    from kafkalite.protocol import spec
+
+    header_version = headers.response_header_version(api_key, version)
+    _, position = codec.decode_prefix(ResponseHeader, header_version, frame)
+    response = message_class(f"{spec.api(api_key).name}Response")
+    return codec.decode(response, version, frame, position)
+
+
+def correlation_id(frame: bytes) -> int:
+    """Of an answer; it comes first in every version of the header."""
+    number: int = struct.unpack_from(">i", frame)[0]
+    return number
