@@ -72,6 +72,11 @@ class Session:
         """Evicted first when smallest: consumers before replicas, small before large."""
         return self.is_privileged, len(self.partitions), self.id
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether it was in use for long enough to give way to a larger one."""
+        return self.used_ms - self.created_ms > EVICTION_MS
+
     def next_epoch(self) -> int:
         epoch = self.epoch
         self.epoch = 1 if epoch == MAX_EPOCH else epoch + 1
@@ -122,7 +127,7 @@ class FetchSessions:
         session.used_ms = now_ms
         if not session.partitions:
             del self._sessions[session.id]
-            return Fetch()
+            return Fetch(list(_wanted(request, version).values()))
         session.next_epoch()
         return Fetch(list(session.partitions.values()), session, is_incremental=True)
 
@@ -155,18 +160,19 @@ class FetchSessions:
         if now_ms - oldest.used_ms > EVICTION_MS:
             del self._sessions[oldest.id]
             return True
-        return self._evict_smaller(_replica_id(request) >= 0, len(fetch.wanted), now_ms)
+        return self._evict_smaller(_replica_id(request) >= 0, len(fetch.wanted))
 
-    def _evict_smaller(self, is_privileged: bool, size: int, now_ms: int) -> bool:
+    def _evict_smaller(self, is_privileged: bool, size: int) -> bool:
         """Give a larger or privileged newcomer the place of the least of those old enough."""
-        least = min(self._sessions.values(), key=lambda session: session.rank)
-        is_settled = now_ms - least.created_ms > EVICTION_MS
-        outranks = is_privileged > least.is_privileged or (
-            is_privileged == least.is_privileged and is_settled and size > len(least.partitions)
-        )
-        if outranks:
-            del self._sessions[least.id]
-        return outranks
+        evictable = [
+            session for session in self._sessions.values()
+            if session.is_settled or is_privileged > session.is_privileged
+        ]
+        least = min(evictable, key=lambda session: session.rank, default=None)
+        if least is None or (is_privileged, size, NO_SESSION) < least.rank:
+            return False
+        del self._sessions[least.id]
+        return True
 
     def _new_id(self) -> int:
         while True:
