@@ -1,0 +1,278 @@
+"""Groups, both brokers in one run: how long a rebalance takes, and how many commits a second.
+
+`python bench/groups.py [--rounds N]` starts kafkalite and Apache Kafka, takes them in turns, and
+prints medians. Members are raw connections that do at once what they are told, so that the time is
+the coordinator's: 19 members join one that is there, until all are assigned; one leaves and the
+rest are assigned again; 1,000 groups of one member each; commits of one partition, one after the
+other and 8 at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import selectors
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bench.raw_client import RawClient, decode_reply, frame_of, make_topic
+from kafkalite.protocol import codec, messages
+from kafkalite.protocol.errors import Error
+from kafkalite.protocol.messages import (
+    ConsumerProtocolSubscription,
+    FindCoordinatorRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    SyncGroupRequest,
+)
+from tests.compat import brokers
+from tests.compat.brokers import APACHE_KAFKA, KAFKALITE, Broker
+
+MEMBERS = 20
+GROUPS = 1_000
+COMMITS = 2_000
+IN_FLIGHT = 8
+HEARTBEAT_SECONDS = 0.001  # how soon a member hears of a rebalance; the same for both brokers
+TOPIC = "groups-bench"
+SUBSCRIPTION = b"\0\0" + codec.encode(ConsumerProtocolSubscription(topics=[TOPIC]), 0)
+JOIN, SYNC, HEARTBEAT, COMMIT = 9, 5, 4, 9
+
+
+@dataclass(slots=True)
+class Member:
+    """One connection; a machine that goes from join to sync to heartbeats."""
+
+    client: RawClient
+    group_id: str
+    member_id: str = ""
+    generation: int = -1
+    asked: Any = None
+    is_assigned: bool = False
+    next_heartbeat: float = 0.0
+    others: list[str] = field(default_factory=list)
+
+    def send(self, request: Any, version: int) -> None:
+        self.asked = (type(request), version)
+        self.client.send(frame_of(request, version, 0))
+
+    def join(self) -> None:
+        self.is_assigned = False
+        request = JoinGroupRequest(
+            group_id=self.group_id,
+            session_timeout_ms=30_000,
+            rebalance_timeout_ms=60_000,
+            member_id=self.member_id,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequest.Protocol(name="range", metadata=SUBSCRIPTION)],
+        )
+        self.send(request, JOIN)
+
+    def heartbeat(self) -> None:
+        request = HeartbeatRequest(
+            group_id=self.group_id, generation_id=self.generation, member_id=self.member_id
+        )
+        self.send(request, HEARTBEAT)
+
+    def receive(self) -> None:
+        kind, version = self.asked
+        answer_class = getattr(messages, kind.__name__.removesuffix("Request") + "Response")
+        answer = decode_reply(self.client.receive(), answer_class, version)
+        self.asked = None
+        {
+            "JoinGroupRequest": self._joined,
+            "SyncGroupRequest": self._synced,
+            "HeartbeatRequest": self._alive,
+        }[kind.__name__](answer)
+
+    def _joined(self, answer: Any) -> None:
+        self.member_id = answer.member_id or self.member_id
+        if answer.error_code != Error.NONE:
+            assert answer.error_code in (Error.MEMBER_ID_REQUIRED, Error.REBALANCE_IN_PROGRESS)
+            self.join()
+            return
+        self.generation = answer.generation_id
+        request = SyncGroupRequest(
+            group_id=self.group_id,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            protocol_type="consumer",
+            protocol_name="range",
+            assignments=[
+                SyncGroupRequest.Assignment(member_id=one.member_id, assignment=b"assignment")
+                for one in answer.members
+            ],
+        )
+        self.send(request, SYNC)
+
+    def _synced(self, answer: Any) -> None:
+        if answer.error_code == Error.NONE:
+            self.is_assigned = True
+            self.next_heartbeat = time.perf_counter() + HEARTBEAT_SECONDS
+        else:
+            assert answer.error_code == Error.REBALANCE_IN_PROGRESS, answer
+            self.join()
+
+    def _alive(self, answer: Any) -> None:
+        self.next_heartbeat = time.perf_counter() + HEARTBEAT_SECONDS
+        if answer.error_code == Error.REBALANCE_IN_PROGRESS:
+            self.join()
+
+
+def drive(
+    members: list[Member], is_done: Callable[[], bool], *, has_heartbeats: bool = True
+) -> float:
+    """Has the members do what they are told until it is done; the seconds that took."""
+    start = time.perf_counter()
+    with selectors.DefaultSelector() as selector:
+        for member in members:
+            selector.register(member.client._socket, selectors.EVENT_READ, member)
+        while not is_done():
+            assert time.perf_counter() < start + 120, "the group does not settle"
+            for key, _ in selector.select(HEARTBEAT_SECONDS / 4):
+                key.data.receive()
+            now = time.perf_counter()
+            for member in members if has_heartbeats else ():
+                if member.asked is None and member.is_assigned and now >= member.next_heartbeat:
+                    member.heartbeat()
+    return time.perf_counter() - start
+
+
+def in_one_generation(members: list[Member]) -> bool:
+    return all_assigned(members) and len({member.generation for member in members}) == 1
+
+
+def all_assigned(members: list[Member]) -> bool:
+    return all(member.is_assigned for member in members)
+
+
+def rebalances(broker: Broker, group_id: str) -> dict[str, float]:
+    """One member is there, the others come at once; then one leaves."""
+    members = [Member(RawClient(broker.host, broker.port), group_id) for _ in range(MEMBERS)]
+    members[0].join()
+    drive(members, lambda: members[0].is_assigned)
+    for member in members[1:]:
+        member.join()
+    joining = drive(members, lambda: in_one_generation(members))
+    leaver = members.pop()
+    drive([leaver], lambda: leaver.asked is None)
+    generation = leaver.generation
+    request = LeaveGroupRequest(
+        group_id=group_id, members=[LeaveGroupRequest.Member(member_id=leaver.member_id)]
+    )
+    start = time.perf_counter()
+    leaver.client.call(request, 5, messages.LeaveGroupResponse)
+    drive(
+        members,
+        lambda: in_one_generation(members) and members[0].generation > generation,
+    )
+    leaving = time.perf_counter() - start
+    for member in [*members, leaver]:
+        member.client.close()
+    return {f"{MEMBERS} members join, s": joining, "one of them leaves, s": leaving}
+
+
+def many_groups(broker: Broker, prefix: str) -> dict[str, float]:
+    """1,000 groups of one, over 20 connections."""
+    clients = [RawClient(broker.host, broker.port) for _ in range(MEMBERS)]
+    start = time.perf_counter()
+    for first in range(0, GROUPS, MEMBERS):
+        members = [
+            Member(client, f"{prefix}-{first + number}") for number, client in enumerate(clients)
+        ]
+        for member in members:
+            member.join()
+        drive(members, partial(all_assigned, members), has_heartbeats=False)
+    seconds = time.perf_counter() - start
+    for client in clients:
+        client.close()
+    return {f"{GROUPS} groups of one, s": seconds}
+
+
+def commits(broker: Broker, group_id: str) -> dict[str, float]:
+    client = RawClient(broker.host, broker.port)
+    request = OffsetCommitRequest(
+        group_id=group_id,
+        topics=[
+            OffsetCommitRequest.Topic(
+                name=TOPIC,
+                partitions=[
+                    OffsetCommitRequest.Partition(partition_index=0, committed_offset=1)
+                ],
+            )
+        ],
+    )
+    frame = frame_of(request, COMMIT, 0)
+    rates = {}
+    for in_flight in (1, IN_FLIGHT):
+        start = time.perf_counter()
+        sent = received = 0
+        while received < COMMITS:
+            while sent < COMMITS and sent - received < in_flight:
+                client.send(frame)
+                sent += 1
+            answer = decode_reply(client.receive(), OffsetCommitResponse, COMMIT)
+            assert answer.topics[0].partitions[0].error_code == Error.NONE, answer
+            received += 1
+        rates[f"commits/s, {in_flight} at once"] = COMMITS / (time.perf_counter() - start)
+    client.close()
+    return rates
+
+
+def prepare(broker: Broker) -> None:
+    """The offsets topic and our own are there, and the coordinator has loaded."""
+    client = RawClient(broker.host, broker.port)
+    make_topic(client, TOPIC)
+    request = FindCoordinatorRequest(key_type=0, coordinator_keys=["warm"])
+    for _ in range(500):
+        found = client.call(request, 4, messages.FindCoordinatorResponse).coordinators[0]
+        if found.error_code == Error.NONE:
+            break
+        time.sleep(0.02)
+    client.close()
+    time.sleep(2)
+
+
+def measure(rounds: int) -> dict[str, dict[str, float]]:
+    """Medians by what was measured and broker; the first round only warms up."""
+    figures: dict[str, dict[str, list[float]]] = {}
+    with tempfile.TemporaryDirectory(prefix="groups-bench-") as folder:
+        running = [brokers.start(kind, Path(folder) / kind) for kind in (KAFKALITE, APACHE_KAFKA)]
+        try:
+            for broker in running:
+                prepare(broker)
+            for number in range(rounds + 1):
+                for broker in running:
+                    for load in (rebalances, many_groups, commits):
+                        for name, figure in load(broker, f"{load.__name__}-{number}").items():
+                            if number:
+                                row = figures.setdefault(name, {})
+                                row.setdefault(broker.kind, []).append(figure)
+        finally:
+            for broker in running:
+                broker.stop()
+    return {
+        name: {kind: statistics.median(values) for kind, values in row.items()}
+        for name, row in figures.items()
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    print(f"{'':26}{KAFKALITE:>14}{APACHE_KAFKA:>22}")
+    for name, row in measure(options.rounds).items():
+        digits = 0 if "/s" in name else 3
+        print(f"{name:26}{row[KAFKALITE]:14.{digits}f}{row[APACHE_KAFKA]:22.{digits}f}")
+
+
+if __name__ == "__main__":
+    main()
