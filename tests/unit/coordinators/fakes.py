@@ -49,6 +49,11 @@ class FakeLog:
         file.write_at(0, chosen)
         return Slice(FileRange(file, 0, len(chosen)))
 
+    def start_verification(
+        self, producer_id: int, sequence: int, epoch: int, *, supports_epoch_bump: bool
+    ) -> None:
+        """Nothing needs a proof here."""
+
     def append(self, batch: memoryview, leader_epoch: int) -> Appended:
         header = read_header(batch)
         patch(batch, header, self.log_end_offset, leader_epoch)
