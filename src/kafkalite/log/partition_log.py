@@ -348,7 +348,7 @@ class PartitionLog:
             raise self.home.storage_error(error) from error
 
     def offset_for_time(self, timestamp: int, limit: int | None = None) -> FoundOffset | None:
-        """The first record at or after a time, or a place with a name (-1 to -5); None when there
+        """The first record at or after a time, or a place with a name (-1 to -6); None when there
         is none below the limit."""
         try:
             found = reader.offset_for_time(self, timestamp, limit)

@@ -27,6 +27,7 @@ EARLIEST = -2
 MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
+EARLIEST_TO_BE_TIERED = -6
 
 
 @dataclass(slots=True)
@@ -105,7 +106,7 @@ def offset_for_time(log: PartitionLog, timestamp: int, limit: int | None) -> Fou
         return FoundOffset(-1, log.log_start_offset, log.epochs.epoch_at(log.log_start_offset))
     if timestamp == LATEST:
         return FoundOffset(-1, log.log_end_offset if limit is None else limit, log.epochs.latest)
-    if timestamp == LATEST_TIERED:
+    if timestamp in (LATEST_TIERED, EARLIEST_TO_BE_TIERED):
         return FoundOffset(-1, -1, -1)
     if timestamp == MAX_TIMESTAMP:
         found = newest_record(log.segments)

@@ -17,9 +17,8 @@ from kafkalite.coordinators.cluster.image import EndPoint
 from kafkalite.env import manual_env
 from kafkalite.env.background import Background
 from kafkalite.env.clock import ManualClock
-from kafkalite.env.disk import FileRange
+from kafkalite.env.disk import Disk, FileRange
 from kafkalite.env.later import Later
-from kafkalite.env.memory import MemoryDisk
 from kafkalite.env.network import SYSTEM_BUFFERS, Buffers, Link
 from kafkalite.handlers.call import CloseConnection, ConnectionInfo
 from kafkalite.protocol import codec, headers, spec
@@ -67,12 +66,11 @@ class WholeBroker:
         self,
         settings: dict[str, str] | None = None,
         *,
-        disk: MemoryDisk | None = None,
+        disk: Disk | None = None,
         background: Background | None = None,
     ) -> None:
         self.settings = settings or {}
-        self.disk = disk or MemoryDisk()
-        self.env = manual_env(7, self.disk)
+        self.env = manual_env(7, disk)
         if background is not None:
             self.env.background = background
         self.config = BrokerConfig({
@@ -107,7 +105,7 @@ class WholeBroker:
 
     def started_again(self) -> WholeBroker:
         """Another one over what a closed one left on the disk."""
-        return WholeBroker(self.settings, disk=self.disk)
+        return WholeBroker(self.settings, disk=self.env.disk)
 
     # --- asking -----------------------------------------------------------------------------------
 

@@ -1,0 +1,215 @@
+"""ListOffsets: named offsets, moments, isolation, and the lists of version 0."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from kafkalite.protocol.errors import Error
+from kafkalite.protocol.messages import ListOffsetsRequest
+from kafkalite.records.batch import Compression
+from tests.unit.handlers.whole_broker import WholeBroker, records
+from tests.unit.handlers.writer import writer
+
+Topic, Partition = ListOffsetsRequest.Topic, ListOffsetsRequest.Partition
+READ_COMMITTED = 1
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, WAITING = range(-1, -7, -1)
+
+
+def ask(
+    broker: WholeBroker, timestamp: int, version: int = 11, *, isolation: int = 0,
+    topic: str = "t", **fields: Any,
+) -> Any:  # fmt: skip
+    asked = Partition(timestamp=timestamp, **fields)
+    request = ListOffsetsRequest(
+        replica_id=-1, isolation_level=isolation, topics=[Topic(name=topic, partitions=[asked])]
+    )
+    (answer,) = broker.ask(request, version).topics
+    return answer.partitions[0]
+
+
+def found(broker: WholeBroker, timestamp: int, version: int = 11, **fields: Any) -> Any:
+    """(timestamp, offset, leader epoch)"""
+    answer = ask(broker, timestamp, version, **fields)
+    assert answer.error_code == 0, Error(answer.error_code)
+    return answer.timestamp, answer.offset, answer.leader_epoch
+
+
+def append_times(broker: WholeBroker, *times: int, **fields: Any) -> None:
+    """One batch of records with these times, which are evenly apart."""
+    assert len({after - before for before, after in pairwise(times)}) <= 1
+    step_ms = times[1] - times[0] if len(times) > 1 else 0
+    batch = records([b"v"] * len(times), timestamp=times[0], step_ms=step_ms, **fields)
+    broker.partition().append(batch, broker.now_ms)
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def test_the_ends_of_a_log(broker: WholeBroker) -> None:
+    assert found(broker, EARLIEST)[:2] == found(broker, LATEST)[:2] == (-1, 0)
+    append_times(broker, 100, 200, 300)
+    broker.partition().delete_records_before(1)
+    assert found(broker, EARLIEST) == (-1, 1, 0)
+    assert found(broker, EARLIEST_LOCAL) == (-1, 1, 0)
+    assert found(broker, LATEST) == (-1, 3, 0)
+
+
+def test_the_largest_timestamp_is_that_of_its_first_record(broker: WholeBroker) -> None:
+    assert found(broker, MAX_TIMESTAMP) == (-1, -1, -1)
+    append_times(broker, 100, 300)
+    append_times(broker, 300)
+    append_times(broker, 200)
+    assert found(broker, MAX_TIMESTAMP) == (300, 1, 0)
+
+
+def test_nothing_is_tiered(broker: WholeBroker) -> None:
+    append_times(broker, 100)
+    assert found(broker, LATEST_TIERED) == (-1, -1, -1)
+    assert found(broker, WAITING) == (-1, -1, -1)
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "since"),
+    [(LATEST, 1), (EARLIEST, 1), (MAX_TIMESTAMP, 7), (EARLIEST_LOCAL, 8), (LATEST_TIERED, 9),
+     (WAITING, 11)],
+)  # fmt: skip
+def test_names_are_for_the_versions_that_know_them(
+    broker: WholeBroker, timestamp: int, since: int
+) -> None:
+    append_times(broker, 100)
+    for version in range(1, 12):
+        expected = Error.NONE if version >= since else Error.UNSUPPORTED_VERSION
+        assert ask(broker, timestamp, version).error_code == expected, version
+
+
+def test_a_name_that_nobody_knows(broker: WholeBroker) -> None:
+    assert ask(broker, -7).error_code == Error.UNSUPPORTED_VERSION
+
+
+# --- moments --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", range(1, 12))
+@pytest.mark.parametrize("compression", [Compression.NONE, Compression.LZ4])
+def test_a_moment_is_the_first_record_at_or_after_it(
+    broker: WholeBroker, version: int, compression: Compression
+) -> None:
+    append_times(broker, 100, 200, 300, compression=compression)
+    append_times(broker, 400, compression=compression)
+    for moment, expected in (
+        (0, (100, 0)), (100, (100, 0)), (101, (200, 1)), (300, (300, 2)), (301, (400, 3)),
+    ):  # fmt: skip
+        assert found(broker, moment, version)[:2] == expected
+    assert found(broker, 401, version) == (-1, -1, -1), "no record, no error"
+
+
+def test_times_need_not_rise(broker: WholeBroker) -> None:
+    append_times(broker, 500)
+    append_times(broker, 100)
+    append_times(broker, 600)
+    assert found(broker, 100)[:2] == (500, 0)
+    assert found(broker, 501)[:2] == (600, 2)
+
+
+def test_a_moment_before_the_start_of_the_log_is_its_start(broker: WholeBroker) -> None:
+    append_times(broker, 100, 200, 300)
+    broker.partition().delete_records_before(1)
+    assert found(broker, 0)[:2] == (200, 1)
+
+
+def test_a_record_is_found_over_segments(broker: WholeBroker) -> None:
+    broker.create("small", segment_bytes="1048576")
+    partition = broker.partition("small")
+    for number in range(3):
+        batch = records([bytes(600_000)], timestamp=100 * (number + 1))
+        partition.append(batch, broker.now_ms)
+    assert len(partition.log.segments) == 3
+    assert found(broker, 250, topic="small")[:2] == (300, 2)
+
+
+def test_the_leader_epoch_is_that_of_the_record(broker: WholeBroker) -> None:
+    append_times(broker, 100)
+    broker.next_epoch()
+    append_times(broker, 200)
+    assert found(broker, 0) == (100, 0, 0)
+    assert found(broker, 150) == (200, 1, 1)
+    assert found(broker, EARLIEST) == (-1, 0, 0)
+    assert found(broker, LATEST) == (-1, 2, 1)
+
+
+# --- isolation ------------------------------------------------------------------------------------
+
+
+def test_read_committed_sees_the_log_up_to_the_last_stable_offset(broker: WholeBroker) -> None:
+    append_times(broker, 100)
+    who = writer(broker)
+    who.write(b"open")
+    open_ms = broker.now_ms
+    assert found(broker, LATEST)[1] == 2
+    assert found(broker, LATEST, isolation=READ_COMMITTED)[1] == 1
+    assert found(broker, open_ms)[1] == 1
+    assert found(broker, open_ms, isolation=READ_COMMITTED) == (-1, -1, -1)
+    assert found(broker, MAX_TIMESTAMP, isolation=READ_COMMITTED) == (-1, -1, -1)
+    who.end(commit=True)
+    assert found(broker, LATEST, isolation=READ_COMMITTED)[1] == 3
+    assert found(broker, open_ms, isolation=READ_COMMITTED)[1] == 1
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
+def test_what_is_not_there(broker: WholeBroker) -> None:
+    unknown = Error.UNKNOWN_TOPIC_OR_PARTITION
+    for answer in (ask(broker, LATEST, topic="no"), ask(broker, LATEST, partition_index=9)):
+        assert (answer.error_code, answer.offset, answer.timestamp) == (unknown, -1, -1)
+
+
+def test_who_does_not_lead(broker: WholeBroker) -> None:
+    broker.add_peer(2)
+    broker.create_on("far", 2)
+    assert ask(broker, LATEST, topic="far").error_code == Error.NOT_LEADER_OR_FOLLOWER
+    broker.stop_leading()
+    assert ask(broker, LATEST).error_code == Error.NOT_LEADER_OR_FOLLOWER
+
+
+def test_the_epoch_of_the_asker_must_be_the_leaders(broker: WholeBroker) -> None:
+    broker.next_epoch()
+    fenced = ask(broker, LATEST, current_leader_epoch=0)
+    assert (fenced.error_code, fenced.offset) == (Error.FENCED_LEADER_EPOCH, -1)
+    ahead = ask(broker, LATEST, current_leader_epoch=2)
+    assert ahead.error_code == Error.UNKNOWN_LEADER_EPOCH
+    assert ask(broker, LATEST, current_leader_epoch=1).error_code == 0
+
+
+def test_a_partition_asked_for_twice_is_refused_alone(broker: WholeBroker) -> None:
+    broker.create("pair", partitions=2)
+    asked = [Partition(partition_index=index, timestamp=LATEST) for index in (0, 1, 0)]
+    request = ListOffsetsRequest(replica_id=-1, topics=[Topic(name="pair", partitions=asked)])
+    (topic,) = broker.ask(request, 5).topics
+    codes = {one.partition_index: one.error_code for one in topic.partitions}
+    assert codes == {0: Error.INVALID_REQUEST, 1: 0}
+
+
+# --- version 0 ------------------------------------------------------------------------------------
+
+
+def test_version_0_lists_starts_of_segments_latest_first(broker: WholeBroker) -> None:
+    partition = broker.partition()
+    for _ in range(2):
+        broker.append(b"a", b"b")
+        broker.clock.advance(1_000)
+        partition.log.roll()
+    broker.append(b"c")
+
+    def listed(timestamp: int, most: int) -> list[int]:
+        offsets: list[int] = ask(broker, timestamp, 0, max_num_offsets=most).old_style_offsets
+        return offsets
+
+    assert listed(LATEST, 10) == [5, 4, 2, 0]
+    assert listed(LATEST, 1) == [5]
+    assert listed(EARLIEST, 10) == [0]
+    assert listed(broker.now_ms - 1, 10) == [2, 0]
+    assert listed(1, 10) == []
