@@ -51,6 +51,13 @@ class LogHome:
             if self._on_failure is not None:
                 self._on_failure(self, error)
 
+    def refuse_writes(self) -> None:
+        """The directory is about to be closed cleanly: what came behind would not be vouched for.
+
+        Syncing a coordinator's log commits decisions, and those would be acted on meanwhile.
+        """
+        self.failure = OSError(f"log directory {self.path} is closed")
+
     def check_online(self) -> None:
         if self.failure is not None:
             raise KafkaError(Error.KAFKA_STORAGE_ERROR, f"log directory {self.path} is offline")

@@ -270,6 +270,7 @@ class LogManager:
             directory.release()
 
     def _close_directory(self, directory: LogDirectory, broker_epoch: int) -> None:
+        directory.home.refuse_writes()
         try:
             for log in self.logs_in(directory):
                 log.close()
@@ -277,7 +278,7 @@ class LogManager:
                 directory.write(name, self.offsets(directory, name))
             directory.mark_clean(broker_epoch)
         except OSError as error:
-            directory.home.fail(error)
+            logger.error("log directory %s is not closed cleanly: %s", directory.path, error)
 
     def _failed(self, home: LogHome, error: OSError) -> None:
         for log in [

@@ -251,3 +251,15 @@ def test_describing_producers():
     assert (state.producer_id, state.epoch, state.last_sequence) == (5, 0, 6)
     assert (state.last_timestamp, state.transaction_start) == (START_MS, 0)
     assert len(read_all(log)) == 3
+
+
+def test_nothing_is_written_behind_a_clean_stop():
+    """An abort that came between a log's closing and its process's end stood in no index."""
+    world = World()
+    log = world.log()
+    send(log, 0, is_transactional=True)
+    world.manager.close()
+    with pytest.raises(KafkaError) as error:
+        end(log, commit=False)
+    assert error.value.code == Error.KAFKA_STORAGE_ERROR
+    assert log.log_end_offset == 1
