@@ -14,6 +14,7 @@ OLD_KAFKA_PYTHON := 2.2.21
 LISTEN ?= localhost:9092
 DATA ?= ./kafkalite-data
 SEED ?= 1
+SEEDS ?= 200
 ROUNDS ?= 100
 # Workers for `make test`; the two brokers of the compatibility tests are shared by all of them.
 WORKERS ?= 2
@@ -79,6 +80,9 @@ conformance: setup ## codecs against Apache Kafka's own classes: SEED=1 ROUNDS=1
 
 crash: setup ## crashes at every disk operation, and of real processes: SEED=1 ROUNDS=100
 	@SEED=$(SEED) ROUNDS=$(ROUNDS) $(PY) -m pytest tests -m crash --timeout 0 $(ARGS)
+
+simulate: $(VENV)/.dev ## brokers and clients in simulated worlds, checked: SEEDS=200 SEED=1
+	@$(PY) -m kafkalite.sim --first $(SEED) --seeds $(SEEDS) $(ARGS)
 
 # --- measuring --------------------------------------------------------------------------------
 
