@@ -6,9 +6,10 @@
 
 Four measures: a batch scan and an available-now stream that touch every byte and keep nothing,
 then `to-lake` into Delta and `audit` of what it wrote. A figure is the best of the rounds, in
-records per second; the ratio is the first broker's to the last one's. For `to-lake` the table says where the time
-went, as Spark's own progress reports do. The goal: scan and stream at least as fast as from Apache
-Kafka. Driver, executors and brokers share this machine, so only the ratios are worth comparing.
+records per second; the ratio is the first broker's to the last one's. For `to-lake` the table says
+where the time went, as Spark's own progress reports do. The goal: scan and stream at least as fast
+as from Apache Kafka. Driver, executors and brokers share this machine, so only the ratios are
+worth comparing.
 """
 
 from __future__ import annotations

@@ -36,7 +36,11 @@ class Tally:
 
 def main() -> int:
     tally = Tally()
-    code = pytest.main([*(str(HERE / name) for name in MODULES.values()), "-q"], plugins=[tally])
+    # This program has imported the package whose pytest plugin pytest would rewrite.
+    call = ["-q", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    call += [str(HERE / name) for name in MODULES.values()]
+    code = pytest.main(call, plugins=[tally])
+    print(f"{'':10}" + "".join(f"{kind:>24}" for kind in BROKERS))
     for what, module in MODULES.items():
         cells = [f"{tally.passed[module, kind]}/{tally.run[module, kind]}" for kind in BROKERS]
         print(f"{what:10}" + "".join(f"{cell:>24}" for cell in cells))
@@ -45,7 +49,6 @@ def main() -> int:
         f"/{sum(tally.run[name, kind] for name in MODULES.values())}"
         for kind in BROKERS
     ]
-    print(f"{'':10}" + "".join(f"{kind:>24}" for kind in BROKERS))
     print(f"{'together':10}" + "".join(f"{cell:>24}" for cell in sums))
     return int(code)
 

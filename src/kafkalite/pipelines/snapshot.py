@@ -112,13 +112,21 @@ class Snapshot:
             f"snapshot {self.path}",
             self.source,
             self.checkpoint,
-            self._merge,
+            self._write,
             self.trigger,
             self.keep_going,
             observe,
         )
 
-    def _merge(self, df: DataFrame, batch: Batch) -> None:
+    def _write(self, df: DataFrame, batch: Batch) -> None:
+        # Looked at for null keys, then merged: read from the broker once.
+        kept = df.persist()
+        try:
+            self._merge(kept)
+        finally:
+            kept.unpersist()
+
+    def _merge(self, df: DataFrame) -> None:
         self._refuse_null_keys(df)
         changes = self.step(df)
         table = Lake(self.spark, self.path, "delta")

@@ -104,7 +104,15 @@ class ToLake:
         if not topics <= self._claimed:
             self._claimed |= topics
             table.claim(batch.query_id, self._claimed)
-        rows = self.step(df)
+        # Framed Avro is looked at for its schemas first: read from the broker once.
+        df = df if self._schemas is None else df.persist()
+        try:
+            self._append(self.step(df), table, batch)
+        finally:
+            if self._schemas is not None:
+                df.unpersist()
+
+    def _append(self, rows: DataFrame, table: Lake, batch: Batch) -> None:
         files = files_for(count(batch.ranges), self._bytes_per_row, self.target_file_bytes)
         if files is not None:
             rows = rows.coalesce(files)
