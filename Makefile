@@ -21,7 +21,7 @@ WORKERS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test unit lint compat conformance crash bench dist clean
+.PHONY: help setup run test unit lint compat conformance differential crash bench dist clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -77,6 +77,9 @@ compat: setup ## every client against kafkalite and Apache Kafka, all cells of d
 conformance: setup ## codecs against Apache Kafka's own classes: SEED=1 ROUNDS=100
 	@printf '# Conformance\n\nWritten by `make conformance SEED=$(SEED) ROUNDS=$(ROUNDS)`.\n\n' > docs/conformance.md
 	@SEED=$(SEED) ROUNDS=$(ROUNDS) REPORT=docs/conformance.md $(PY) -m pytest tests/conformance --timeout 0 -p no:randomly $(ARGS)
+
+differential: setup ## random requests to kafkalite and Apache Kafka side by side: SEED=1 ROUNDS=100
+	@$(PY) -m tests.differential --seed $(SEED) --rounds $(ROUNDS) $(ARGS)
 
 crash: setup ## crashes at every disk operation, and of real processes: SEED=1 ROUNDS=100
 	@SEED=$(SEED) ROUNDS=$(ROUNDS) $(PY) -m pytest tests -m crash --timeout 0 $(ARGS)

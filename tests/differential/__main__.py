@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+from kafkalite.testing.comparison.differences import as_page
 from tests.compat import brokers
 from tests.differential.generating import THEMES, Generator, Step
 from tests.differential.memory import Memory
@@ -23,12 +24,15 @@ STEPS = 25
 
 def main() -> int:
     options = _options()
+    if options.write_page:
+        options.write_page.write_text(as_page(), encoding="utf-8")
+        return 0
     with ExitStack() as stack:
         runner = Runner(*(_side(kind, given, stack) for kind, given in _chosen(options)))
         return fuzz(runner, options.seed, options.rounds, options.theme, options.keep_going)
 
 
-def fuzz(runner: Runner, seed: int, rounds: int, theme: str | None, keep_going: int) -> int:
+def fuzz(runner: Runner, seed: str, rounds: int, theme: str | None, keep_going: int) -> int:
     """How many conversations differed. The same seed makes the same conversations."""
     asked: Counter[tuple[str, int]] = Counter()
     seen: set[tuple[str, str]] = set()
@@ -65,8 +69,9 @@ def converse(runner: Runner, seed: str, theme: str | None = None) -> Outcome:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", default="1")
     parser.add_argument("--rounds", type=int, default=100, help="conversations of 26 requests")
+    parser.add_argument("--write-page", type=Path, help="only write the table of differences")
     parser.add_argument("--theme", choices=list(THEMES))
     parser.add_argument("--keep-going", type=int, default=0, metavar="N",
                         help="stop only after more than N kinds of differences")

@@ -15,7 +15,7 @@ from kafkalite.testing.comparison.names import PRODUCER_ID, Names
 from tests.differential.memory import Memory
 
 TIMESTAMP = 1_600_000_000_000
-WRONGS = ("checksum", "cut", "control", "magic", "count", "empty", "twice")
+WRONGS = ("checksum", "cut", "control", "count", "empty", "twice")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,6 @@ def spoiled(batch: bytes, wrong: str) -> bytes:
         return batch[:17] + bytes([batch[17] ^ 1]) + batch[18:]
     if wrong == "cut":
         return batch[:-3]
-    if wrong == "magic":
-        return batch[:16] + b"\3" + batch[17:]
     if wrong == "count":
         return batch[:57] + b"\0\0\0\7" + batch[61:]
     if wrong == "empty":

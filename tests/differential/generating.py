@@ -13,7 +13,7 @@ from kafkalite.protocol.messages import CreateTopicsRequest, message_class
 from tests.differential.memory import Memory
 from tests.differential.pools import POOLS, Pools
 
-NULL_CHANCE, TAG_CHANCE, TWICE_CHANCE = 0.08, 0.3, 0.02
+NULL_CHANCE, TAG_CHANCE = 0.08, 0.3
 NULL_CHANCES = {"records": 0.001}  # what Apache Kafka never answers takes seconds
 ONE_EACH = ("CreateTopics", "Produce", "Fetch", "ListOffsets", "Metadata")
 TOPICS_BEGIN = ("apples-RUN", "pears-RUN")
@@ -111,8 +111,7 @@ class _Random:
             return None
         if field.is_array:
             count = self.rng.choice((1, 1, 1, 1, 2, 0, 3))
-            made = [self.one(field, struct) for _ in range(count)]
-            return made if self.rng.random() < TWICE_CHANCE else _distinct(made)
+            return _distinct([self.one(field, struct) for _ in range(count)])
         return self.one(field, struct)
 
     def one(self, field: spec.Field, struct: spec.Struct) -> Any:
@@ -133,12 +132,12 @@ class _Random:
 
 
 def _distinct(made: list[Any]) -> list[Any]:
-    """Without what names the same thing twice: the first field of a struct names it."""
+    """Without what names the same thing twice: a struct's first field, or a topic's id, does."""
     found: dict[str, Any] = {}
     for each in made:
-        key = getattr(each, each.__slots__[0]) if hasattr(each, "__slots__") else each
-        if key in ("", None) and hasattr(each, "__slots__"):
-            key = repr(each)
+        key = each
+        if hasattr(each, "__slots__"):
+            key = getattr(each, each.__slots__[0]), getattr(each, "topic_id", None)
         found.setdefault(repr(key), each)
     return list(found.values())
 

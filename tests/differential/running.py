@@ -6,6 +6,7 @@ transactions) the run waits until it shows, and an answer that says "not yet" is
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -79,6 +80,9 @@ class Side:
         self.names = Names()
         self.view = View(self.names, lambda: int(time.time() * 1000))
 
+    def close(self) -> None:
+        self.wire.close()
+
     def begin(self, run: str) -> None:
         self.wire.close()
         self.names.__init__(run)  # type: ignore[misc]
@@ -98,6 +102,17 @@ class Side:
             return f"malformed: {reason}"
         return _only_ours(self.view.of(message, step.version), step)
 
+    def answer(self, step: Step) -> Any:
+        if step.api == "Produce" and step.request.acks == 0:
+            return self.is_still_open()
+        return self.receive(step)
+
+    def is_still_open(self) -> str:
+        """After a request without an answer, which fails by closing the connection."""
+        self.wire.send(request_frame(ApiVersionsRequest(), 0, 1, CLIENT_ID))
+        is_open = isinstance(self.wire.receive(REPLY_TIMEOUT_S), bytes)
+        return "the connection is open" if is_open else "the connection is closed"
+
     def ask(self, request: Any, version: int) -> Any:
         """Beside the conversation: the message as it is."""
         self.wire.send(request_frame(request, version, 1, CLIENT_ID))
@@ -113,9 +128,13 @@ class Runner:
         self.sides = (ours, theirs)
         self.count = 0
         self.served = _served(*self.sides)
-        self.prefix = f"x{int(time.time()):x}"
+        self.prefix = f"x{secrets.token_hex(4)}"
         for side in self.sides:
             warm_up(side)
+
+    def close(self) -> None:
+        for side in self.sides:
+            side.close()
 
     def run(self, steps: Iterable[Step], memory: Memory | None = None) -> Outcome:
         """Until the steps end or an answer differs without a reason."""
@@ -143,16 +162,19 @@ class Runner:
         self._settle(step, ours)
 
     def _answers(self, step: Step) -> tuple[Any, Any]:
-        for attempt in range(ATTEMPTS):
-            for side in self.sides:
+        """Asks both at once, and again whoever may answer otherwise in a moment."""
+        answers: dict[Side, Any] = {}
+        asked: list[Side] = list(self.sides)
+        for attempt in range(1, ATTEMPTS + 1):
+            for side in asked:
                 side.send(step)
-            if step.api == "Produce" and step.request.acks == 0:
-                return None, None
-            ours, theirs = (side.receive(step) for side in self.sides)
-            found = differences.unexplained(self._compare(step, ours, theirs))
-            if not found or not _may_pass(step, found):
+            for side in asked:
+                answers[side] = side.answer(step)
+            ours, theirs = (answers[side] for side in self.sides)
+            if not differences.unexplained(self._compare(step, ours, theirs)):
                 break
-            time.sleep(PAUSE_S * (attempt + 1))
+            asked = [side for side in self.sides if _may_change(step, answers[side])]
+            time.sleep(PAUSE_S * attempt if asked else 0)
         return ours, theirs
 
     def _compare(self, step: Step, ours: Any, theirs: Any) -> list[Difference]:
@@ -167,14 +189,17 @@ class Runner:
                 settle_transactions(side)
 
 
-def _may_pass(step: Step, found: list[Difference]) -> bool:
-    if step.api in READING:
-        return True
-    return any(NOT_YET & {each.ours, each.theirs} for each in found if _are_codes(each))
+def _may_change(step: Step, view: Any) -> bool:
+    """Whether the same question may be answered otherwise without anything being done twice."""
+    return step.api in READING or any(code in NOT_YET for code in _texts(view))
 
 
-def _are_codes(each: Difference) -> bool:
-    return isinstance(each.ours, str) and isinstance(each.theirs, str)
+def _texts(view: Any) -> Iterator[str]:
+    if isinstance(view, str):
+        yield view
+    elif isinstance(view, dict | list):
+        for each in view.values() if isinstance(view, dict) else view:
+            yield from _texts(each)
 
 
 def settle_metadata(side: Side) -> None:

@@ -201,9 +201,10 @@ def _wanted(request: FetchRequest, version: int) -> dict[PartitionKey, Wanted]:
 
 
 def _position(asked: FetchRequest.Partition) -> FetchPosition:
+    """Epochs below zero are none, whichever they are."""
     return FetchPosition(
-        asked.fetch_offset, asked.partition_max_bytes, asked.current_leader_epoch,
-        asked.last_fetched_epoch, asked.log_start_offset,
+        asked.fetch_offset, asked.partition_max_bytes, max(asked.current_leader_epoch, -1),
+        max(asked.last_fetched_epoch, -1), asked.log_start_offset,
     )
 
 

@@ -29,13 +29,14 @@ Answer = TxnOffsetCommitResponse.Topic
 def txn_offset_commit(
     context: Context, call: Call, request: TxnOffsetCommitRequest
 ) -> TxnOffsetCommitResponse | Later[TxnOffsetCommitResponse]:
-    if not request.group_id:
-        return _failed(request, Error.INVALID_GROUP_ID)
     refused: dict[str, Answer] = {}
     request.topics = [topic for topic in request.topics if _resolve(context, topic, refused)]
     response: Later[TxnOffsetCommitResponse] = Later()
     if not request.topics:
         return TxnOffsetCommitResponse(topics=list(refused.values()))
+    if not request.group_id:
+        failed = _failed(request, Error.INVALID_GROUP_ID)
+        return TxnOffsetCommitResponse(topics=_merged(refused, failed.topics))
 
     def respond(answer: Any) -> None:
         if isinstance(answer, KafkaError):

@@ -222,7 +222,10 @@ class Partition:
         limit = self.end_offset(is_committed_only=is_committed_only)
         if timestamp == LATEST_TIMESTAMP:
             return FoundOffset(NO_TIMESTAMP, limit, self.leadership.leader_epoch)
-        return self.log.offset_for_time(timestamp, limit)
+        found = self.log.offset_for_time(timestamp, limit)
+        if found is not None and found.leader_epoch < 0 and found.offset == self.log.log_end_offset:
+            return found._replace(leader_epoch=self.leadership.leader_epoch)  # of what comes next
+        return found
 
     def segment_starts(self) -> list[tuple[int, int]]:
         """Each segment's first offset, and when it was last written to."""

@@ -62,7 +62,7 @@ def update_features(view: View, request: UpdateFeaturesRequest) -> Effects:
     response = UpdateFeaturesResponse(error_code=Error.NONE, error_message=None)
     response.results = [
         UpdateFeaturesResponse.Result(
-            feature=each.feature, error_code=Error.NONE, error_message=None
+            feature=each.feature, error_code=Error.NONE, error_message="NONE"
         )
         for each in request.feature_updates
     ]

@@ -27,6 +27,8 @@ def alter_partition_reassignments(
 ) -> Effects:
     """Begins moves, and calls off those for which no replicas are given."""
     records: list[PartitionChangeRecord] = []
+    if not request.topics:
+        return decided([], Response(error_code=Error.NONE, error_message=""))  # so Apache Kafka
     response = Response(
         error_code=Error.NONE,
         error_message=None,

@@ -6,7 +6,7 @@ elements, because Apache Kafka answers many of them in the order of a hash table
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,7 +67,8 @@ class View:
         if field.name in _HIDDEN:
             return HIDDEN
         if field.is_array:
-            return sorted((self._one(each, field) for each in value), key=_identity)
+            elements = (self._one(each, field) for each in value)
+            return sorted(_merged(elements), key=_identity)
         return self._one(value, field)
 
     def _one(self, value: Any, field: spec.Field) -> Any:
@@ -130,6 +131,25 @@ class View:
 
     def _time(self, value: int) -> Any:
         return NOW if abs(value - self._now) < DAY_MS else value
+
+
+def _merged(elements: Iterable[Any]) -> list[Any]:
+    """A topic may be answered in several places, some of its partitions in each."""
+    found: list[Any] = []
+    for each in elements:
+        twin = next((one for one in found if _is_same_topic(one, each)), None)
+        if twin is None:
+            found.append(each)
+        else:
+            parts = twin["partitions"] + each["partitions"]
+            twin["partitions"] = sorted(parts, key=_identity)
+    return found
+
+
+def _is_same_topic(one: Any, other: Any) -> bool:
+    if not (isinstance(one, dict) and "partitions" in one):
+        return False
+    return all(one[key] == other[key] for key in one if key != "partitions")
 
 
 def _identity(value: Any) -> str:
