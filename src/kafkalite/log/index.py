@@ -15,13 +15,17 @@ from kafkalite.env.disk import Disk, File
 _OFFSET_ENTRY = Struct(">II")  # offset relative to the segment's base, position in the segment
 _TIME_ENTRY = Struct(">qI")  # timestamp, offset relative to the segment's base
 _WAITING_BYTES = 4096  # this much gathers in memory before it is written
+_PAGE_ENTRIES = 256  # kept in memory of what is in the file: those around the last search
 NO_TIMESTAMP = -1
 
 
 class Index:
     """Entries of one size, sorted, in a file and a tail in memory."""
 
-    __slots__ = ("_disk", "_entry", "_file", "_file_bytes", "_waiting", "base_offset", "path")
+    __slots__ = (
+        "_disk", "_entry", "_file", "_file_bytes", "_page", "_page_slot", "_waiting",
+        "base_offset", "path",
+    )  # fmt: skip
 
     def __init__(self, disk: Disk, path: str, base_offset: int, entry: Struct) -> None:
         self._disk = disk
@@ -29,6 +33,8 @@ class Index:
         self._file: File | None = None
         self._file_bytes = -1  # not looked at yet
         self._waiting = bytearray()
+        self._page = b""  # a copy of stored entries, of which the first has this slot
+        self._page_slot = 0
         self.base_offset = base_offset
         self.path = path
 
@@ -38,6 +44,7 @@ class Index:
         """Starts with no entries, whatever was there."""
         self._file = self._disk.create(self.path)
         self._file_bytes = 0
+        self._page = b""
         self._waiting.clear()
 
     def _open(self) -> File:
@@ -118,7 +125,18 @@ class Index:
 
     def _last_slot_up_to(self, key: int, field: int = 0) -> int:
         """The last slot whose field is not above the key, or -1."""
-        low, high = 0, self.entries
+        slot = self._slot_on_page(key, field)
+        if slot < 0:
+            slot = self._find_last_slot(key, field)
+            self._turn_page(slot)
+        return slot
+
+    def _find_last_slot(self, key: int, field: int) -> int:
+        stored = self._stored_bytes() // self._entry.size
+        if self._waiting and self._entry.unpack_from(self._waiting)[field] <= key:
+            low, high = stored, self.entries
+        else:
+            low, high = 0, stored
         while low < high:
             middle = (low + high) // 2
             if self.fetch(middle)[field] <= key:
@@ -127,12 +145,35 @@ class Index:
                 high = middle
         return low - 1
 
+    def _slot_on_page(self, key: int, field: int) -> int:
+        """The same from the page alone: where who reads on finds its next place. -1: not there."""
+        page, width, unpack = self._page, self._entry.size, self._entry.unpack_from
+        low, high = 0, len(page) // width - 1
+        if high < 1 or not unpack(page)[field] <= key < unpack(page, high * width)[field]:
+            return -1
+        while high - low > 1:  # the key is not below low's and is below high's
+            middle = (low + high) // 2
+            if unpack(page, middle * width)[field] <= key:
+                low = middle
+            else:
+                high = middle
+        return self._page_slot + low
+
+    def _turn_page(self, slot: int) -> None:
+        """Keeps the stored entries from a slot on."""
+        start = slot * self._entry.size
+        size = min(_PAGE_ENTRIES * self._entry.size, self._stored_bytes() - start)
+        if start >= 0 and size > 0:
+            page = self._open().read_at(start, size)
+            self._page, self._page_slot = page, slot
+
     def _keep(self, entries: int) -> None:
         self.write_waiting()
         size = entries * self._entry.size
         if size < self._stored_bytes():
             self._open().truncate(size)
             self._file_bytes = size
+        self._page = b""
 
     def truncate(self, offset: int, field: int) -> None:
         """Forgets entries at or after an offset."""

@@ -36,7 +36,17 @@ class LogRead:
     next."""
 
     range: FileRange | None
-    end_offset: int  # every record of the range lies below; may be higher than its last one
+    limit: int
+    segment: Segment | None = None  # of the range, when the range ends before the segment does
+
+    @property
+    def end_offset(self) -> int:
+        """Every record of the range lies below; may be higher than its last one. Looked up when
+        asked for, by the reader who may see committed records only."""
+        after = None
+        if self.segment is not None and self.range is not None:
+            after = self.segment.index.offset_after(self.range.position + self.range.length)
+        return self.limit if after is None else min(after + 1, self.limit)
 
     @property
     def size(self) -> int:
@@ -72,8 +82,11 @@ def read(
             break
         size = max(max_bytes, batch_bytes) if min_one_batch else max_bytes
         length = min(size, end - position)
-        end_offset = _end_of(log, position + length, slot, limit)
-        return LogRead(FileRange(segment.log, position, length), end_offset)
+        if slot + 1 < len(log.bases):
+            limit = min(limit, log.bases[slot + 1])
+        is_cut = position + length < segment.size
+        found_range = FileRange(segment.log, position, length)
+        return LogRead(found_range, limit, segment if is_cut else None)
     return LogRead(None, limit)
 
 
@@ -85,18 +98,6 @@ def _position_of(log: PartitionLog, offset: int) -> tuple[int, int]:
     slot = slot_of(log.bases, offset)
     found = segments[slot].locate(offset)
     return slot, found[0] if found is not None else segments[slot].size
-
-
-def _end_of(log: PartitionLog, position: int, slot: int, limit: int) -> int:
-    """An offset above every record before a position, from the index alone."""
-    segment = log.segments[slot]
-    if position < segment.size:
-        after = segment.index.offset_after(position)
-        if after is not None:
-            return min(after + 1, limit)
-    if slot + 1 < len(log.bases):
-        return min(log.bases[slot + 1], limit)
-    return limit
 
 
 def offset_for_time(log: PartitionLog, timestamp: int, limit: int | None) -> FoundOffset | None:

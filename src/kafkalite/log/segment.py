@@ -17,6 +17,7 @@ from kafkalite.records.batch import HEADER_BYTES, BatchHeader, peek_header
 from kafkalite.records.errors import CorruptRecords
 
 _WALK_BYTES = 16_384  # read at once while walking from batch to batch
+_FIND_BYTES = 4_096  # the same on the short way from an index entry to a batch
 _MAX_RELATIVE_OFFSET = 2**31 - 1
 _RECENT_BATCHES = 16
 _MAX_INDEX_ENTRY_BYTES = 12
@@ -28,6 +29,7 @@ class Segment:
     __slots__ = (
         "_index",
         "_max_timestamp",
+        "_read_on",
         "_recent",
         "_time_index",
         "_txn_index",
@@ -66,6 +68,8 @@ class Segment:
         self.known_first_timestamp: int | None = None
         # Where the last batches begin and their sizes: what a consumer that keeps up asks for.
         self._recent: dict[int, tuple[int, int]] = {}
+        # Behind the batch that was found last, and where that is: who reads on asks for it next.
+        self._read_on = (-1, 0)
 
     @classmethod
     def create(
@@ -180,7 +184,9 @@ class Segment:
 
     # --- finding ----------------------------------------------------------------------------------
 
-    def walk(self, position: int, end: int | None = None) -> Iterator[BatchHeader]:
+    def walk(
+        self, position: int, end: int | None = None, read_bytes: int = _WALK_BYTES
+    ) -> Iterator[BatchHeader]:
         """The headers of the batches from a position on; their positions are those in the file."""
         end = self.size if end is None else end
         start, window = position, b""
@@ -188,7 +194,7 @@ class Segment:
             if position + HEADER_BYTES > start + len(window):
                 start, window = (
                     position,
-                    self.log.read_at(position, min(_WALK_BYTES, end - position)),
+                    self.log.read_at(position, min(read_bytes, end - position)),
                 )
             header = peek_header(window, position - start)
             header.position = position
@@ -207,8 +213,12 @@ class Segment:
 
     def find(self, offset: int) -> BatchHeader | None:
         """The batch that holds an offset, or the first one after it."""
-        for header in self.walk(self.index.lookup(offset)):
+        next_offset, start = self._read_on
+        if offset != next_offset:
+            start = self.index.lookup(offset)
+        for header in self.walk(start, read_bytes=_FIND_BYTES):
             if header.last_offset >= offset:
+                self._read_on = (header.next_offset, header.end)
                 return header
         return None
 
@@ -225,6 +235,7 @@ class Segment:
         """Removes every batch that reaches an offset or lies behind it."""
         header = self.find(offset)
         self._recent.clear()
+        self._read_on = (-1, 0)
         self.index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.txn_index.truncate_to(offset)
@@ -254,6 +265,7 @@ class Segment:
         self._max_timestamp = None
         self.known_first_timestamp = None
         self._recent.clear()
+        self._read_on = (-1, 0)
         self.bytes_since_index = 0
 
     def write_waiting(self) -> None:

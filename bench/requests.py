@@ -1,0 +1,153 @@
+"""Requests without a network: from the frame to the parts of the reply. `python -m bench.requests`
+
+Processor time of one request, the least over many short runs, so that it also means something on a
+machine that does other things. What a socket costs comes on top: see bench/produce_fetch.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import pstats
+import struct
+import tempfile
+import time
+from collections.abc import Callable
+
+from bench.raw_client import FETCH_VERSION, Produce, fetch_request, frame_of, make_batch
+from kafkalite.broker import Broker
+from kafkalite.config import BrokerConfig
+from kafkalite.env import Env
+from kafkalite.env.background import InlineBackground
+from kafkalite.env.clock import ManualClock
+from kafkalite.env.disk import RealDisk
+from kafkalite.env.network import SYSTEM_BUFFERS, Buffers, Link
+from kafkalite.env.randomness import seeded_random
+from kafkalite.handlers.call import ConnectionInfo
+from kafkalite.protocol.messages import CreateTopicsRequest
+from kafkalite.server.dispatch import Dispatcher
+
+TOPIC = "t"
+BATCH_BYTES = 16_384
+BATCHES = 2_048
+RUNS, PER_RUN = 40, 500
+SIZE_BYTES = 4
+
+
+class SilentPort:
+    """An address that nobody connects to."""
+
+    address = ("127.0.0.1", 9092)
+
+    def close(self) -> None:
+        pass
+
+
+class SilentNetwork:
+    """A network that brings no connection."""
+
+    def listen(
+        self,
+        host: str,
+        port: int,
+        backlog: int,
+        accept: Callable[[Link], None],
+        buffers: Buffers = SYSTEM_BUFFERS,
+    ) -> SilentPort:
+        return SilentPort()
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        callback()
+
+
+class Asked:
+    """A whole broker on a real disk, asked without a socket."""
+
+    def __init__(self, path: str) -> None:
+        clock = ManualClock(time.time_ns() // 1_000_000)
+        env = Env(clock, RealDisk(), InlineBackground(), seeded_random(1))
+        config = BrokerConfig({"log.dirs": path})
+        self.broker = Broker(env, SilentNetwork(), config)
+        self.broker.start()
+        self._connection = ConnectionInfo("PLAINTEXT", ("127.0.0.1", 1), ("127.0.0.1", 2))
+        self._dispatcher: Dispatcher = self.broker.dispatcher
+        topic = CreateTopicsRequest.Topic(name=TOPIC, num_partitions=1, replication_factor=1)
+        self.ask(frame_of(CreateTopicsRequest(topics=[topic], timeout_ms=1000), 5, 1))
+
+    def ask(self, frame: bytes | bytearray) -> object:
+        return self._dispatcher.answer(memoryview(frame)[SIZE_BYTES:], self._connection)
+
+
+def time_of(one: Callable[[int], object], count: int = PER_RUN) -> float:
+    """Seconds of processor time, the least of many runs."""
+    best = float("inf")
+    for run in range(RUNS):
+        started = time.thread_time_ns()
+        for number in range(run * count, run * count + count):
+            one(number)
+        best = min(best, time.thread_time_ns() - started)
+    return best / count / 1e9
+
+
+def produce(asked: Asked, payload_bytes: int, record_bytes: int) -> Callable[[int], object]:
+    frame = bytearray(Produce(TOPIC, *make_batch(payload_bytes, record_bytes)).frame)
+    offset_at = frame.rindex(make_batch(payload_bytes, record_bytes)[0][8:16]) - 8
+
+    def one(number: int) -> object:
+        struct.pack_into(">q", frame, offset_at, 0)  # where the last one was put
+        return asked.ask(frame)
+
+    return one
+
+
+def fetch(
+    asked: Asked, batches: int, records: int, size: int, step: int
+) -> Callable[[int], object]:
+    positions = BATCHES // batches
+    order = [number * step % positions for number in range(positions)]
+    frames = [
+        frame_of(fetch_request(TOPIC, 0, at * batches * records, batches * size), FETCH_VERSION, 0)
+        for at in order
+    ]
+    return lambda number: asked.ask(frames[number % positions])
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description="Requests without a network.")
+    arguments.add_argument("--profile", default="", help="profile the row with this in its name")
+    wanted = arguments.parse_args().profile
+    with tempfile.TemporaryDirectory() as path:
+        asked = Asked(path)
+        batch, records = make_batch(BATCH_BYTES, 1_000)
+        fill = produce(asked, BATCH_BYTES, 1_000)
+        for number in range(BATCHES):
+            fill(number)
+        rows = {
+            "fetch 16 KB, one after the other": fetch(asked, 1, records, len(batch), 1),
+            "fetch 16 KB, here and there": fetch(asked, 1, records, len(batch), 997),
+            "fetch 1 MB, one after the other": fetch(asked, 64, records, len(batch), 1),
+            "produce 200 B": produce(asked, 200, 100),
+            "produce 16 KB": fill,
+            "produce 64 KB": produce(asked, 65_536, 1_000),
+            "produce 64 KB of small records": produce(asked, 65_536, 100),
+        }
+        for name, one in rows.items():
+            if wanted and wanted not in name:
+                continue
+            one(0)
+            print(f"{name:36} {time_of(one) * 1e6:7.1f} us", flush=True)
+            if wanted:
+                _profile(one)
+
+
+def _profile(one: Callable[[int], object]) -> None:
+    profile = cProfile.Profile()
+    profile.enable()
+    for number in range(PER_RUN * 10):
+        one(number)
+    profile.disable()
+    pstats.Stats(profile).sort_stats("tottime").print_stats(30)
+
+
+if __name__ == "__main__":
+    main()
