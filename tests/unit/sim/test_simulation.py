@@ -1,0 +1,110 @@
+"""Brokers in simulated worlds: sound ones pass, and each deliberately broken one is caught."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from kafkalite.coordinators import appending
+from kafkalite.coordinators.effects import Effects
+from kafkalite.coordinators.transactions import ending, markers
+from kafkalite.coordinators.transactions.shard import TransactionShard
+from kafkalite.log.partition_log import PartitionLog
+from kafkalite.log.producers import Producers
+from kafkalite.replication.partition import Partition
+from kafkalite.sim.run import Verdict, simulate
+
+SEEDS = 20
+# How many seeds a broken broker is given to show itself.
+PATIENCE_SEEDS = 20
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """A broker that is killed or broken complains, as it should."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_sound_brokers_show_no_anomaly(seed: int) -> None:
+    verdict = simulate(seed)
+    assert not verdict.anomalies, f"seed {seed}: {verdict.anomalies}"
+    assert verdict.counts["values"] > 100
+
+
+def test_a_seed_determines_the_run() -> None:
+    assert simulate(1) == simulate(1)
+
+
+def found_by(first: int) -> tuple[set[str], Verdict]:
+    """The kinds of anomaly of the first seed that shows any."""
+    for seed in range(first, first + PATIENCE_SEEDS):
+        verdict = simulate(seed)
+        if verdict.anomalies:
+            return set(verdict.anomalies.found), verdict
+    pytest.fail(f"{PATIENCE_SEEDS} seeds did not show it")
+
+
+def test_coordinator_that_forgets_prepared_transactions_is_caught(monkeypatch) -> None:
+    """After a restart nobody writes the markers that were under way."""
+    monkeypatch.setattr(TransactionShard, "loaded", lambda *_: Effects())
+    kinds, verdict = found_by(first=8)
+    assert kinds & {"hanging", "lost", "stuck"}, verdict.anomalies
+
+
+def test_coordinator_that_ends_transactions_for_zombies_is_caught(monkeypatch) -> None:
+    """An end that comes late, from a producer that was fenced, ends the transaction of its heir."""
+    sound = ending.outcome_of
+
+    def careless(current, event):
+        event = type(event)(
+            event.transactional_id, current.producer_id, current.producer_epoch, event.is_commit,
+            event.client_version,
+        )
+        return sound(current, event)
+
+    monkeypatch.setattr("kafkalite.coordinators.transactions.shard.outcome_of", careless)
+    kinds, verdict = found_by(first=12)
+    assert kinds & {"half visible", "aborted but visible", "lost"}, verdict.anomalies
+
+
+def test_coordinator_that_commits_what_is_to_be_aborted_is_caught(monkeypatch) -> None:
+    sound = appending.append_marker
+
+    def committing(partition, producer, epoch, _, *rest):
+        return sound(partition, producer, epoch, True, *rest)
+
+    monkeypatch.setattr(markers, "append_marker", committing)
+    kinds, verdict = found_by(first=0)
+    assert "aborted but visible" in kinds, verdict.anomalies
+
+
+def test_log_that_does_not_know_batches_again_is_caught(monkeypatch) -> None:
+    monkeypatch.setattr(Producers, "find_duplicate", lambda *_: None)
+    monkeypatch.setattr(Producers, "_check_sequence", lambda *_: None)
+    kinds, verdict = found_by(first=0)
+    assert "duplicate" in kinds, verdict.anomalies
+
+
+def test_log_that_shows_open_transactions_is_caught(monkeypatch) -> None:
+    monkeypatch.setattr(
+        PartitionLog, "last_stable_offset", property(lambda self: self.high_watermark)
+    )
+    kinds, verdict = found_by(first=0)
+    assert kinds & {"dirty read", "skipped", "aborted but visible"}, verdict.anomalies
+
+
+def test_broker_that_acknowledges_before_the_disk_is_caught(monkeypatch) -> None:
+    """With fsync: what a power cut takes back had been acknowledged, or read."""
+    sound = Partition.append
+
+    def hasty(self, *arguments, **named):
+        result = sound(self, *arguments, **named)
+        self.advance(self.log.log_end_offset)
+        return result
+
+    monkeypatch.setattr(Partition, "append", hasty)
+    kinds, verdict = found_by(first=18)
+    assert kinds & {"lost", "inconsistent", "refused", "dirty read"}, verdict.anomalies
