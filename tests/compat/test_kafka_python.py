@@ -366,6 +366,8 @@ def test_group_resumes_from_committed_offsets(
 def test_group_shares_partitions(admin, make_consumer, make_topic, unique) -> None:
     topic, group = make_topic(num_partitions=4), unique("group")
     members = [make_consumer(topic, group_id=group, heartbeat_interval_ms=200) for _ in range(2)]
+    for member in members:
+        member.partitions_for_topic(topic)  # a leader without metadata assigns nothing, for ever
     with ThreadPoolExecutor(2) as polling:
         until = partial(poll_until_shared, members)
         list(polling.map(until, members))

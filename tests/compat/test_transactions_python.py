@@ -64,7 +64,11 @@ def refusal(attempt: Callable[..., Any], *arguments: Any) -> str:
     """What the client raised: the class, or of librdkafka, which has but one, the error's name."""
     try:
         attempt(*arguments)
-    except Exception as error:  # noqa: BLE001 - of which class is what is asked
+    except Exception as raised:  # noqa: BLE001 - of which class is what is asked
+        # confluent-kafka sometimes lets a call end well with an error already set: the interpreter
+        # makes a SystemError of it, whose cause is the error that was meant.
+        error = raised.__cause__ if isinstance(raised, SystemError) else raised
+        assert error is not None
         code = getattr(error.args[0], "name", None) if error.args else None
         return code() if callable(code) else type(error).__name__
     return "nothing"
