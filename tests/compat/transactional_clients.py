@@ -65,8 +65,11 @@ class ConfluentProducer:
     def send(self, topic: str, value: bytes) -> None:
         errors: list[Any] = []
         self._producer.produce(topic, value, on_delivery=lambda error, _: errors.append(error))
-        with suppress(SystemError):  # of the binding itself, when the error was fatal
-            self._producer.flush(TIMEOUT_S)
+        for _ in range(5):
+            with suppress(SystemError):  # of the binding itself, when the error was fatal
+                self._producer.flush(TIMEOUT_S)
+            if errors:
+                break
         if errors != [None]:
             raise confluent_kafka.KafkaException(*errors)
 
