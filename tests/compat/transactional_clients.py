@@ -64,12 +64,14 @@ class ConfluentProducer:
 
     def send(self, topic: str, value: bytes) -> None:
         errors: list[Any] = []
-        self._producer.produce(topic, value, on_delivery=lambda error, _: errors.append(error))
-        for _ in range(5):
-            with suppress(SystemError):  # of the binding itself, when the error was fatal
-                self._producer.flush(TIMEOUT_S)
-            if errors:
-                break
+        try:
+            self._producer.produce(topic, value, on_delivery=lambda error, _: errors.append(error))
+            self._producer.flush(TIMEOUT_S)
+        except SystemError as error:  # of the binding, which stumbles over what librdkafka calls fatal
+            cause: BaseException | None = error
+            while cause is not None and not isinstance(cause, confluent_kafka.KafkaException):
+                cause = cause.__cause__
+            raise cause or error from None
         if errors != [None]:
             raise confluent_kafka.KafkaException(*errors)
 

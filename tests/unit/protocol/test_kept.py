@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import pytest
 
 from kafkalite.protocol import kept
 
-MESSAGE = "NoMessageOfAnySpec"
+# All tests share the directory of kept files, and so do the processes that run them side by side.
+MESSAGE = f"NoMessageOfAnySpec{os.getpid()}"
 
 
 @pytest.fixture
