@@ -67,7 +67,7 @@ class ConfluentProducer:
         try:
             self._producer.produce(topic, value, on_delivery=lambda error, _: errors.append(error))
             self._producer.flush(TIMEOUT_S)
-        except SystemError as error:  # of the binding, which stumbles over what librdkafka calls fatal
+        except SystemError as error:  # of the binding, which stumbles over a fatal error
             cause: BaseException | None = error
             while cause is not None and not isinstance(cause, confluent_kafka.KafkaException):
                 cause = cause.__cause__
