@@ -23,6 +23,7 @@ class Durability:
 
     __slots__ = (
         "_directories",
+        "_directory_changes",
         "_has_new_epochs",
         "_log",
         "_snapshots",
@@ -36,6 +37,7 @@ class Durability:
         self.durable_offset = durable_offset
         self._waiters: list[tuple[int, Later[int]]] | None = None
         self._directories: tuple[str, ...] = ()  # whose entries changed, inner ones first
+        self._directory_changes = 0  # how often: what changes during a sync waits for the next
         self._snapshots: list[str] | None = None
         self._has_new_epochs = False
         self._truncations = 0
@@ -45,6 +47,7 @@ class Durability:
     def directory_changed(self, *, is_new: bool = False) -> None:
         """Files came or went; with `is_new`, the log's own directory too."""
         log = self._log
+        self._directory_changes += 1
         if is_new:
             self._directories = (log.directory, log.home.path)
         elif not self._directories:
@@ -54,12 +57,12 @@ class Durability:
         if self._snapshots is None:
             self._snapshots = []
         self._snapshots.append(path)
+        self.directory_changed()
 
     def epochs_changed(self) -> None:
         """They are written with the next complete flush: until then recovery finds them in the
         batches above the recovery point."""
         self._has_new_epochs = True
-        self.directory_changed()
 
     def truncated(self, offset: int) -> None:
         """What was durable above an offset is not in the log any more."""
@@ -74,6 +77,7 @@ class Durability:
 
     def moved(self, old: str, new: str) -> None:
         self._directories = tuple(new if path == old else path for path in self._directories)
+        self._directory_changes += 1
         self._snapshots = None
 
     @property
@@ -134,9 +138,11 @@ class Durability:
                 work.files.extend(segment.path(kind) for kind in (INDEX, TIME_INDEX))
                 if segment.write_aborted():
                     work.files.append(segment.path(TXN_INDEX))
+                    self.directory_changed()  # the file may be new
         if is_complete:
             self._add_side_files(work)
         work.directories.extend(self._directories)
+        work.directory_changes = self._directory_changes
         return work
 
     def _add_side_files(self, work: FlushWork) -> None:
@@ -145,6 +151,7 @@ class Durability:
             log.epochs.save(log.home.disk, log.directory)
             work.files.append(f"{log.directory}/{LEADER_EPOCHS}")
             self._has_new_epochs = False
+            self.directory_changed()
         work.files.extend(self._snapshots or ())
         self._snapshots = None
         if len(self._directories) > 1:  # the log is new
@@ -153,7 +160,7 @@ class Durability:
     def flushed(self, work: FlushWork) -> None:
         # What was cut off meanwhile has lasted, but not what was written in its place.
         end_offset = work.end_offset if work.truncations == self._truncations else 0
-        if list(self._directories) == work.directories:
+        if work.directory_changes == self._directory_changes:
             self._directories = ()
         self.durable_offset = max(self.durable_offset, end_offset)
         log = self._log

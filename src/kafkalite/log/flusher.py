@@ -30,6 +30,7 @@ class FlushWork:
     files: list[str] = field(default_factory=list)
     directories: list[str] = field(default_factory=list)
     is_complete: bool = False  # indexes, snapshots and epochs too: the recovery point may move
+    directory_changes: int = 0  # how often files had come or gone when the work began
 
 
 class Flushable(Protocol):

@@ -1,0 +1,102 @@
+"""What outlasts a crash of the machine: files, and the names by which they are found."""
+
+from collections.abc import Callable
+from random import Random
+
+from kafkalite.log.config import LogConfig
+from kafkalite.log.partition_log import AppendOrigin
+from kafkalite.sim.disk import CrashDisk
+from tests.unit.log.making import ROOT, World, batch, marker, read_all
+
+SMALL = LogConfig(segment_bytes=500, index_interval_bytes=100)
+
+
+class NothingUnsynced(Random):
+    """Chance at its worst: whatever was not synced is lost."""
+
+    def choice(self, options):
+        return "nothing"
+
+
+def after_power_cut(world: World) -> World:
+    """A new process on what certainly outlasts the crash."""
+    assert isinstance(world.disk, CrashDisk)
+    return World(world.config, world.disk.crashed(NothingUnsynced()))
+
+
+def send(log, value, sequence, **fields):
+    data = batch([value], producer_id=7, producer_epoch=0, base_sequence=sequence, **fields)
+    log.append_as_leader(data, 0)
+
+
+def synced_world(config: LogConfig = SMALL) -> World:
+    """One record on stable storage, and nothing that waits for a sync."""
+    world = World(config, CrashDisk())
+    send(world.log(), b"a", 0)
+    world.log().flush()
+    assert world.log().recovery_point == 1
+    return world
+
+
+def test_after_a_clean_stop_the_producers_outlast_a_power_cut():
+    world = synced_world()
+    send(world.log(), b"b", 1)
+    world.manager.close()
+    log = after_power_cut(world).log()
+    assert log.producers is not None
+    assert log.producers.states[7].last_sequence == 1
+
+
+def test_after_a_clean_stop_the_leader_epochs_outlast_a_power_cut():
+    world = synced_world()
+    world.log().append_as_leader(batch([b"b"]), 3)
+    world.log().home.flusher.request(world.log().durability)  # not complete: no epochs yet
+    world.manager.close()
+    assert after_power_cut(world).log().epochs.entries() == [(0, 0), (3, 1)]
+
+
+def test_after_a_clean_stop_aborted_transactions_outlast_a_power_cut():
+    world = synced_world()
+    send(world.log(), b"b", 1, is_transactional=True)
+    world.log().append_as_leader(marker(7, 0, commit=False), 0, AppendOrigin.COORDINATOR)
+    world.manager.close()
+    found = after_power_cut(world).log()
+    assert found.aborted_transactions(0, 3) == [(7, 1)]
+
+
+class SlowToTell:
+    """Does a job at once and tells of it later."""
+
+    def __init__(self) -> None:
+        self.untold: list[Callable[[], None]] = []
+
+    def submit(self, job, done) -> None:
+        outcome = job()
+        self.untold.append(lambda: done(outcome))
+
+    def tell(self) -> None:
+        self.untold.pop(0)()
+
+
+def test_a_segment_that_began_during_a_sync_outlasts_a_power_cut():
+    world = synced_world(LogConfig(segment_bytes=500, kafkalite_durability="fsync"))
+    background = world.env.background = SlowToTell()
+    log = world.log()
+    log.roll()  # asks for a sync
+    for sequence in range(1, 10):
+        send(log, b"x" * 100, sequence)
+    assert len(log.segments) > 3
+    durable = log.when_durable(10)
+    while not durable.is_resolved:
+        background.tell()
+    assert durable.value == 10
+    assert len(read_all(after_power_cut(world).log())) == 10
+
+
+def test_a_directory_that_is_renamed_during_a_sync_is_synced_under_its_new_name():
+    world = World(SMALL, CrashDisk())
+    log = world.log()
+    work = log.durability.flush_work(is_complete=True)
+    log.moved(f"{ROOT}/t-1")
+    log.durability.flushed(work)
+    assert f"{ROOT}/t-1" in log.durability.flush_work(is_complete=True).directories
