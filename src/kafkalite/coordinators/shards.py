@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafkalite.coordinators.ports import Partition
-from kafkalite.coordinators.runtime import Runtime, Shard
+from kafkalite.coordinators.runtime import APPEND_TIMEOUT_MS, Runtime, Shard
 from kafkalite.env import Env
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error, KafkaError
@@ -41,6 +41,7 @@ class Shards:
     partition_count: Callable[[], int]
     make_shard: Callable[[Partition], Shard]
     deliver: Callable[[int, Any], None]
+    append_timeout_ms: int = APPEND_TIMEOUT_MS
     runtimes: dict[int, Runtime] = field(default_factory=dict)
 
     def gained(self, index: int, partition: Partition) -> None:
@@ -51,6 +52,7 @@ class Shards:
             partition,
             lambda: self.make_shard(partition),
             name=f"{self.topic}-{index}",
+            append_timeout_ms=self.append_timeout_ms,
             deliver=lambda errand: self.deliver(index, errand),
         )
         self.runtimes[index] = runtime

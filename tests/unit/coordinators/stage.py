@@ -65,7 +65,7 @@ class StageTopics:
     def remove(self, name: str) -> None:
         del self.views[name]
 
-    def add(self, name: str, partition_count: int, racks: tuple[frozenset[str], ...] = ()) -> None:
+    def add(self, name: str, partition_count: int, racks: tuple[tuple[str, ...], ...] = ()) -> None:
         topic_id = name.encode().ljust(16, b"\1")[:16]
         self.views[name] = TopicView(name, topic_id, partition_count, racks)
 

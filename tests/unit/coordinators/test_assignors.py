@@ -121,7 +121,7 @@ def test_range_keeps_static_members_in_the_order_of_their_instances() -> None:
 
 @pytest.mark.parametrize("rack", ["east", "west"])
 def test_uniform_prefers_a_member_beside_the_replica(rack: str) -> None:
-    racks = tuple(frozenset([name]) for name in ("east", "west", "east", "west"))
+    racks = tuple((name,) for name in ("east", "west", "east", "west"))
     topic_id = b"\1" * 16
     of = {topic_id: TopicView("t", topic_id, 4, racks)}
     among = [Candidate(name, None, name, frozenset(of)) for name in ("west", "east")]

@@ -45,6 +45,7 @@ class Groups:
             partition_count,
             lambda _partition: self._make_shard(),
             lambda _index, _errand: None,
+            settings.offset_commit_timeout_ms,
         )
 
     def _make_shard(self) -> GroupShard:

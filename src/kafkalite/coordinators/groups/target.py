@@ -6,7 +6,6 @@ the group as it will be once the records before are replayed. Changes nothing it
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -19,10 +18,9 @@ from kafkalite.coordinators.groups.consumer_group import (
     Target,
 )
 from kafkalite.coordinators.groups.state import GroupsState
+from kafkalite.coordinators.groups.topic_hash import hash_of_topics
 from kafkalite.coordinators.groups.topics import TopicView
 from kafkalite.coordinators.groups.turn import Turn
-
-NO_TOPICS_HASH = 0
 
 
 @dataclass(slots=True)
@@ -77,22 +75,9 @@ class Draft:
 
 
 def metadata_hash(state: GroupsState, names: Iterable[str]) -> int:
-    """A number that changes when a subscribed topic does: its id, partitions or racks.
-
-    Only equality matters, so it need not be the hash that Apache Kafka computes; a broker of
-    either kind that finds the other's number starts one rebalance.
-    """
-    digest = hashlib.blake2b(digest_size=8)
-    is_empty = True
-    for name in sorted(names):
-        view = state.topics.by_name(name)
-        if view is not None:
-            is_empty = False
-            racks = [sorted(one) for one in view.racks]
-            digest.update(repr((name, view.topic_id, view.partition_count, racks)).encode())
-    if is_empty:
-        return NO_TOPICS_HASH
-    return int.from_bytes(digest.digest(), "big", signed=True)
+    """A number that changes when a subscribed topic does: its id, partitions or racks."""
+    views = (state.topics.by_name(name) for name in names)
+    return hash_of_topics(view for view in views if view is not None)
 
 
 def refresh(state: GroupsState, turn: Turn, draft: Draft, *, must_bump: bool) -> None:

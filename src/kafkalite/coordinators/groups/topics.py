@@ -18,8 +18,8 @@ class TopicView:
     name: str
     topic_id: bytes
     partition_count: int
-    # For each partition the racks of the brokers that hold a replica.
-    racks: tuple[frozenset[str], ...] = ()
+    # For each partition the racks of the brokers that hold a replica, one for each of them.
+    racks: tuple[tuple[str, ...], ...] = ()
 
 
 class Topics(Protocol):
@@ -53,5 +53,5 @@ class ImageTopics:
         for index in range(len(topic.partitions)):
             replicas = topic.partitions[index].replicas
             known = [brokers[one].rack for one in replicas if one in brokers]
-            racks.append(frozenset(rack for rack in known if rack is not None))
+            racks.append(tuple(rack for rack in known if rack is not None))
         return TopicView(topic.name, topic.topic_id, len(topic.partitions), tuple(racks))
