@@ -151,16 +151,21 @@ def replace_file(disk: Disk, path: str, data: Buffer, *, is_synced: bool = True)
     Without `is_synced` that holds when the process dies, not when the machine does.
     """
     temporary = path + ".tmp"
-    file = disk.create(temporary)
+    write_synced(disk, temporary, data, is_synced=is_synced)
+    disk.rename(temporary, path)
+    if is_synced:
+        disk.sync_directory(path.rpartition("/")[0])
+
+
+def write_synced(disk: Disk, path: str, data: Buffer, *, is_synced: bool = True) -> None:
+    """A file with these bytes, on stable storage; its name is not yet."""
+    file = disk.create(path)
     try:
         file.write_at(0, data)
         if is_synced:
             file.sync()
     finally:
         file.close()
-    disk.rename(temporary, path)
-    if is_synced:
-        disk.sync_directory(path.rpartition("/")[0])
 
 
 def default_open_files() -> int:

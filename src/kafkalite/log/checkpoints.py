@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from kafkalite.env.disk import Disk, read_whole, replace_file
+from kafkalite.env.disk import Disk, read_whole, replace_file, write_synced
 from kafkalite.log.names import parse_uuid, uuid_text
 
 _VERSION = "0"
@@ -27,9 +27,8 @@ class CorruptFile(Exception):
         self.path = path
 
 
-def _write_checkpoint(disk: Disk, path: str, lines: list[str], *, is_synced: bool) -> None:
-    text = "\n".join([_VERSION, str(len(lines)), *lines, ""])
-    replace_file(disk, path, text.encode("utf-8"), is_synced=is_synced)
+def _checkpoint_text(lines: list[str]) -> bytes:
+    return "\n".join([_VERSION, str(len(lines)), *lines, ""]).encode("utf-8")
 
 
 def _read_checkpoint(disk: Disk, path: str, fields: int) -> list[list[str]]:
@@ -54,8 +53,18 @@ def _read_checkpoint(disk: Disk, path: str, fields: int) -> list[list[str]]:
 
 def write_offsets(disk: Disk, path: str, offsets: Mapping[TopicPartition, int]) -> None:
     """An offset of each partition, as in `recovery-point-offset-checkpoint`."""
-    lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
-    _write_checkpoint(disk, path, lines, is_synced=True)
+    replace_file(disk, path, _offsets_text(offsets))
+
+
+def stage_offsets(disk: Disk, path: str, offsets: Mapping[TopicPartition, int]) -> None:
+    """The same contents on stable storage under a name of its own, to be renamed."""
+    write_synced(disk, path, _offsets_text(offsets))
+
+
+def _offsets_text(offsets: Mapping[TopicPartition, int]) -> bytes:
+    return _checkpoint_text(
+        [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
+    )
 
 
 def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
@@ -72,8 +81,8 @@ def write_epochs(disk: Disk, path: str, epochs: Iterable[tuple[int, int]]) -> No
     Not synced here: a flush of the log syncs it before the recovery point moves past what it speaks
     of.
     """
-    lines = [f"{epoch} {start}" for epoch, start in epochs]
-    _write_checkpoint(disk, path, lines, is_synced=False)
+    text = _checkpoint_text([f"{epoch} {start}" for epoch, start in epochs])
+    replace_file(disk, path, text, is_synced=False)
 
 
 def read_epochs(disk: Disk, path: str) -> list[tuple[int, int]]:

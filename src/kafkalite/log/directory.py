@@ -19,6 +19,7 @@ from kafkalite.log.checkpoints import (
     read_clean_shutdown,
     read_offsets,
     read_properties,
+    stage_offsets,
     write_clean_shutdown,
     write_offsets,
     write_properties,
@@ -26,10 +27,7 @@ from kafkalite.log.checkpoints import (
 from kafkalite.log.home import LogHome
 from kafkalite.log.names import (
     CLEAN_SHUTDOWN,
-    CLEANER_OFFSETS,
-    HIGH_WATERMARKS,
     LOCK,
-    LOG_STARTS,
     META_PROPERTIES,
     RECOVERY_POINTS,
     parse_uuid,
@@ -37,8 +35,6 @@ from kafkalite.log.names import (
 )
 
 logger = logging.getLogger(__name__)
-
-CHECKPOINTS = (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS, CLEANER_OFFSETS)
 
 
 class WrongDirectory(Exception):
@@ -64,6 +60,8 @@ class LogDirectory:
         self.broker_epoch = -1  # of the stop, when it was clean
         self._lock: DiskLock | None = None
         self._written: dict[str, dict[TopicPartition, int]] = {}
+        # Checkpoints that a worker writes, and whether a newer one has overtaken it meanwhile.
+        self._under_way: dict[str, bool] = {}
 
     def take(self, identity: Identity) -> None:
         """Locks the directory and checks whose it is; raises LockedByOther or WrongDirectory."""
@@ -133,6 +131,8 @@ class LogDirectory:
 
     def write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
         """Puts a checkpoint onto the disk, unless it is there already."""
+        if name in self._under_way:
+            self._under_way[name] = True
         if self.is_new(name, offsets):
             write_offsets(self.home.disk, f"{self.path}/{name}", offsets)
             self._written[name] = offsets
@@ -143,19 +143,52 @@ class LogDirectory:
         offsets: dict[TopicPartition, int],
         then: Callable[[bool], None] = lambda is_written: None,
     ) -> None:
-        """The same off the event loop; `then` is told whether it is on the disk."""
-        if not self.is_new(name, offsets) or not self.home.is_online:
-            then(self.home.is_online)
+        """The same off the event loop, unless that is being done; `then` is told whether these
+        offsets are on the disk."""
+        if not self.home.is_online or name in self._under_way:
+            then(False)
             return
-        disk, path = self.home.disk, f"{self.path}/{name}"
+        if not self.is_new(name, offsets):
+            then(True)
+            return
+        disk, staged = self.home.disk, self._staged(name)
+        self._under_way[name] = False
+        self.home.env.background.submit(
+            lambda: stage_offsets(disk, staged, offsets),
+            lambda outcome: self._put_in_place(name, offsets, outcome, then),
+        )
 
-        def done(outcome: object) -> None:
-            if isinstance(outcome, OSError):
-                logger.warning("%s could not be written: %s", path, outcome)
-            elif isinstance(outcome, BaseException):
-                raise outcome
-            else:
-                self._written[name] = offsets
-            then(outcome is None)
+    def _staged(self, name: str) -> str:
+        return f"{self.path}/{name}.staged.tmp"
 
-        self.home.env.background.submit(lambda: write_offsets(disk, path, offsets), done)
+    def _put_in_place(
+        self,
+        name: str,
+        offsets: dict[TopicPartition, int],
+        outcome: object,
+        then: Callable[[bool], None],
+    ) -> None:
+        """Here and not on the worker: what was written meanwhile must not be undone."""
+        disk, is_overtaken = self.home.disk, self._under_way.pop(name)
+        if outcome is not None or not self.home.is_online:
+            self._told(outcome, then)
+        elif is_overtaken:
+            self.home.remove_now([self._staged(name)])
+            then(False)
+        else:
+            try:
+                disk.rename(self._staged(name), f"{self.path}/{name}")
+            except OSError as error:
+                self._told(error, then)
+                return
+            self._written[name] = offsets
+            self.home.env.background.submit(
+                lambda: disk.sync_directory(self.path), lambda synced: self._told(synced, then)
+            )
+
+    def _told(self, outcome: object, then: Callable[[bool], None]) -> None:
+        if isinstance(outcome, OSError):
+            self.home.storage_error(outcome)
+        elif isinstance(outcome, BaseException):
+            raise outcome
+        then(outcome is None and self.home.is_online)

@@ -1,9 +1,14 @@
 """What outlasts a crash of the machine: files, and the names by which they are found."""
 
+import errno
 from collections.abc import Callable
 from random import Random
 
+import pytest
+
+from kafkalite.env.background import QueuedBackground
 from kafkalite.log.config import LogConfig
+from kafkalite.log.names import RECOVERY_POINTS
 from kafkalite.log.partition_log import AppendOrigin
 from kafkalite.sim.disk import CrashDisk
 from tests.unit.log.making import ROOT, World, batch, marker, read_all
@@ -91,6 +96,38 @@ def test_a_segment_that_began_during_a_sync_outlasts_a_power_cut():
         background.tell()
     assert durable.value == 10
     assert len(read_all(after_power_cut(world).log())) == 10
+
+
+@pytest.mark.parametrize("is_staged", [True, False])
+def test_a_checkpoint_is_not_undone_by_an_older_one_that_took_longer(is_staged):
+    world = World(SMALL, CrashDisk())
+    directory = world.manager.directories[0]
+    background = SlowToTell() if is_staged else QueuedBackground()
+    world.env.background = background
+    told: list[bool] = []
+    directory.write_later(RECOVERY_POINTS, {("t", 0): 9}, told.append)
+    directory.write(RECOVERY_POINTS, {("t", 0): 4})  # as before a truncation
+    while not told:
+        background.tell() if isinstance(background, SlowToTell) else background.run_one()
+    assert told == [False]
+    assert directory.read(RECOVERY_POINTS) == {("t", 0): 4}
+    assert not any(name.endswith(".tmp") for name in world.disk.list_directory(ROOT))
+
+
+def test_a_checkpoint_that_cannot_be_written_takes_the_directory_offline():
+    disk = CrashDisk()
+    world = World(SMALL, disk)
+    directory = world.manager.directories[0]
+
+    def fail(kind, path, size):
+        if kind == "sync":
+            raise OSError(errno.EIO, "failed", path)
+
+    disk.before_operation = fail
+    told: list[bool] = []
+    directory.write_later(RECOVERY_POINTS, {("t", 0): 9}, told.append)
+    assert told == [False]
+    assert not directory.home.is_online
 
 
 def test_a_directory_that_is_renamed_during_a_sync_is_synced_under_its_new_name():
