@@ -4,6 +4,7 @@ processes for each round. A failure names the seed and the operation that lead b
 import logging
 import os
 import time
+from itertools import product
 
 import pytest
 
@@ -26,11 +27,16 @@ def test_no_crash_of_the_machine_breaks_a_promise(shard, capsys):
     wanted, count, seed = ROUNDS * 1000 // SHARDS, 0, SEED * 1_000_000 + shard * 100_000
     started = time.monotonic()
     while count < wanted:
-        for is_fsynced in (True, False):
-            for is_compacted in (True, False):
-                workload = Workload(seed, is_fsynced, is_compacted, has_cuts=not is_compacted)
-                count += crash_points(workload, STATES)
+        for is_fsynced, is_compacted, is_uneven in product((True, False), repeat=3):
+            count += crash_points(
+                Workload(
+                    seed, is_fsynced, is_compacted, has_cuts=not is_compacted, is_uneven=is_uneven
+                ),
+                STATES,
+            )
         seed += 1
+        with capsys.disabled():
+            print(f"shard {shard}: {count} of {wanted} crash points", flush=True)
     logging.disable(logging.NOTSET)
     with capsys.disabled():
         print(f"\n{count} crash points, nothing lost ({time.monotonic() - started:.0f} s)")

@@ -6,8 +6,10 @@ machine may die. What must hold then is said in `Expected.check`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from kafkalite.env import Env, manual_env
 from kafkalite.env.disk import Disk
@@ -15,6 +17,7 @@ from kafkalite.log.config import COMPACT, DELETE, LogConfig, LogSettings
 from kafkalite.log.manager import LogManager
 from kafkalite.log.names import CLEAN_SHUTDOWN
 from kafkalite.log.partition_log import AppendOrigin, PartitionLog
+from kafkalite.log.replay import marker_of
 from kafkalite.protocol.errors import KafkaError
 from kafkalite.records.batch import BatchHeader, iterate_headers, verify
 from kafkalite.records.convert import iterate_any
@@ -82,6 +85,7 @@ class Expected:
             below_end = {offset for offset in written if start <= offset < end}
             assert below_end <= set(offsets), sorted(below_end - set(offsets))[:5]
         _check_indexes(log)
+        _check_transactions(log)
         self._check_window(log)
 
     def _check_fold(
@@ -164,6 +168,27 @@ def _check_indexes(log: PartitionLog) -> None:
             last = (timestamp, relative)
 
 
+def _check_transactions(log: PartitionLog) -> None:
+    """Batches of aborted transactions are known as such, those of committed ones are not."""
+    undecided: dict[int, list[int]] = {}
+    aborted = log.aborted(log.log_start_offset, log.log_end_offset)
+    for data, header in batches(log):
+        if not header.is_transactional or header.record_count == 0:
+            continue
+        if not header.is_control:
+            undecided.setdefault(header.producer_id, []).append(header.base_offset)
+            continue
+        ending = marker_of(data, header)
+        for offset in undecided.pop(header.producer_id, []):
+            is_known = any(
+                one.producer_id == header.producer_id and one.first_offset <= offset
+                and one.last_offset == header.base_offset
+                for one in aborted
+            )  # fmt: skip
+            assert ending is not None
+            assert is_known is not ending.is_commit, (offset, aborted)
+
+
 # --- the workload ---------------------------------------------------------------------------------
 
 
@@ -176,6 +201,7 @@ class Workload:
     is_compacted: bool = False
     has_cuts: bool = False
     steps: int = 25
+    is_uneven: bool = False
 
     def config(self) -> LogConfig:
         return LogConfig(
@@ -190,6 +216,38 @@ class Workload:
         )
 
 
+class UnevenBackground:
+    """Workers of which nobody knows when they do a job, nor when the loop hears of it."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(f"background/{seed}")
+        self._waiting: list[tuple[Callable[[], Any], Callable[[Any], None]]] = []
+
+    def submit(self, job: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        kind = self._random.random()
+        if kind < 0.4:
+            done(_outcome(job))
+        elif kind < 0.7:
+            outcome = _outcome(job)
+            self._waiting.append((lambda: outcome, done))
+        else:
+            self._waiting.append((job, done))
+
+    def turn(self) -> None:
+        """The loop turns: some of what waits is done, or is heard of."""
+        for _ in range(self._random.randint(0, len(self._waiting))):
+            if self._waiting:
+                job, done = self._waiting.pop(self._random.randrange(len(self._waiting)))
+                done(_outcome(job))
+
+
+def _outcome(job: Callable[[], Any]) -> Any:
+    try:
+        return job()
+    except OSError as error:
+        return error
+
+
 class Run:
     """A workload under way."""
 
@@ -202,10 +260,17 @@ class Run:
         self.manager: LogManager = open_logs(self.env, self.config, QUIET)
         self.log = self.manager.create("t", 0, TOPIC_ID, self.config)
         self._sequence = 0
+        if workload.is_uneven:
+            self.env.background = UnevenBackground(workload.seed)
+
+    def _turn(self) -> None:
+        if isinstance(self.env.background, UnevenBackground):
+            self.env.background.turn()
 
     def run(self) -> None:
         for _ in range(self.workload.steps):
             self._step()
+            self._turn()
         self.manager.close()
 
     def _step(self) -> None:
@@ -291,6 +356,7 @@ class Run:
         cleaner.run()
         for _ in range(30):
             self.env.clock.advance(1)  # type: ignore[attr-defined]
+            self._turn()
 
     def _truncate(self) -> None:
         log = self.log

@@ -13,7 +13,9 @@ pytestmark = pytest.mark.crash
 @pytest.mark.parametrize("is_compacted", [True, False])
 @pytest.mark.parametrize("seed", range(3))
 def test_nothing_acknowledged_is_lost(seed, is_compacted, is_fsynced):
-    workload = Workload(seed, is_fsynced, is_compacted, has_cuts=not is_compacted, steps=16)
+    workload = Workload(
+        seed, is_fsynced, is_compacted, has_cuts=not is_compacted, steps=16, is_uneven=seed > 0
+    )
     assert crash_points(workload, states=2) > 50
 
 
