@@ -1,0 +1,142 @@
+"""Whether the records of an uncompressed batch are all whole, as fast as Python can tell.
+
+Reads every field of every record, as Apache Kafka does on the way in, and says yes or nothing:
+what is odd, though it may be right, is left to scan.py. Invariant: what is taken here, `scan`
+takes, with dense offsets and the same highest timestamp.
+
+Records that are laid out alike lie at equal distances, so one slice with a step reads the same
+field of all of them: many records of one size cost little more than one.
+"""
+
+from __future__ import annotations
+
+from kafkalite.records.errors import InvalidRecords
+from kafkalite.records.record import read_fields
+from kafkalite.records.varint import ZIGZAG, read_varint, read_varlong
+
+# Offset deltas of one byte end here, those of two bytes there.
+ONE_BYTE_OFFSETS = 1 << 6
+TWO_BYTE_OFFSETS = 1 << 13
+# Fewer records alike are read one by one.
+MIN_RUN = 8
+
+_LOW = bytes(
+    delta << 1 if delta < ONE_BYTE_OFFSETS else delta << 1 & 0x7F | 0x80
+    for delta in range(TWO_BYTE_OFFSETS)
+)
+_HIGH = bytes(delta >> 6 for delta in range(TWO_BYTE_OFFSETS))
+# A timestamp delta of one byte, moved up so that it is no negative number.
+_RISEN = bytes(ZIGZAG[byte & 0x7F] + 64 for byte in range(256))
+
+
+def highest_delta(data: bytes, count: int) -> int | None:
+    """The highest timestamp delta of so many records that fill `data`, at least 0.
+
+    None unless they are whole, without headers, and at the offsets 0, 1, 2, …
+    """
+    position = index = highest = 0
+    try:
+        while count - index >= MIN_RUN:
+            run, stride, delta = _run(data, position, index, count)
+            if not run:
+                break
+            index += run
+            position += run * stride
+            highest = max(highest, delta)
+        return _walk(data, position, index, count, highest)
+    except (IndexError, InvalidRecords):
+        return None
+
+
+def _walk(  # noqa: C901, the numbers are decoded in line
+    data: bytes, position: int, first: int, count: int, highest: int
+) -> int | None:
+    seen = 0
+    for index in range(first, count):
+        if (byte := data[position]) < 0x80:
+            end = position + 1 + ZIGZAG[byte]
+            position += 2
+        elif (second := data[position + 1]) < 0x80:
+            end = position + 2 + ZIGZAG[byte & 0x7F | second << 7]
+            position += 3
+        else:
+            length, position = read_varint(data, position)
+            end = position + length
+            position += 1
+        if (byte := data[position]) < 0x80:
+            position += 1
+            if byte != seen:
+                seen = byte
+                highest = max(highest, ZIGZAG[byte])
+        else:
+            delta, position = read_varlong(data, position)
+            highest = max(highest, delta)
+        if index < ONE_BYTE_OFFSETS:
+            if data[position] != index << 1:
+                return None
+            position += 1
+        elif index < TWO_BYTE_OFFSETS:
+            if data[position] != _LOW[index] or data[position + 1] != _HIGH[index]:
+                return None
+            position += 2
+        else:
+            delta, position = read_varint(data, position)
+            if delta != index:
+                return None
+        if (byte := data[position]) < 0x80:
+            position += 1 if byte & 1 else 1 + (byte >> 1)
+        else:
+            length, position = read_varint(data, position)
+            position += max(length, 0)
+        if (byte := data[position]) < 0x80:
+            position += 1 if byte & 1 else 1 + (byte >> 1)
+        elif (second := data[position + 1]) < 0x80:
+            position += 2 if byte & 1 else 2 + ((byte & 0x7F | second << 7) >> 1)
+        else:
+            length, position = read_varint(data, position)
+            position += max(length, 0)
+        if data[position] or position + 1 != end:
+            return None
+        position = end
+    return highest if position == len(data) else None
+
+
+def _run(data: bytes, start: int, index: int, count: int) -> tuple[int, int, int]:
+    """How many records from `start` on are laid out like the first, their distance and their
+    highest timestamp delta; 0 of them when it is not worth a look."""
+    end, delta, offset_delta, key_at, key_length, value_at, value_length = read_fields(
+        data, start, len(data)
+    )
+    if end < 0 or offset_delta != index or data[end - 1]:
+        return 0, 0, 0
+    if value_at + max(value_length, 0) + 1 != end:
+        return 0, 0, 0
+    stride = end - start
+    most = min(count, ONE_BYTE_OFFSETS if index < ONE_BYTE_OFFSETS else TWO_BYTE_OFFSETS) - index
+    lengths = data[start : start + most * stride : stride]
+    run = len(lengths) - len(lengths.lstrip(lengths[:1]))
+    run = min(run, (len(data) - start) // stride)
+    if run < MIN_RUN:
+        return 0, 0, 0
+    stop = start + run * stride
+    body = start + (1 if data[start] < 0x80 else 2)
+    if data[body - 1] >= 0x80:  # a larger record: there are few of them in a batch
+        return 0, 0, 0
+    deltas = data[body + 1 : stop : stride]
+    if not deltas.isascii():  # some take more than one byte
+        return 0, 0, 0
+    offset_at = body + 2
+    key_length_at = offset_at + (1 if index < ONE_BYTE_OFFSETS else 2)
+    if data[offset_at:stop:stride] != _LOW[index : index + run] or (
+        index >= ONE_BYTE_OFFSETS
+        and data[offset_at + 1 : stop : stride] != _HIGH[index : index + run]
+    ):
+        return 0, 0, 0
+    key_end = key_at + max(key_length, 0)
+    same = [*range(start + 1, body), *range(key_length_at, key_at), *range(key_end, value_at)]
+    for column in (*same, end - 1):
+        if data[column:stop:stride] != data[column : column + 1] * run:
+            return 0, 0, 0
+    if deltas != deltas[:1] * run:
+        delta = max(deltas.translate(_RISEN)) - 64
+    return run, stride, delta

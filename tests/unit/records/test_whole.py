@@ -1,0 +1,98 @@
+"""The fast look at the records of an uncompressed batch says yes only where the slow one does."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafkalite.records.batch import HEADER_BYTES, read_header
+from kafkalite.records.errors import CorruptRecords
+from kafkalite.records.record import BatchBuilder
+from kafkalite.records.scan import scan
+from kafkalite.records.whole import MIN_RUN, highest_delta
+from tests.unit.records.mutations import mutated
+
+BASE = 1_600_000_000_000
+CHANGES_PER_BATCH = 50
+
+
+def built(records):
+    builder = BatchBuilder()
+    for delta, key, value, headers in records:
+        builder.append(BASE + delta, key, value, headers)
+    return builder.build(0)
+
+
+def fast(data):
+    return highest_delta(bytes(data[HEADER_BYTES:]), read_header(data).record_count)
+
+
+def slow(data):
+    """The same by the long way: None where that refuses, or takes what the fast look leaves."""
+    header = read_header(data)
+    try:
+        summary = scan(data, header)
+    except CorruptRecords:
+        return None
+    return max(summary.max_timestamp - header.base_timestamp, 0) if summary.is_dense else None
+
+
+def alike(count, key=b"k", size=100, step=1):
+    return [(index // step, key, b"v" * size, ()) for index in range(count)]
+
+
+def numbered(count):
+    """Keys that grow longer, deltas that take more bytes, offsets of every width."""
+    return [(index, b"%d" % index, b"v" * (index % 70), ()) for index in range(count)]
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        alike(1), alike(MIN_RUN - 1), alike(MIN_RUN), alike(63), alike(64), alike(65),
+        alike(200, key=None), alike(200, key=b""), alike(200, size=0), alike(70, key=b"k" * 70),
+        alike(300, size=8_300, step=9), alike(9_000, size=1, step=900), numbered(9_000),
+    ],
+    ids=lambda records: f"{len(records)} of {len(records[0][2])}",
+)  # fmt: skip
+def test_whole_records_are_told_with_their_highest_timestamp(records):
+    data = built(records)
+    assert fast(data) == slow(data) == max(delta for delta, *_ in records)
+
+
+def test_timestamps_may_fall():
+    data = built([(delta, None, b"v", ()) for delta in (40, 3, 0, 62, 9, 41, 40, 39, 1, 2)])
+    assert fast(data) == slow(data) == 22
+
+
+def test_records_with_headers_are_left_to_the_slow_look():
+    data = built([(0, None, b"v", [("h", b"x")])] * 20)
+    assert fast(data) is None
+    assert slow(data) == 0
+
+
+records = st.lists(
+    st.tuples(
+        st.integers(0, 1 << 20) | st.integers(0, 100),
+        st.none() | st.binary(max_size=70),
+        st.none() | st.binary(max_size=150),
+        st.sampled_from([(), (), (), [("h", b"x")]]),
+    ),
+    min_size=1,
+    max_size=8,
+)
+shapes = st.builds(
+    alike, st.integers(1, 90), st.none() | st.just(b"k"), st.sampled_from([0, 9, 60, 200]),
+    st.integers(1, 9),
+)  # fmt: skip
+
+
+@settings(max_examples=100, deadline=None)
+@given(records | shapes, st.randoms(use_true_random=False))
+def test_changed_batches_are_taken_only_where_the_slow_look_takes_them(entries, chance):
+    data = built(entries)
+    for _ in range(CHANGES_PER_BATCH):
+        changed = mutated(data, chance)
+        quick = fast(changed)
+        assert quick is None or quick == slow(changed)
+    if not any(headers for *_, headers in entries):
+        assert fast(data) == slow(data)
