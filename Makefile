@@ -16,12 +16,13 @@ DATA ?= ./kafkalite-data
 SEED ?= 1
 SEEDS ?= 200
 ROUNDS ?= 100
+QUICK ?=
 # Workers for `make test`; the two brokers of the compatibility tests are shared by all of them.
 WORKERS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test unit lint compat conformance differential crash bench dist clean
+.PHONY: help setup run test unit lint compat conformance differential crash simulate bench profile dist clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -89,8 +90,11 @@ simulate: $(VENV)/.dev ## brokers and clients in simulated worlds, checked: SEED
 
 # --- measuring --------------------------------------------------------------------------------
 
-bench: setup ## measure kafkalite beside Apache Kafka, in one run
-	@for each in startup codec records "produce_fetch --start"; do $(PY) -m bench.$$each || exit 1; done
+bench: setup ## measure kafkalite beside Apache Kafka: QUICK=1 for the core, ARGS="--suites raw"
+	@$(PY) -m bench $(if $(QUICK),--quick) $(ARGS)
+
+profile: setup ## flame graphs of kafkalite under load, into bench/results/
+	@$(PY) -m bench.profile $(ARGS)
 
 # --- shipping ---------------------------------------------------------------------------------
 

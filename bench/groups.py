@@ -1,26 +1,24 @@
-"""Groups, both brokers in one run: how long a rebalance takes, and how many commits a second.
+"""Groups: how long a rebalance takes, and how many commits a second.
 
-`python bench/groups.py [--rounds N]` starts kafkalite and Apache Kafka, takes them in turns, and
-prints medians. Members are raw connections that do at once what they are told, so that the time is
-the coordinator's: 19 members join one that is there, until all are assigned; one leaves and the
-rest are assigned again; 1,000 groups of one member each; commits of one partition, one after the
-other and 8 at once.
+Members are raw connections that do at once what they are told, so that the time is the
+coordinator's: 19 members join one that is there, until all are assigned; one leaves and the rest
+are assigned again; 1,000 groups of one member each; commits of one partition, one after the other
+and 8 at once.
 """
 
 from __future__ import annotations
 
-import argparse
 import selectors
-import statistics
-import tempfile
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
+from bench.pair import OURS, THEIRS, Run, Target
 from bench.raw_client import RawClient, decode_reply, frame_of, make_topic
+from bench.rows import Row
 from kafkalite.protocol import codec, messages
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
@@ -33,9 +31,9 @@ from kafkalite.protocol.messages import (
     OffsetCommitResponse,
     SyncGroupRequest,
 )
-from tests.compat import brokers
-from tests.compat.brokers import APACHE_KAFKA, KAFKALITE, Broker
 
+SUITE = "groups"
+REBALANCE_GOAL = 0.5
 MEMBERS = 20
 GROUPS = 1_000
 COMMITS = 2_000
@@ -133,7 +131,7 @@ def drive(
     start = time.perf_counter()
     with selectors.DefaultSelector() as selector:
         for member in members:
-            selector.register(member.client._socket, selectors.EVENT_READ, member)
+            selector.register(member.client, selectors.EVENT_READ, member)
         while not is_done():
             assert time.perf_counter() < start + 120, "the group does not settle"
             for key, _ in selector.select(HEARTBEAT_SECONDS / 4):
@@ -153,7 +151,7 @@ def all_assigned(members: list[Member]) -> bool:
     return all(member.is_assigned for member in members)
 
 
-def rebalances(broker: Broker, group_id: str) -> dict[str, float]:
+def rebalances(broker: Target, group_id: str) -> dict[str, float]:
     """One member is there, the others come at once; then one leaves."""
     members = [Member(RawClient(broker.host, broker.port), group_id) for _ in range(MEMBERS)]
     members[0].join()
@@ -176,10 +174,10 @@ def rebalances(broker: Broker, group_id: str) -> dict[str, float]:
     leaving = time.perf_counter() - start
     for member in [*members, leaver]:
         member.client.close()
-    return {f"{MEMBERS} members join, s": joining, "one of them leaves, s": leaving}
+    return {f"{MEMBERS} members join": joining, "one of them leaves": leaving}
 
 
-def many_groups(broker: Broker, prefix: str) -> dict[str, float]:
+def many_groups(broker: Target, prefix: str) -> dict[str, float]:
     """1,000 groups of one, over 20 connections."""
     clients = [RawClient(broker.host, broker.port) for _ in range(MEMBERS)]
     start = time.perf_counter()
@@ -193,10 +191,10 @@ def many_groups(broker: Broker, prefix: str) -> dict[str, float]:
     seconds = time.perf_counter() - start
     for client in clients:
         client.close()
-    return {f"{GROUPS} groups of one, s": seconds}
+    return {f"{GROUPS} groups of one": seconds}
 
 
-def commits(broker: Broker, group_id: str) -> dict[str, float]:
+def commits(broker: Target, group_id: str) -> dict[str, float]:
     client = RawClient(broker.host, broker.port)
     request = OffsetCommitRequest(
         group_id=group_id,
@@ -221,14 +219,14 @@ def commits(broker: Broker, group_id: str) -> dict[str, float]:
             answer = decode_reply(client.receive(), OffsetCommitResponse, COMMIT)
             assert answer.topics[0].partitions[0].error_code == Error.NONE, answer
             received += 1
-        rates[f"commits/s, {in_flight} at once"] = COMMITS / (time.perf_counter() - start)
+        rates[f"commits, {in_flight} at once"] = COMMITS / (time.perf_counter() - start)
     client.close()
     return rates
 
 
-def prepare(broker: Broker) -> None:
+def prepare(target: Target) -> None:
     """The offsets topic and our own are there, and the coordinator has loaded."""
-    client = RawClient(broker.host, broker.port)
+    client = RawClient(target.host, target.port)
     make_topic(client, TOPIC)
     request = FindCoordinatorRequest(key_type=0, coordinator_keys=["warm"])
     for _ in range(500):
@@ -240,39 +238,22 @@ def prepare(broker: Broker) -> None:
     time.sleep(2)
 
 
-def measure(rounds: int) -> dict[str, dict[str, float]]:
-    """Medians by what was measured and broker; the first round only warms up."""
-    figures: dict[str, dict[str, list[float]]] = {}
-    with tempfile.TemporaryDirectory(prefix="groups-bench-") as folder:
-        running = [brokers.start(kind, Path(folder) / kind) for kind in (KAFKALITE, APACHE_KAFKA)]
-        try:
-            for broker in running:
-                prepare(broker)
-            for number in range(rounds + 1):
-                for broker in running:
-                    for load in (rebalances, many_groups, commits):
-                        for name, figure in load(broker, f"{load.__name__}-{number}").items():
-                            if number:
-                                row = figures.setdefault(name, {})
-                                row.setdefault(broker.kind, []).append(figure)
-        finally:
-            for broker in running:
-                broker.stop()
-    return {
-        name: {kind: statistics.median(values) for kind, values in row.items()}
-        for name, row in figures.items()
-    }
+def measure(run: Run, targets: list[Target]) -> Iterator[Row]:
+    for target in targets:
+        prepare(target)
+        for name in ("warm-a", "warm-b"):
+            rebalances(target, name)
+    yield from _rows(run, targets, rebalances, "s")
+    if not run.is_quick:
+        yield from _rows(run, targets, many_groups, "s")
+    yield from _rows(run, targets, commits, "commits/s")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
-    print(f"{'':26}{KAFKALITE:>14}{APACHE_KAFKA:>22}")
-    for name, row in measure(options.rounds).items():
-        digits = 0 if "/s" in name else 3
-        print(f"{name:26}{row[KAFKALITE]:14.{digits}f}{row[APACHE_KAFKA]:22.{digits}f}")
-
-
-if __name__ == "__main__":
-    main()
+def _rows(
+    run: Run, targets: list[Target], load: Callable[[Target, str], dict[str, float]], unit: str
+) -> Iterator[Row]:
+    found = run.turns(targets, lambda target: load(target, f"g-{uuid.uuid4().hex[:8]}"), "groups")
+    for name in found[OURS][0]:
+        ours, theirs = ([each[name] for each in found[side]] for side in (OURS, THEIRS))
+        goal = REBALANCE_GOAL if load is rebalances else None
+        yield Row(SUITE, name, unit, ours, theirs, goal=goal, is_rate=unit != "s")

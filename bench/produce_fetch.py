@@ -1,196 +1,199 @@
-"""Produce and fetch by a raw client against several brokers, in turns within one run.
+"""Produce and fetch by a raw client: rates, latencies, and processor time per gigabyte.
 
-    python -m bench.produce_fetch kafkalite=127.0.0.1:9092:PID kafka=127.0.0.1:9192:PID --rounds 5
-    python -m bench.produce_fetch --start            # starts both brokers itself, side by side
-
-Each row is the median over the rounds, which alternate between the brokers; the ratio is the first
-broker's requests per second to this one's. With PIDs the processor time of each broker per gigabyte
-is measured too. `client` is how busy the load generator was: near 100 % it is the limit, not the
-broker. Figures of one machine in one run; only the ratios are worth comparing.
+Each round makes a topic of its own, warms up, and measures. The load generator's own ceiling is
+measured in the same run against a server that does nothing, and the floor of a produce against one
+that only receives, computes the checksum and writes (see null_server.py).
 """
 
 from __future__ import annotations
 
-import argparse
-import statistics
 import tempfile
-import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-import psutil
-
+from bench import null_server
+from bench.pair import OURS, THEIRS, Run, Target
 from bench.raw_client import Fetch, Produce, RawClient, Result, delete_topic, make_batch, make_topic
 from bench.raw_client import run as run_load
-from tests.compat import brokers
-from tests.compat.brokers import BROKERS, Broker
+from bench.rows import Row
+from kafkalite.records.batch import HEADER
 
-WARM_UP_SECONDS = 0.3
+SUITE = "raw"
+WARM_UP_SECONDS = 0.4
 FETCHED_BATCH_BYTES = 16_384
 FETCHED_TOPIC_BATCHES = 2_048
-
-
-@dataclass(slots=True)
-class Target:
-    """A broker that is measured."""
-
-    name: str
-    host: str
-    port: int
-    pid: int | None = None
-
-    @classmethod
-    def parse(cls, text: str) -> Target:
-        name, _, address = text.partition("=")
-        host, port, *pid = address.split(":")
-        return cls(name, host, int(port), int(pid[0]) if pid else None)
-
-    def cpu_seconds(self) -> float:
-        if self.pid is None:
-            return 0.0
-        times = psutil.Process(self.pid).cpu_times()
-        return float(times.user + times.system)
+CPU_GOAL, FLOOR_GOAL = 0.4, 2.0
 
 
 @dataclass(slots=True, frozen=True)
 class Case:
-    """One row."""
+    """One load."""
 
     kind: str
     payload_bytes: int
     in_flight: int
+    goal: float
     record_bytes: int = 1_000
+    is_core: bool = True
 
     @property
     def name(self) -> str:
-        return f"{self.kind} {_size(self.payload_bytes)} x{self.in_flight}"
+        return f"{self.kind} {_size(self.payload_bytes)}"
 
-
-@dataclass(slots=True)
-class Row:
-    """What one broker came to in one case, a value per round."""
-
-    per_second: list[float] = field(default_factory=list)
-    megabytes: list[float] = field(default_factory=list)
-    p50_ms: list[float] = field(default_factory=list)
-    p99_ms: list[float] = field(default_factory=list)
-    cpu_per_gb: list[float] = field(default_factory=list)
-    client_busy: list[float] = field(default_factory=list)
-
-    def add(self, result: Result, cpu_seconds: float, client_seconds: float) -> None:
-        self.per_second.append(result.per_second)
-        self.megabytes.append(result.megabytes_per_second)
-        self.p50_ms.append(result.latency_ms(0.5))
-        self.p99_ms.append(result.latency_ms(0.99))
-        self.cpu_per_gb.append(cpu_seconds / (result.payload_bytes / 1e9))
-        self.client_busy.append(client_seconds / result.seconds)
+    @property
+    def is_produce(self) -> bool:
+        return self.kind == "produce"
 
 
 CASES = (
-    Case("produce", 200, 1, 100),
-    Case("produce", 16_384, 5),
-    Case("produce", 65_536, 5),
-    Case("produce", 500_000, 5),
-    Case("fetch", 16_384, 5),
-    Case("fetch", 131_072, 5),
-    Case("fetch", 1_048_576, 5),
+    Case("produce", 200, 1, 1.3, 100),
+    Case("produce", 16_384, 5, 3.0),
+    Case("produce", 65_536, 5, 3.0),
+    Case("produce", 500_000, 5, 2.0),
+    Case("fetch", 16_384, 5, 2.5),
+    Case("fetch", 131_072, 5, 1.4),
+    Case("fetch", 1_048_576, 5, 1.0),
 )
 
 
-def main() -> None:
-    arguments = _arguments()
-    with _targets(arguments) as targets:
-        rows = measure(targets, arguments.rounds, arguments.seconds, arguments.only)
-    print_table(targets, rows)
+class Server(Protocol):
+    """What a load goes to."""
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def port(self) -> int: ...
+
+    def cpu_seconds(self) -> float: ...
 
 
-def measure(
-    targets: list[Target], rounds: int, seconds: float, only: str = ""
-) -> dict[tuple[str, str], Row]:
-    """Rows by case and broker."""
-    rows: dict[tuple[str, str], Row] = {}
-    for case in (case for case in CASES if only in case.name):
-        for _ in range(rounds):
-            for target in targets:
-                row = rows.setdefault((case.name, target.name), Row())
-                row.add(*_measure_once(target, case, seconds))
-    return rows
+@dataclass(slots=True)
+class Sample:
+    """What one round came to."""
+
+    result: Result
+    cpu_seconds: float
+
+    @property
+    def cpu_per_gb(self) -> float:
+        return self.cpu_seconds / (self.result.payload_bytes / 1e9)
 
 
-def _measure_once(target: Target, case: Case, seconds: float) -> tuple[Result, float, float]:
-    """The result, and the processor time that the broker and the client took for it."""
+def measure(run: Run, targets: list[Target]) -> Iterator[Row]:
+    for case in CASES:
+        if run.wants(case.name):
+            yield from _measure_case(run, targets, case)
+
+
+def _measure_case(run: Run, targets: list[Target], case: Case) -> Iterator[Row]:
+    seconds = 0.5 if run.is_quick else 1.5
+    found = run.turns(targets, lambda target: _sample(target, case, seconds), case.name)
+    ceiling = _against_nobody(case, "produce" if case.is_produce else "fetch", seconds)
+    floor = _against_nobody(case, "floor", seconds) if case.is_produce else None
+
+    def row(name: str, unit: str, value: str, **rest: object) -> Row:
+        ours, theirs = (
+            [_value(sample, value) for sample in found[side]] for side in (OURS, THEIRS)
+        )
+        return Row(SUITE, f"{case.name}{name}", unit, ours, theirs, **rest)  # type: ignore[arg-type]
+
+    yield row(
+        "", "requests/s", "rate", goal=case.goal, ceiling=ceiling.result.per_second,
+        floor=floor.result.per_second if floor else None,
+    )  # fmt: skip
+    if case.in_flight == 1:
+        yield row(", p50", "ms", "p50", is_rate=False)
+        yield row(", p99", "ms", "p99", is_rate=False, goal=1.0)
+        return
+    yield row(
+        ", processor", "CPU s/GB", "cpu", is_rate=False,
+        goal=CPU_GOAL if case.is_produce else None,
+        floor=floor.cpu_per_gb if floor else None,
+        floor_goal=FLOOR_GOAL if floor else None,
+    )  # fmt: skip
+
+
+def _value(sample: Sample, what: str) -> float:
+    if what == "rate":
+        return sample.result.per_second
+    if what == "cpu":
+        return sample.cpu_per_gb
+    return sample.result.latency_ms({"p50": 0.5, "p99": 0.99}[what])
+
+
+def _sample(target: Target, case: Case, seconds: float) -> Sample:
     client = RawClient(target.host, target.port)
     topic = f"bench-{uuid.uuid4().hex[:8]}"
     make_topic(client, topic)
     try:
-        load = _load(client, topic, case)
-        run_load(client, load, in_flight=case.in_flight, seconds=WARM_UP_SECONDS)
-        before, client_before = target.cpu_seconds(), time.process_time()
-        result = run_load(client, load, in_flight=case.in_flight, seconds=seconds)
-        return result, target.cpu_seconds() - before, time.process_time() - client_before
+        if not case.is_produce:
+            _fill(client, topic, case)
+        return _under_load(target, client, topic, case, seconds)
     finally:
         delete_topic(client, topic)
         client.close()
 
 
-def _load(client: RawClient, topic: str, case: Case) -> Produce | Fetch:
-    if case.kind == "produce":
+def _under_load(
+    server: Server, client: RawClient, topic: str, case: Case, seconds: float
+) -> Sample:
+    load = _load(topic, case)
+    run_load(client, load, in_flight=case.in_flight, seconds=WARM_UP_SECONDS)
+    before = server.cpu_seconds()
+    result = run_load(client, load, in_flight=case.in_flight, seconds=seconds)
+    return Sample(result, server.cpu_seconds() - before)
+
+
+def _load(topic: str, case: Case) -> Produce | Fetch:
+    if case.is_produce:
         return Produce(topic, *make_batch(case.payload_bytes, case.record_bytes))
     batch, records = make_batch(FETCHED_BATCH_BYTES, case.record_bytes)
+    return Fetch(topic, len(batch), records, _batches(case), FETCHED_TOPIC_BATCHES)
+
+
+def _batches(case: Case) -> int:
+    return max(1, case.payload_bytes // FETCHED_BATCH_BYTES)
+
+
+def _fill(client: RawClient, topic: str, case: Case) -> None:
+    batch, records = make_batch(FETCHED_BATCH_BYTES, case.record_bytes)
     run_load(client, Produce(topic, batch, records), in_flight=5, requests=FETCHED_TOPIC_BATCHES)
-    batches = max(1, case.payload_bytes // FETCHED_BATCH_BYTES)
-    return Fetch(topic, len(batch), records, batches, FETCHED_TOPIC_BATCHES)
 
 
-def print_table(targets: list[Target], rows: dict[tuple[str, str], Row]) -> None:
-    median = statistics.median
-    print(f"{'case':22} {'broker':12} {'/s':>8} {'MB/s':>7} {'p50 ms':>7} {'p99 ms':>7} "
-          f"{'CPU s/GB':>8} {'client':>6} spread  ratio")
-    for (case, name), row in rows.items():
-        first = rows[case, targets[0].name]
-        ratio = median(first.per_second) / median(row.per_second)
-        compared = "" if row is first else f"{ratio:.2f}"
-        spread = (max(row.per_second) - min(row.per_second)) / median(row.per_second)
-        print(
-            f"{case:22} {name:12} {median(row.per_second):8.0f} {median(row.megabytes):7.0f} "
-            f"{median(row.p50_ms):7.3f} {median(row.p99_ms):7.3f} {median(row.cpu_per_gb):8.2f} "
-            f"{median(row.client_busy):6.0%} {spread:6.0%}  {compared}"
-        )
+def _against_nobody(case: Case, mode: str, seconds: float) -> Sample:
+    """The same load against a server that does as little as its mode allows."""
+    topic = "bench-12345678"
+    with tempfile.NamedTemporaryFile(prefix="kafkalite-bench-") as file:
+        if case.is_produce:
+            batch, records = make_batch(case.payload_bytes, case.record_bytes)
+            piece = len(batch)
+        else:
+            piece, records = _write_topic(Path(file.name), case)
+        with null_server.serving(mode, topic, piece, records, file.name) as server:
+            client = RawClient(server.host, server.port)
+            try:
+                return _under_load(server, client, topic, case, seconds)
+            finally:
+                client.close()
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Produce and fetch by a raw client.")
-    parser.add_argument("targets", nargs="*", help="NAME=HOST:PORT[:PID]")
-    parser.add_argument("--start", action="store_true", help="start both brokers")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=1.0)
-    parser.add_argument("--only", default="", help="only cases whose name has this in it")
-    return parser.parse_args()
-
-
-@contextmanager
-def _targets(arguments: argparse.Namespace) -> Iterator[list[Target]]:
-    with tempfile.TemporaryDirectory() as folder:
-        started: list[Broker] = []
-        try:
-            kinds = BROKERS if arguments.start else ()
-            started += (brokers.start(kind, Path(folder) / kind, heap="1G") for kind in kinds)
-            found = [Target(each.kind, each.host, each.port, each.pid) for each in started]
-            yield found + [Target.parse(text) for text in arguments.targets]
-        finally:
-            for broker in started:
-                broker.stop()
+def _write_topic(path: Path, case: Case) -> tuple[int, int]:
+    """The batches of a topic as a broker would have them on its disk."""
+    batch, records = make_batch(FETCHED_BATCH_BYTES, case.record_bytes)
+    fields = HEADER.unpack_from(batch)
+    data = bytearray(batch * FETCHED_TOPIC_BATCHES)
+    for number in range(FETCHED_TOPIC_BATCHES):
+        HEADER.pack_into(data, number * len(batch), number * records, *fields[1:])
+    path.write_bytes(data)
+    return len(batch) * _batches(case), records
 
 
 def _size(count: int) -> str:
     for unit, size in (("MB", 1 << 20), ("KB", 1 << 10)):
         if count % size == 0:
             return f"{count // size} {unit}"
-    return f"{count // 1000} kB" if count >= 1000 else f"{count} B"
-
-
-if __name__ == "__main__":
-    main()
+    return f"{count // 1000} KB" if count >= 1000 else f"{count} B"

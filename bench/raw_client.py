@@ -77,6 +77,9 @@ class RawClient:
     def close(self) -> None:
         self._socket.close()
 
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
     def send(self, *parts: bytes | memoryview) -> None:
         sent = self._socket.sendmsg(parts)
         if sent < sum(map(len, parts)):
@@ -187,14 +190,14 @@ class Produce:
         request = ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=[topic_data])
         self.frame = frame_of(request, PRODUCE_VERSION, 0)
         # tags, two array sizes of one byte, the name and its size; index and error come before it
-        self._offset_at = 4 + 1 + 1 + 1 + len(topic.encode()) + 1 + 4 + 2
+        self.offset_at = 4 + 1 + 1 + 1 + len(topic.encode()) + 1 + 4 + 2
 
     def request(self, number: int) -> tuple[bytes | memoryview, ...]:
         return self.frame[:8], number.to_bytes(4, "big"), memoryview(self.frame)[12:]
 
     def check(self, number: int, reply: memoryview) -> int:
         """The payload that this reply acknowledges; AssertionError when it does not."""
-        at = self._offset_at
+        at = self.offset_at
         error, base_offset = struct.unpack_from(">hq", reply, at - 2)
         if error or base_offset != self._next_offset:
             if number == 0 and not error:

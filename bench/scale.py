@@ -1,170 +1,228 @@
-"""Memory and time as things grow in number: topics, partitions, idle connections; both brokers.
+"""What it costs that things grow in number: topics, partitions, connections, the length of a log.
 
-    python -m bench.scale [--topics 5000] [--partitions 10000] [--connections 10000]
-
-The brokers run one after the other, each alone on the machine, with the same steps: create topics
-of one partition, one topic of many, ask for the metadata of all, open connections that then stay
-idle. A row gives the time of a step and the resident memory after it.
+Each broker runs alone, one after the other, through the same steps. The goal for a request's cost
+is kafkalite's own: with much of everything at most 1.3 times what it is with little. That cost is
+the broker's processor time, which the rest of the machine disturbs least.
 """
 
 from __future__ import annotations
 
-import argparse
-import resource
 import socket
 import struct
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
-from rich.console import Console
-from rich.progress import track
-from rich.table import Table
-
-from bench.raw_client import RawClient, decode_reply, frame_of
+from bench import pair
+from bench.pair import OURS, THEIRS, Run, Target
+from bench.raw_client import (
+    FETCH_VERSION,
+    PRODUCE_VERSION,
+    Fetch,
+    Produce,
+    RawClient,
+    fetch_request,
+    make_batch,
+    make_topic,
+)
+from bench.raw_client import run as run_load
+from bench.rows import Row
 from kafkalite.protocol.messages import (
     CreateTopicsRequest,
     CreateTopicsResponse,
+    FetchResponse,
     MetadataRequest,
     MetadataResponse,
+    ProduceRequest,
+    ProduceResponse,
 )
-from tests.compat import brokers
-from tests.compat.brokers import BROKERS, Broker
+from tests.compat.brokers import BROKERS
 
+SUITE = "growth"
+TIME_GOAL, MEMORY_GOAL, COST_LIMIT = 0.5, 0.3, 1.3
+PARTITIONS = 10  # of each topic
 TOPICS_PER_REQUEST = 100
-PARTITIONS_PER_REQUEST = 2_000
 CREATE_VERSION, METADATA_VERSION = 7, 12
 TIMEOUT_MS = 300_000
+BATCH_BYTES = 16_384
+COST_SECONDS = 2.0
+MEGA = 1e6
 API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+
+
+@dataclass(slots=True, frozen=True)
+class Sizes:
+    topics: int
+    connections: int
+    gigabytes: float
 
 
 @dataclass(slots=True)
 class Measured:
-    """Seconds and resident bytes of each step, by its name."""
+    """Of one broker, by the step's name."""
 
     seconds: dict[str, float] = field(default_factory=dict)
-    memory: dict[str, int] = field(default_factory=dict)
-
-    def step(self, broker: Broker, name: str, work: Callable[[], None]) -> None:
-        started = time.perf_counter()
-        work()
-        self.seconds[name] = time.perf_counter() - started
-        self.memory[name] = psutil.Process(broker.pid).memory_info().rss
+    memory: dict[str, float] = field(default_factory=dict)
+    costs: dict[str, float] = field(default_factory=dict)  # a request's, in times of the first
 
 
-def ask(client: RawClient, request: object, version: int, response: type) -> object:
-    client.send(frame_of(request, version, 0))
-    return decode_reply(client.receive(), response, version)
+def measure(run: Run) -> Iterator[Row]:
+    sizes = Sizes(100, 500, 0.2) if run.is_quick else Sizes(1_000, 5_000, 10.0)
+    with tempfile.TemporaryDirectory(prefix="kafkalite-bench-") as folder:
+        found = {
+            pair.NAMES[kind]: _measure_alone(run, kind, Path(folder) / kind, sizes)
+            for kind in BROKERS
+        }
+    ours, theirs = found[OURS], found[THEIRS]
+    for name in ours.seconds:
+        yield Row(SUITE, name, "s", [ours.seconds[name]], [theirs.seconds[name]],
+                  goal=TIME_GOAL, is_rate=False)  # fmt: skip
+    for name in ours.memory:
+        yield Row(SUITE, name, "MB", [ours.memory[name]], [theirs.memory[name]],
+                  goal=MEMORY_GOAL, is_rate=False)  # fmt: skip
+    for name in ours.costs:
+        yield Row(SUITE, name, "times the cost", [ours.costs[name]], [theirs.costs[name]],
+                  limit=COST_LIMIT, is_rate=False)  # fmt: skip
 
 
-def create(client: RawClient, topics: dict[str, int]) -> None:
+def _measure_alone(run: Run, kind: str, folder: Path, sizes: Sizes) -> Measured:
+    found = Measured()
+    target = pair.start(kind, folder)
+    try:
+        with ExitStack() as stack:
+            client = RawClient(target.host, target.port)
+            make_topic(client, "first")
+            _cost(target, client, "first")  # warms up
+            small = _cost(target, client, "first")
+            partitions = sizes.topics * PARTITIONS
+            run.tell(f"{kind}: {partitions:,} partitions")
+            _topics(target, client, sizes, found)
+            name = f"a produce of 16 KB beside {partitions:,} partitions"
+            found.costs[name] = _cost(target, client, "first") / small
+            run.tell(f"{kind}: {sizes.connections:,} connections")
+            _connect(stack, target, sizes.connections)
+            found.memory[f"memory with {sizes.connections:,} connections too"] = _memory(target)
+            name = f"the same beside {sizes.connections:,} connections too"
+            found.costs[name] = _cost(target, client, "first") / small
+            run.tell(f"{kind}: a log of {sizes.gigabytes:g} GB")
+            _long_log(target, client, sizes.gigabytes, found)
+    finally:
+        target.broker.kill()
+    return found
+
+
+def _topics(target: Target, client: RawClient, sizes: Sizes, found: Measured) -> None:
+    names = [f"scale-{number}" for number in range(sizes.topics)]
+    what = f"{sizes.topics:,} topics of {PARTITIONS} partitions"
+    started = time.perf_counter()
+    for start in range(0, sizes.topics, TOPICS_PER_REQUEST):
+        _create(client, names[start : start + TOPICS_PER_REQUEST])
+    _await_all(client, sizes.topics)
+    found.seconds[f"create {what}"] = time.perf_counter() - started
+    started = time.perf_counter()
+    _await_all(client, sizes.topics)
+    found.seconds[f"metadata of {what}"] = time.perf_counter() - started
+    started = time.perf_counter()
+    for name in names:
+        _produce_to_all(client, name)
+    found.seconds[f"produce to {what}"] = time.perf_counter() - started
+    found.memory[f"memory with {what}"] = _memory(target)
+
+
+def _memory(target: Target) -> float:
+    return target.memory() / MEGA
+
+
+def _create(client: RawClient, names: list[str]) -> None:
     request = CreateTopicsRequest(
         topics=[
-            CreateTopicsRequest.Topic(name=name, num_partitions=count, replication_factor=1)
-            for name, count in topics.items()
+            CreateTopicsRequest.Topic(name=name, num_partitions=PARTITIONS, replication_factor=1)
+            for name in names
         ],
         timeout_ms=TIMEOUT_MS,
     )
-    answer = ask(client, request, CREATE_VERSION, CreateTopicsResponse)
-    assert isinstance(answer, CreateTopicsResponse)
+    answer = client.call(request, CREATE_VERSION, CreateTopicsResponse)
     refused = [topic for topic in answer.topics if topic.error_code]
     assert not refused, refused[:3]
 
 
-def create_topics(client: RawClient, count: int) -> None:
-    names = [f"scale-{number}" for number in range(count)]
-    for start in track(range(0, count, TOPICS_PER_REQUEST), description="topics"):
-        create(client, dict.fromkeys(names[start : start + TOPICS_PER_REQUEST], 1))
-
-
-def create_partitions(client: RawClient, count: int) -> None:
-    for start in track(range(0, count, PARTITIONS_PER_REQUEST), description="partitions"):
-        create(client, {f"wide-{start}": min(PARTITIONS_PER_REQUEST, count - start)})
-
-
-def metadata_of_all(client: RawClient, topics: int) -> None:
-    """Asks until the answer names all of them: Apache Kafka's brokers learn of topics later."""
+def _await_all(client: RawClient, topics: int) -> None:
+    """Asks until the answer names all of them with leaders: Apache Kafka learns of topics later."""
     deadline = time.monotonic() + TIMEOUT_MS / 1000
     while time.monotonic() < deadline:
-        answer = ask(client, MetadataRequest(topics=None), METADATA_VERSION, MetadataResponse)
-        assert isinstance(answer, MetadataResponse)
-        if len(answer.topics) >= topics:
+        answer = client.call(MetadataRequest(topics=None), METADATA_VERSION, MetadataResponse)
+        led = [topic for topic in answer.topics if all(p.leader_id >= 0 for p in topic.partitions)]
+        if len(led) >= topics:
             return
     raise AssertionError(f"metadata of {topics} topics did not come")
 
 
-def connect(stack: ExitStack, broker: Broker, count: int) -> None:
+def _produce_to_all(client: RawClient, topic: str) -> None:
+    """A record to each partition of a topic, again for those that are not led yet."""
+    batch, _ = make_batch(100, 100)
+    waiting = range(PARTITIONS)
+    deadline = time.monotonic() + TIMEOUT_MS / 1000
+    while waiting and time.monotonic() < deadline:
+        data = [ProduceRequest.PartitionData(index=index, records=batch) for index in waiting]
+        request = ProduceRequest(
+            acks=1, timeout_ms=TIMEOUT_MS,
+            topic_data=[ProduceRequest.TopicData(name=topic, partition_data=data)],
+        )  # fmt: skip
+        answer = client.call(request, PRODUCE_VERSION, ProduceResponse)
+        answers = answer.responses[0].partition_responses
+        waiting = [one.index for one in answers if one.error_code]  # type: ignore[assignment]
+    assert not waiting, f"{topic} has no leader"
+
+
+def _cost(target: Target, client: RawClient, topic: str) -> float:
+    """The broker's processor time for a produce."""
+    load = Produce(topic, *make_batch(BATCH_BYTES, 1_000))
+    before = target.cpu_seconds()
+    result = run_load(client, load, in_flight=5, seconds=COST_SECONDS)
+    return (target.cpu_seconds() - before) / result.requests
+
+
+def _connect(stack: ExitStack, target: Target, count: int) -> None:
     """Opens connections, each of which has one ApiVersions answered and then rests."""
-    for number in track(range(count), description="connections"):
+    for number in range(count):
         # Several addresses of this machine, since one has not enough ports for all.
         source = (f"127.0.{1 + number // 20_000}.1", 0)
-        link = socket.create_connection((broker.host, broker.port), 30, source)
+        link = socket.create_connection((target.host, target.port), 30, source)
         stack.enter_context(link)
         link.sendall(API_VERSIONS)
         assert link.recv(4, socket.MSG_WAITALL)
 
 
-def measure(kind: str, folder: Path, arguments: argparse.Namespace) -> Measured:
-    measured = Measured()
-    started = time.perf_counter()
-    broker = brokers.start(kind, folder, {"num.partitions": "1"}, heap="1G")
-    measured.seconds["start"] = time.perf_counter() - started
-    measured.memory["start"] = psutil.Process(broker.pid).memory_info().rss
-    try:
-        with ExitStack() as stack:
-            client = RawClient(broker.host, broker.port)
-            steps: list[tuple[str, Callable[[], None]]] = [
-                (f"{arguments.topics} topics", lambda: create_topics(client, arguments.topics)),
-                (
-                    f"{arguments.partitions} partitions",
-                    lambda: create_partitions(client, arguments.partitions),
-                ),
-                ("metadata of all", lambda: metadata_of_all(client, arguments.topics)),
-                (
-                    f"{arguments.connections} connections",
-                    lambda: connect(stack, broker, arguments.connections),
-                ),
-            ]
-            for name, work in steps:
-                measured.step(broker, name, work)
-    finally:
-        broker.kill()
-    return measured
+def _long_log(target: Target, client: RawClient, gigabytes: float, found: Measured) -> None:
+    """The cost of producing to a log and of fetching its first batches, short and long."""
+    make_topic(client, "long")
+    batch, records = make_batch(BATCH_BYTES, 1_000)
+    short = 64
+    run_load(client, Produce("long", batch, records), in_flight=5, requests=short)
+    fetching = Fetch("long", len(batch), records, 1, short)
+    fetch_costs = [_fetch_cost(target, client, fetching)]
+    produce_costs = [_cost(target, client, "long")]
+    requests = int(gigabytes * 1e9 / 1e6)
+    large, many = make_batch(1_000_000, 1_000)
+    run_load(client, Produce("long", large, many), in_flight=5, requests=requests)
+    fetch_costs.append(_fetch_cost(target, client, fetching))
+    produce_costs.append(_cost(target, client, "long"))
+    assert _log_start(client) == 0
+    name = f"a log of {gigabytes:g} GB instead of 1 MB"
+    found.costs[f"a produce to {name}"] = produce_costs[1] / produce_costs[0]
+    found.costs[f"a fetch of 16 KB from {name}"] = fetch_costs[1] / fetch_costs[0]
 
 
-def show(found: dict[str, Measured]) -> None:
-    ours, theirs = (found[kind] for kind in BROKERS)
-    table = Table(title="growth, one broker at a time")
-    for column in ("step", "kafkalite s", "Kafka s", "ratio", "kafkalite MB", "Kafka MB", "ratio"):
-        table.add_column(column, justify="left" if column == "step" else "right")
-    for name in ours.seconds:
-        table.add_row(
-            name,
-            f"{ours.seconds[name]:.2f}",
-            f"{theirs.seconds[name]:.2f}",
-            f"{ours.seconds[name] / theirs.seconds[name]:.2f}",
-            f"{ours.memory[name] / 1e6:.0f}",
-            f"{theirs.memory[name] / 1e6:.0f}",
-            f"{ours.memory[name] / theirs.memory[name]:.2f}",
-        )
-    Console(width=110).print(table)
+def _fetch_cost(target: Target, client: RawClient, load: Fetch) -> float:
+    run_load(client, load, in_flight=5, seconds=COST_SECONDS / 4)
+    before = target.cpu_seconds()
+    result = run_load(client, load, in_flight=5, seconds=COST_SECONDS)
+    return (target.cpu_seconds() - before) / result.requests
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--topics", type=int, default=5_000)
-    parser.add_argument("--partitions", type=int, default=10_000)
-    parser.add_argument("--connections", type=int, default=10_000)
-    arguments = parser.parse_args()
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    with tempfile.TemporaryDirectory(prefix="kafkalite-scale-") as folder:
-        show({kind: measure(kind, Path(folder) / kind, arguments) for kind in BROKERS})
-
-
-if __name__ == "__main__":
-    main()
+def _log_start(client: RawClient) -> int:
+    answer = client.call(fetch_request("long", 0, 0, 1), FETCH_VERSION, FetchResponse)
+    return answer.responses[0].partitions[0].log_start_offset

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -67,7 +67,19 @@ log4j.appender.console.layout=org.apache.log4j.PatternLayout
 log4j.appender.console.layout.ConversionPattern=%d %p %c %m%n
 """
 # A test's JVM serves little and starts often: the compiler's first tier and one collector thread.
-_JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+TEST_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+# What Apache Kafka's own start scripts give it; whoever measures starts it with these.
+NORMAL_JVM = (
+    "-server",
+    "-Xms1G",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-XX:MaxInlineLevel=15",
+    "-Djava.awt.headless=true",
+)
+NORMAL_HEAP = "1G"
 
 
 class BrokerFailed(RuntimeError):
@@ -113,16 +125,22 @@ def start(
     overrides: Mapping[str, str] | None = None,
     heap: str = "512M",
     port: int = 0,
+    jvm: Sequence[str] = TEST_JVM,
 ) -> Broker:
     """Starts a broker on 127.0.0.1 with its data in `folder`, again on what is there already.
 
-    One that is to come back under its old address is given its port.
+    One that is to come back under its old address is given its port. `jvm` are the options of
+    Apache Kafka's JVM: those for tests would not be fair in a measurement.
     """
     folder.mkdir(parents=True, exist_ok=True)
     _register(folder)
     settings = {**COMMON, **(overrides or {})}
     is_kafkalite = kind == KAFKALITE
-    launch = _launch_kafkalite if is_kafkalite else partial(_launch_apache_kafka, JAR_GROUPS[kind])
+    launch = (
+        _launch_kafkalite
+        if is_kafkalite
+        else partial(_launch_apache_kafka, JAR_GROUPS[kind], tuple(jvm))
+    )
     for attempt in range(START_ATTEMPTS):
         process, port_of = launch(folder, settings, heap, port)
         (folder / "pid").write_text(str(process.pid))
@@ -209,7 +227,12 @@ def _launch_kafkalite(
 
 
 def _launch_apache_kafka(
-    jar_group: str, folder: Path, settings: Mapping[str, str], heap: str, wanted_port: int
+    jar_group: str,
+    jvm: Sequence[str],
+    folder: Path,
+    settings: Mapping[str, str],
+    heap: str,
+    wanted_port: int,
 ) -> tuple[subprocess.Popen[bytes], Callable[[], int]]:
     port, controller_port = free_ports(2)
     port = wanted_port or port
@@ -229,8 +252,9 @@ def _launch_apache_kafka(
     (folder / "log4j.properties").write_text(_LOG4J_1)
     kafka = partial(_kafka_command, jars.class_path(jar_group), folder)
     if not (folder / "data" / "meta.properties").exists():
-        _format(kafka("128M", "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c"))
-    return _spawn(kafka(heap, "kafka.Kafka"), folder), lambda: port
+        tool = ("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c")
+        _format(kafka(TEST_JVM, "128M", *tool))
+    return _spawn(kafka(jvm, heap, "kafka.Kafka"), folder), lambda: port
 
 
 def _format(call: list[str]) -> None:
@@ -240,7 +264,12 @@ def _format(call: list[str]) -> None:
 
 
 def _kafka_command(
-    class_path: str, folder: Path, heap: str, main_class: str, *arguments: str
+    class_path: str,
+    folder: Path,
+    jvm: Sequence[str],
+    heap: str,
+    main_class: str,
+    *arguments: str,
 ) -> list[str]:
     """The command line of a class of Apache Kafka that is given the folder's settings."""
     settings = str(folder / "server.properties")
@@ -249,7 +278,7 @@ def _kafka_command(
         f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",
         f"-Dlog4j.configuration=file:{folder / 'log4j.properties'}",
     ]
-    return [call[0], *_JVM_OPTIONS, *logging, *call[1:]]
+    return [call[0], *jvm, *logging, *call[1:]]
 
 
 def _spawn(call: list[str], folder: Path) -> subprocess.Popen[bytes]:

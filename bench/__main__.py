@@ -1,0 +1,118 @@
+"""Measures kafkalite beside Apache Kafka: `python -m bench`, or `make bench`.
+
+    python -m bench                       # every suite; takes its time
+    python -m bench --quick               # the core, in under three minutes
+    python -m bench --suites raw,latency  # some of them; their rows replace those of before
+    python -m bench --suites raw --only "produce 64 KB"     # some rows, shown and not kept
+    python -m bench --list
+
+Rows go to bench/results/latest.json, a table and plots to docs/performance.md. Only ratios of one
+run mean something: both brokers are measured in turns, on the same machine, in the same minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import resource
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+
+from bench import pair, report, rows
+from bench.pair import Run
+from bench.rows import Row
+
+
+@dataclass(slots=True, frozen=True)
+class Suite:
+    """A module with `measure`, which yields rows."""
+
+    name: str
+    module: str
+    is_shared: bool  # takes the two brokers that run for all; else starts what it needs
+    is_core: bool  # part of a quick run
+    what: str
+
+    @property
+    def measure(self) -> Callable[..., Iterator[Row]]:
+        found: Any = importlib.import_module(f"bench.{self.module}")
+        measure: Callable[..., Iterator[Row]] = found.measure
+        return measure
+
+
+SUITES = (
+    Suite("raw", "produce_fetch", True, True, "produce and fetch by a raw client"),
+    Suite("latency", "latency", True, True, "from producing to consuming, and the tail's wake-up"),
+    Suite("clients", "clients", True, False, "stock clients end to end"),
+    Suite("groups", "groups", True, True, "rebalances and commits"),
+    Suite("transactions", "transactions", True, False, "what exactly-once costs"),
+    Suite("start", "startup", False, True, "start to first acknowledgement, memory"),
+    Suite("growth", "scale", False, False, "topics, partitions, connections, a long log"),
+)
+
+
+def main() -> None:
+    arguments = _arguments()
+    console = Console(width=140)
+    if arguments.list:
+        for suite in SUITES:
+            aside = "" if suite.is_core else " (not in --quick)"
+            console.print(f"{suite.name:14}{suite.what}{aside}")
+        return
+    _allow_descriptors()
+    found: list[Row] = []
+    with console.status("starting") as status:
+        run = Run(arguments.quick, arguments.rounds or (3 if arguments.quick else 5),
+                  arguments.only, lambda text: status.update(text))  # fmt: skip
+        for row in _measured(run, _chosen(arguments)):
+            found.append(row)
+            console.print(report.line(row))
+    console.print(report.table(found))
+    if not arguments.only:
+        every = rows.merged(rows.load(), found)
+        rows.store(every, report.machine())
+        report.write(every)
+
+
+def _measured(run: Run, suites: list[Suite]) -> Iterator[Row]:
+    shared = [suite for suite in suites if suite.is_shared]
+    if shared:
+        run.tell("starting both brokers")
+        with pair.both() as targets:
+            for suite in shared:
+                yield from suite.measure(run, targets)
+    for suite in suites:
+        if not suite.is_shared:
+            yield from suite.measure(run)
+
+
+def _chosen(arguments: argparse.Namespace) -> list[Suite]:
+    if not arguments.suites:
+        return [suite for suite in SUITES if suite.is_core or not arguments.quick]
+    names = arguments.suites.split(",")
+    unknown = set(names) - {suite.name for suite in SUITES}
+    if unknown:
+        raise SystemExit(f"no suite {', '.join(sorted(unknown))}; see --list")
+    return [suite for suite in SUITES if suite.name in names]
+
+
+def _allow_descriptors() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--quick", action="store_true", help="the core, in under three minutes")
+    parser.add_argument("--suites", default="", help="names with commas between; see --list")
+    parser.add_argument("--only", default="", help="rows with this in their name; not kept")
+    parser.add_argument("--rounds", type=int, default=0)
+    parser.add_argument("--list", action="store_true", help="name the suites")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
