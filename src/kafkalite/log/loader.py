@@ -257,6 +257,9 @@ class _Loader:
             producers if len(producers) else None,
             self._newest_snapshot(end_offset),
         )
+        if not opening.is_clean:
+            # A process that died, or a machine, may have left names here that nobody synced.
+            log.durability.directory_changed(is_new=True)
         if end_offset < opening.log_start_offset:
             log.truncate_fully_and_start_at(opening.log_start_offset)
         log.log_start_offset = max(opening.log_start_offset, segments[0].base_offset)

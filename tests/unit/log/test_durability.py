@@ -137,3 +137,38 @@ def test_a_directory_that_is_renamed_during_a_sync_is_synced_under_its_new_name(
     log.moved(f"{ROOT}/t-1")
     log.durability.flushed(work)
     assert f"{ROOT}/t-1" in log.durability.flush_work(is_complete=True).directories
+
+
+def acknowledged_on_disk(world: World) -> None:
+    """One record that is told to be durable, and is after a power cut."""
+    send(world.log(), b"a", 0)
+    durable = world.log().when_durable(world.log().log_end_offset)
+    assert durable.is_resolved
+    assert [record.value for record in read_all(after_power_cut(world).log())] == [b"a"]
+
+
+def test_a_log_without_records_whose_process_died_keeps_its_names():
+    """Nobody knows whether the dead one had synced them."""
+    world = World(SMALL, CrashDisk())
+    world.log()
+    world.restart(clean=False)
+    acknowledged_on_disk(world)
+
+
+def test_a_log_whose_files_a_power_cut_took_gets_names_that_last():
+    world = World(SMALL, CrashDisk())
+    world.log()
+    world.disk.sync_directory(ROOT)
+    world = after_power_cut(world)
+    assert world.names() == ["00000000000000000000.index", "00000000000000000000.log",
+                             "00000000000000000000.timeindex"]
+    acknowledged_on_disk(world)
+
+
+def test_a_new_segment_whose_process_died_keeps_its_name():
+    world = synced_world()
+    world.log().roll()
+    world.restart(clean=False)
+    send(world.log(), b"b", 1)
+    assert world.log().when_durable(2).is_resolved
+    assert len(read_all(after_power_cut(world).log())) == 2
