@@ -39,8 +39,10 @@ class Route:
     version: int
     handler: handlers.Handler
     decode: Callable[[codec.Buffer, int], tuple[Any, int]]
+    encode: Callable[[Any, list[Any]], None]
     request_has_tags: bool
     response_has_tags: bool
+    has_records: bool  # in the response: parts that are not bytes and stay as they are
 
     @property
     def name(self) -> str:
@@ -110,6 +112,8 @@ class Dispatcher:
     def _outcome(self, route: Route, call: Call, response: Any) -> Outcome:
         if isinstance(response, CloseConnection):
             return response
+        if response is None:  # acks=0, settled later: the place of its reply stays empty
+            return []
         try:
             return self._encode(route, call.correlation_id, response)
         except Exception as error:  # noqa: BLE001 - a response that has no bytes is our mistake
@@ -117,15 +121,14 @@ class Dispatcher:
             return CloseConnection("a response that could not be encoded")
 
     def _encode(self, route: Route, correlation_id: int, response: Any) -> list[Part]:
-        parts = _flat(codec.encode_parts(response, route.version))
-        size = 4 + route.response_has_tags + sum(map(len, parts))
-        head = _V0_HEAD.pack(size, correlation_id)
-        if route.response_has_tags:
-            head += b"\0"
-        if type(parts[0]) is bytes:
-            parts[0] = head + parts[0]
-        else:
-            parts.insert(0, head)
+        parts: list[Any] = []
+        route.encode(response, parts)
+        tags = b"\0" if route.response_has_tags else b""
+        if not route.has_records:
+            body = b"".join(parts)
+            return [_V0_HEAD.pack(4 + len(tags) + len(body), correlation_id) + tags + body]
+        parts, size = _joined(parts)
+        parts[0] = _V0_HEAD.pack(4 + len(tags) + size, correlation_id) + tags + parts[0]
         return parts
 
     # --- what cannot be answered as asked ---------------------------------------------------------
@@ -204,29 +207,45 @@ class Dispatcher:
         if handler is None or version not in handlers.versions(spec.api(key)):
             return None
         api = spec.api(key)
+        response = message_class(f"{api.name}Response")
         route = Route(
             api,
             version,
             handler,
             codec.prefix_decoder(message_class(f"{api.name}Request"), version),
+            codec.encoder(response, version),
             headers.request_header_version(key, version) == 2,
             headers.response_header_version(key, version) == 1,
+            _has_records(spec.message(response.__name__)),
         )
         self._routes[number] = route
         return route
 
 
-def _flat(parts: list[Any]) -> list[Any]:
-    """Parts without lists among them and without empty ones: a `records` value may be several."""
-    if len(parts) == 1:
-        return parts
-    flat: list[Any] = []
+def _has_records(message: spec.Message) -> bool:
+    structs = (message.root, *message.structs.values())
+    return any(field.type == "records" for struct in structs for field in struct.fields)
+
+
+def _joined(parts: list[Any]) -> tuple[list[Any], int]:
+    """The parts with neighbours of bytes joined and empty ones left out, and their length."""
+    joined: list[Any] = []
+    own: list[bytes] = []
+    size = 0
     for part in parts:
-        if isinstance(part, list):
-            flat += part
-        else:
-            flat.append(part)
-    return [part for part in flat if len(part)]
+        if type(part) is bytes:
+            own.append(part)
+        elif length := len(part):
+            if own:
+                joined.append(b"".join(own))
+                size += len(joined[-1])
+                own = []
+            joined.append(part)
+            size += length
+    if own:
+        joined.append(b"".join(own))
+        size += len(joined[-1])
+    return joined, size
 
 
 def _described(route: Route, call: Call) -> str:
