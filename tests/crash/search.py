@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 
 from kafkalite.sim.disk import CrashDisk
-from tests.crash.worlds import Dead, Expected, Run, Workload, check_state, recover
+from tests.crash.worlds import Dead, Run, Workload, check_state, recover
 from tests.unit.log.making import abandon
 
 
@@ -36,14 +36,14 @@ def crash_points(workload: Workload, states: int, compound: float = 0.1) -> int:
             # The first state is that of a process that dies, the others those of a machine.
             left = disk.stopped() if state == 0 else disk.crashed(random)
             expected = deepcopy(run.expected)
-            if state == 0 and not workload.is_fsynced:
-                pass  # a write that returned lasts longer than its process
-            elif not workload.is_fsynced:
+            # A write that returned lasts longer than its process, but not than the machine.
+            is_machine = state > 0 or workload.is_fsynced
+            if is_machine and not workload.is_fsynced:
                 for batch in expected.appended:
                     batch.is_acknowledged = False
             try:
                 if random.random() < compound:
-                    left = _crash_again(left, expected, workload, random)
+                    left = _crash_again(left, workload, random, is_machine=is_machine)
                     count += 1
                 check_state(left, expected, workload)
             except Exception as problem:
@@ -60,9 +60,9 @@ def crash_points(workload: Workload, states: int, compound: float = 0.1) -> int:
 
 
 def _crash_again(
-    disk: CrashDisk, expected: Expected, workload: Workload, random: Random
+    disk: CrashDisk, workload: Workload, random: Random, *, is_machine: bool
 ) -> CrashDisk:
-    """The machine dies once more, in the middle of recovery."""
+    """The process or the machine dies once more, in the middle of recovery."""
     total = _operations_of_recovery(disk.stopped(), workload)
     if total == 0:
         return disk
@@ -80,7 +80,7 @@ def _crash_again(
     except Dead:
         pass
     disk.before_operation = None
-    return disk.crashed(random)
+    return disk.crashed(random) if is_machine else disk.stopped()
 
 
 def _operations_of_recovery(disk: CrashDisk, workload: Workload) -> int:

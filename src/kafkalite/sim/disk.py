@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 from random import Random
 
@@ -90,6 +91,9 @@ class CrashFile:
         self._disk.operation("truncate", self.path)
         self._change(inode, Write(size, None))
 
+    def reserve(self, size: int) -> None:
+        self.truncate(size)
+
     def _change(self, inode: Inode, write: Write) -> None:
         inode.pending.append(write)
         _apply(inode.data, write)
@@ -129,8 +133,11 @@ class CrashDisk:
         return size if kept is None else kept
 
     def stopped(self) -> CrashDisk:
-        """The disk as the next process finds it when only this one dies."""
-        return self._copy(lambda inode: bytes(inode.data), lambda inode: dict(inode.entries or {}))
+        """The disk as the next process finds it when only this one dies: all is there, and what
+        was not synced is still not."""
+        disk = CrashDisk()
+        disk._root = deepcopy(self._root)
+        return disk
 
     def crashed(self, random: Random) -> CrashDisk:
         """The disk as it may be found when the machine dies now."""

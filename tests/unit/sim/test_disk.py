@@ -55,7 +55,9 @@ def test_a_process_that_dies_loses_nothing():
     disk = CrashDisk()
     disk.make_directory("/d")
     disk.create("/d/a").write_at(3, b"x")
-    assert disk.stopped().contents() == {"/d/a": b"\0\0\0x"}
+    after = disk.stopped()
+    assert after.contents() == {"/d/a": b"\0\0\0x"}
+    assert {} in [left.contents() for left in states(after)]  # and has synced nothing
     assert disk.to_memory().list_directory("/d") == ["a"]
 
 
