@@ -27,7 +27,7 @@ from tests.compat import brokers
 from tests.differential.__main__ import converse
 from tests.differential.generating import Step
 from tests.differential.report import show
-from tests.differential.running import Runner, Side
+from tests.differential.running import Runner, Speaker
 
 SAMPLE_ROUNDS = 36  # of 28 requests
 TOPIC = "apples-RUN"
@@ -36,7 +36,7 @@ TOPIC = "apples-RUN"
 @pytest.fixture(scope="session")
 def runner(run_folder: Path) -> Iterator[Runner]:
     pair = (brokers.shared(kind, run_folder) for kind in brokers.BROKERS)
-    with closing(Runner(*(Side(broker.host, broker.port) for broker in pair))) as runner:
+    with closing(Runner(*(Speaker(broker.host, broker.port) for broker in pair))) as runner:
         yield runner
 
 
@@ -178,11 +178,11 @@ def test_random_requests_are_answered_alike(runner: Runner) -> None:
 # --- planted differences --------------------------------------------------------------------------
 
 
-class Liar(Side):
+class Liar(Speaker):
     """A side that tells the truth, but for one field of one API."""
 
-    def __init__(self, side: Side, api: str, field: str, value: Any) -> None:
-        super().__init__(side.wire.host, side.wire.port)
+    def __init__(self, side: Speaker, api: str, field: str, value: Any) -> None:
+        super().__init__(side.host, side.port)
         self.api, self.field, self.value = api, field, value
 
     def receive(self, step: Step) -> Any:

@@ -16,7 +16,7 @@ from tests.compat import brokers
 from tests.differential.generating import THEMES, Generator, Step
 from tests.differential.memory import Memory
 from tests.differential.report import show
-from tests.differential.running import Outcome, Runner, Side
+from tests.differential.running import Outcome, Runner, Speaker
 from tests.differential.shrinking import shrink
 
 STEPS = 25
@@ -87,14 +87,14 @@ def _chosen(options: argparse.Namespace) -> list[tuple[str, str | None]]:
     ]
 
 
-def _side(kind: str, given: str | None, stack: ExitStack) -> Side:
+def _side(kind: str, given: str | None, stack: ExitStack) -> Speaker:
     if given:
         host, _, port = given.rpartition(":")
-        return Side(host, int(port))
+        return Speaker(host, int(port))
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kafkalite-compare-")))
     broker = brokers.start(kind, folder / "broker")
     stack.callback(broker.stop)
-    return Side(broker.host, broker.port)
+    return Speaker(broker.host, broker.port)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def describe_request(frame: bytes) -> dict[str, Plain]:
         "version": version,
         "correlation_id": header.correlation_id,
         "client_id": header.client_id,
-        "body": plain_message(body, version, _describe_records),
+        "body": plain_message(body, version, describe_records),
     }
 
 
@@ -58,11 +58,12 @@ def describe_response(frame: bytes, api: spec.Api, version: int) -> dict[str, Pl
         "response": api.name,
         "version": version,
         "correlation_id": header.correlation_id,
-        "body": plain_message(body, version, _describe_records),
+        "body": plain_message(body, version, describe_records),
     }
 
 
-def _describe_records(records: memoryview) -> Plain:
+def describe_records(records: memoryview) -> Plain:
+    """Every batch and record; of a batch that is corrupt, the reason."""
     return list(describe_batches(records, raw_record, deep=True))
 
 

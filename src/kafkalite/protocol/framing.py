@@ -27,6 +27,11 @@ class FrameCutter:
     def held_bytes(self) -> int:
         return len(self._held)
 
+    def release(self) -> bytearray:
+        """All that is held, whole frame or not; nothing is held any more."""
+        held, self._held = self._held, bytearray()
+        return held
+
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         self._held += data
 

@@ -5,6 +5,7 @@ An id that is new on both sides, in the same place, is the same thing from then 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -54,17 +55,20 @@ class Comparison:
             if not (isinstance(left, Unknown) and isinstance(right, Unknown))
         ]
 
-    def learn(self, ours: Any, theirs: Any) -> None:
-        """Gives canonical names to the ids that are new on both sides."""
-        for _, left, right in self._walk("", ours, theirs):
+    def learn(self, ours: Any, theirs: Any, recorded: Any = None) -> None:
+        """Gives canonical names to the ids that are new on both sides: those that the answer
+        `recorded` has in the same place, if there is one."""
+        for place, left, right in self._walk("", ours, theirs):
             if isinstance(left, Unknown) and isinstance(right, Unknown):
-                self._bind(left, right)
+                self._bind(left, right, _at(recorded, place))
 
-    def _bind(self, left: Unknown, right: Unknown) -> None:
+    def _bind(self, left: Unknown, right: Unknown, recorded: Any) -> None:
         kind = left.kind
         if self._ours.knows(kind, left.actual) or self._theirs.knows(kind, right.actual):
             return
-        if left.actual == right.actual and isinstance(left.actual, str):
+        if isinstance(recorded, Unknown) and not self._ours.has_actual(kind, recorded.actual):
+            canonical = recorded.actual
+        elif left.actual == right.actual and isinstance(left.actual, str):
             canonical = self._ours.text_in(left.actual)  # the client chose it
         else:
             self._counts[kind] += 1
@@ -92,6 +96,18 @@ def resolve(view: Any, names: Names) -> Any:
         return [resolve(each, names) for each in view]
     if isinstance(view, Unknown):
         return names.canonical(view.kind, view.actual)
+    return view
+
+
+def _at(view: Any, place: str) -> Any:
+    """What is in this place of a view, or None."""
+    for part in re.findall(r"\w+|\[\d+\]", place):
+        if part[0] != "[" and isinstance(view, dict):
+            view = view.get(part)
+        elif part[0] == "[" and isinstance(view, list) and int(part[1:-1]) < len(view):
+            view = view[int(part[1:-1])]
+        else:
+            return None
     return view
 
 

@@ -13,11 +13,18 @@ from typing import Any
 
 from kafkalite.log.names import uuid_text
 from kafkalite.protocol import spec
+from kafkalite.testing.comparison.batches import PRODUCER_ID as PRODUCER_ID
+from kafkalite.testing.comparison.batches import renamed
 
-TOPIC_ID, MEMBER_ID, PRODUCER_ID, SESSION_ID, OTHER_ID = (
-    "topic id", "member id", "producer id", "fetch session", "id",
+TOPIC_ID, MEMBER_ID, SESSION_ID, OTHER_ID, NODE_ID = (
+    "topic id", "member id", "fetch session", "id", "node id",
 )
 _MEMBER_FIELDS = frozenset(("member_id", "leader", "skip_member_id"))
+_NODE_FIELDS = frozenset(
+    "node_id broker_id broker_ids controller_id leader leader_id voter_id replica_nodes isr_nodes"
+    " offline_replicas replicas isr preferred_read_replica eligible_leader_replicas"
+    " last_known_elr".split()
+)
 
 
 def kind_of(field: spec.Field, api: str) -> str | None:
@@ -26,11 +33,16 @@ def kind_of(field: spec.Field, api: str) -> str | None:
         return TOPIC_ID if field.name == "topic_id" else OTHER_ID
     if field.type == "string" and field.name in _MEMBER_FIELDS:
         return MEMBER_ID
-    if field.type == "int64" and field.name == "producer_id":
+    if field.type == "int64" and field.name.endswith("producer_id"):
         return PRODUCER_ID
     if field.type == "int32" and field.name == "session_id" and api == "Fetch":
         return SESSION_ID
     return None
+
+
+def is_node(field: spec.Field) -> bool:
+    """Whether it holds ids of brokers, which are their administrator's choice."""
+    return field.type == "int32" and field.name in _NODE_FIELDS
 
 
 def is_nothing(kind: str, value: Any) -> bool:
@@ -124,11 +136,16 @@ class _Translation:
     def one(self, value: Any, field: spec.Field) -> Any:
         if field.struct is not None:
             return self.struct(value, field.struct)
+        if is_node(field):
+            return self.names.actual(NODE_ID, value)
         kind = kind_of(field, self.api)
         if kind is not None and self.names.has_actual(kind, value):
             return self.names.actual(kind, value)
         if field.type == "string":
             return self.names.text_out(value)
-        if field.type == "records" and hasattr(value, "build"):
-            return value.build(self.names)
+        if field.type == "records":
+            if hasattr(value, "build"):
+                return value.build(self.names)
+            return renamed(value, self.names)
         return value
+

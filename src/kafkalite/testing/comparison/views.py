@@ -14,7 +14,14 @@ from kafkalite.protocol import spec
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.records.batch import read_header, verify
 from kafkalite.records.convert import iterate_any
-from kafkalite.testing.comparison.names import PRODUCER_ID, Names, is_nothing, kind_of
+from kafkalite.testing.comparison.names import (
+    NODE_ID,
+    PRODUCER_ID,
+    Names,
+    is_node,
+    is_nothing,
+    kind_of,
+)
 
 NOW = "a time about now"
 HIDDEN = "…"
@@ -74,6 +81,8 @@ class View:
     def _one(self, value: Any, field: spec.Field) -> Any:
         if field.struct is not None:
             return self._struct(value, field.struct)
+        if is_node(field):
+            return self.names.canonical(NODE_ID, value)
         kind = kind_of(field, self._api)
         if kind is not None and not is_nothing(kind, value):
             return self._id(kind, value)

@@ -43,21 +43,34 @@ class Wire:
 
     def receive(self, timeout_s: float) -> bytes | NoReply:
         """The next frame. Each of its pieces may take the whole time."""
-        assert self._socket is not None, "nothing was sent"
-        self._socket.settimeout(timeout_s)
         try:
-            while (frame := self._cutter.take()) is None:
-                data = self._socket.recv(RECEIVE_BYTES)
-                if not data:
-                    self.close()
-                    return NoReply.CLOSED
-                self._cutter.feed(data)
+            return self._next(timeout_s)
         except TimeoutError:
             self.close()
             return NoReply.SILENT
         except ConnectionError:
             self.close()
             return NoReply.CLOSED
+
+    def poll(self, timeout_s: float) -> bytes | NoReply | None:
+        """The next frame, or None when there is none so far; then the connection stays."""
+        try:
+            return self._next(timeout_s)
+        except TimeoutError:
+            return None
+        except ConnectionError:
+            self.close()
+            return NoReply.CLOSED
+
+    def _next(self, timeout_s: float) -> bytes:
+        if self._socket is None:
+            raise ConnectionResetError("ended before")
+        self._socket.settimeout(timeout_s)
+        while (frame := self._cutter.take()) is None:
+            data = self._socket.recv(RECEIVE_BYTES)
+            if not data:
+                raise ConnectionResetError("ended by the broker")
+            self._cutter.feed(data)
         return bytes(frame)
 
     def close(self) -> None:

@@ -1,0 +1,67 @@
+"""One of two brokers that are compared: connections to it, and what ids mean there."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from kafkalite.protocol.errors import MalformedFrame
+from kafkalite.testing.comparison.names import Names, translate
+from kafkalite.testing.comparison.views import View
+from kafkalite.testing.comparison.wire import NoReply, Wire, decode_response, request_frame
+
+PATIENCE_S = 20.0
+CLIENT_ID = "comparison"
+FIRST = 0
+_BESIDE = -1  # the connection of questions that are not part of the conversation
+
+
+class Side:
+    def __init__(self, host: str, port: int) -> None:
+        self.host, self.port = host, port
+        self.names = Names()
+        self.view = View(self.names, lambda: int(time.time() * 1000))
+        self._wires: dict[int, Wire] = {}
+
+    def wire(self, connection: int = FIRST) -> Wire:
+        """The connection of this number; it is opened by what is sent first."""
+        if connection not in self._wires:
+            self._wires[connection] = Wire(self.host, self.port)
+        return self._wires[connection]
+
+    def close(self) -> None:
+        for connection in list(self._wires):
+            self.hang_up(connection)
+
+    def hang_up(self, connection: int = FIRST) -> None:
+        wire = self._wires.pop(connection, None)
+        if wire is not None:
+            wire.close()
+
+    def send(self, request: Any, version: int, connection: int = FIRST) -> None:
+        """Under the names of this side."""
+        renamed = translate(request, version, self.names)
+        self.wire(connection).send(request_frame(renamed, version, 1, CLIENT_ID))
+
+    def understand(self, frame: bytes | NoReply, api_key: int, version: int) -> Any:
+        """The view of an answer, or why there is none."""
+        if isinstance(frame, NoReply):
+            return frame.value
+        try:
+            message = decode_response(frame, api_key, version)
+        except MalformedFrame as reason:
+            return f"malformed: {reason}"
+        return self.view.of(message, version)
+
+    def ask_again(self, request: Any, version: int) -> bytes | NoReply:
+        """What was sent in the conversation, beside it: another answer to the same."""
+        self.send(request, version, _BESIDE)
+        return self.wire(_BESIDE).receive(PATIENCE_S)
+
+    def ask(self, request: Any, version: int) -> Any:
+        """Beside the conversation: the message as it is."""
+        wire = self.wire(_BESIDE)
+        wire.send(request_frame(request, version, 1, CLIENT_ID))
+        frame = wire.receive(PATIENCE_S)
+        assert not isinstance(frame, NoReply), f"{type(request).__name__}: {frame.value}"
+        return decode_response(frame, request.API_KEY, version)

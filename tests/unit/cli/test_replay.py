@@ -1,0 +1,96 @@
+"""`kafkalite replay`: agreement of brokers in this process on an application's trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from kafkalite.cli.main import main
+from kafkalite.testing.embedded import EmbeddedKafka
+from kafkalite.testing.recording.recorder import Recorder
+from kafkalite.testing.recording.trace import to_json
+
+COUNT = 3
+POLL_S, POLLS = 0.5, 40
+
+
+def application(bootstrap_servers: str) -> None:
+    """Writes, reads in a group, commits."""
+    producer = Producer({"bootstrap.servers": bootstrap_servers, "enable.idempotence": True})
+    for number in range(COUNT):
+        producer.produce("orders", f"order {number}")
+        producer.flush(10)
+    consumer = Consumer({
+        "bootstrap.servers": bootstrap_servers, "group.id": "clerks",
+        "auto.offset.reset": "earliest", "enable.auto.commit": False,
+    })
+    consumer.subscribe(["orders"])
+    found = 0
+    for _ in range(POLLS):
+        found += consumer.poll(POLL_S) is not None
+        if found == COUNT:
+            break
+    assert found == COUNT
+    consumer.commit(asynchronous=False)
+    consumer.close()
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a broker where ids, offsets and generations are not those of a fresh one."""
+    with EmbeddedKafka() as kafka:
+        application(kafka.bootstrap_servers)
+        with Recorder(kafka.bootstrap_servers) as recorder:
+            application(recorder.bootstrap_servers)
+    path = tmp_path_factory.mktemp("trace") / "trace.jsonl"
+    path.write_text("".join(f"{to_json(each)}\n" for each in recorder.said), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def oracle() -> Iterator[EmbeddedKafka]:
+    with EmbeddedKafka() as kafka:
+        yield kafka
+
+
+def replay(trace: Path, against: EmbeddedKafka, oracle: EmbeddedKafka) -> Result:
+    addresses = ["--against", against.bootstrap_servers, "--oracle", oracle.bootstrap_servers]
+    return CliRunner().invoke(main, ["replay", str(trace), *addresses])
+
+
+def positions(kafka: EmbeddedKafka) -> tuple[int, int]:
+    """The end of the topic, and what the group has committed."""
+    where = TopicPartition("orders", 0)
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "clerks"})
+    _, end = consumer.get_watermark_offsets(where, timeout=10)
+    [committed] = consumer.committed([where], timeout=10)
+    consumer.close()
+    return end, committed.offset
+
+
+def test_brokers_that_agree(trace: Path, oracle: EmbeddedKafka) -> None:
+    with EmbeddedKafka() as against:
+        done = replay(trace, against, oracle)
+        end, committed = positions(against)
+    assert done.exit_code == 0, done.output
+    assert " 0 answered differently" in done.output
+    assert (end, committed) == (COUNT, COUNT), "what was recorded further on happens at the start"
+
+
+def test_broker_that_differs(trace: Path, oracle: EmbeddedKafka) -> None:
+    with EmbeddedKafka(settings={"log.message.timestamp.type": "LogAppendTime"}) as against:
+        done = replay(trace, against, oracle)
+    assert done.exit_code == 1
+    assert "log_append_time_ms" in done.output
+
+
+def test_file_that_is_no_trace(tmp_path: Path, oracle: EmbeddedKafka) -> None:
+    path = tmp_path / "no-trace.jsonl"
+    path.write_text("{}\n", encoding="utf-8")
+    done = replay(path, oracle, oracle)
+    assert done.exit_code == 1
+    assert "line 1" in done.output
