@@ -20,7 +20,7 @@ from kafkalite.records.control import (
     build_marker_batch,
     read_batch_marker,
 )
-from kafkalite.records.convert import down_convert, iterate_any, up_convert
+from kafkalite.records.convert import Wanted, down_convert, iterate_any, up_convert
 from kafkalite.records.errors import CorruptRecords
 from kafkalite.records.legacy import build_message_set
 from kafkalite.records.record import Record, build_batch
@@ -104,7 +104,7 @@ def test_java_batches_are_read_and_ours_are_read_by_java(bridge: RecordsBridge) 
 
 
 def _check_up_conversion(sent: bytes, records: list[Record], codec: Compression) -> None:
-    converted = up_convert(sent, base_offset=0)
+    converted = up_convert(sent, Wanted(base_offset=0))
     assert batch.read_header(converted.batch).compression == codec
     assert read_all(converted.batch) == records
 

@@ -10,7 +10,10 @@ import time
 
 import pytest
 
-from bench.raw_client import fetch_request, frame_of
+from bench.raw_client import RawClient, decode_reply, fetch_request, frame_of, make_topic
+from kafkalite.protocol.messages import ProduceRequest, ProduceResponse
+from kafkalite.records.batch import Compression
+from kafkalite.records.record import BatchBuilder
 from tests.hostile.peers import (
     CONNECTIONS,
     IS_FULL,
@@ -149,6 +152,54 @@ def test_peers_that_do_not_read_are_bounded(attacked, make_healthy):
         grown = resident_bytes(broker) - before
     report(grown_mb=round(grown / MEGABYTE, 1), p99_ms=round(result.latency_ms(0.99), 2))
     assert grown <= 64 * MEGABYTE
+
+
+BOMBS = {
+    "uncompressed empty records": lambda: bomb([b""] * 100_000, Compression.NONE),
+    "empty records in zstd": lambda: bomb([b""] * 1_200_000, Compression.ZSTD),
+    "one long value in zstd": lambda: bomb([bytes(400 * MEGABYTE)], Compression.ZSTD),
+    "one long value in gzip": lambda: bomb([bytes(100 * MEGABYTE)], Compression.GZIP),
+}
+
+
+def bomb(values: list[bytes], codec: Compression) -> bytes:
+    """Few bytes that hold a lot."""
+    builder = BatchBuilder()
+    for value in values:
+        builder.append(1_600_000_000_000, None, value)
+    return bytes(builder.build(compression=codec))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kind", BOMBS)
+def test_batches_that_hold_a_lot_do_not_hold_up_others(attacked, make_healthy, kind):
+    broker = attacked()
+    healthy = make_healthy(broker)
+    calm = healthy.work()
+    attacker = RawClient(broker.host, broker.port)
+    make_topic(attacker, "bombed")
+    partition = ProduceRequest.PartitionData(index=0, records=BOMBS[kind]())
+    data = ProduceRequest.TopicData(name="bombed", partition_data=[partition])
+    frame = frame_of(ProduceRequest(acks=1, timeout_ms=60_000, topic_data=[data]), 9, 1)
+    before = resident_bytes(broker)
+    attacker.send(*[frame] * 3)
+    result = healthy.work()
+    grown = resident_bytes(broker) - before
+    for offset in range(3):
+        answer = decode_reply(attacker.receive(), ProduceResponse, 9)
+        (taken,) = answer.responses[0].partition_responses
+        assert taken.error_code == 0, taken
+        assert (taken.base_offset == 0) == (offset == 0)
+    attacker.close()
+    report(
+        bomb=kind,
+        calm_p99_ms=round(calm.latency_ms(0.99), 2),
+        p99_ms=round(result.latency_ms(0.99), 2),
+        grown_mb=round(grown / MEGABYTE, 1),
+    )
+    assert grown <= 64 * MEGABYTE
+    hold_to(result.latency_ms(0.99), HEALTHY_P99_MS)
 
 
 def test_http_and_tls_are_told_where_they_are(attacked):

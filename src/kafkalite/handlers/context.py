@@ -15,6 +15,7 @@ from kafkalite.env import Env
 from kafkalite.handlers.fetch_sessions import FetchSessions
 from kafkalite.handlers.telemetry import Telemetry
 from kafkalite.log.manager import LogManager
+from kafkalite.replication.examining import Examiner
 from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.waiting import Waiting
 
@@ -36,3 +37,7 @@ class Context:
     transactions: Transactions = field(init=False)
     logs: LogManager = field(init=False)
     telemetry: Telemetry = field(default_factory=Telemetry)
+    examiner: Examiner = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.examiner = Examiner(self.env.clock)

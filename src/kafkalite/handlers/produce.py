@@ -50,11 +50,7 @@ def produce(context: Context, call: Call, request: ProduceRequest) -> Reply | La
         entry.keep_records()  # the connection's buffer is used again before the answer comes
 
     def append(_: None) -> None:
-        appended = _append_all(context, call, request, response, entries)
-        if isinstance(appended, Later):
-            appended.then(reply.resolve)
-        else:
-            reply.resolve(appended)
+        _pass_on(_append_all(context, call, request, response, entries), reply)
 
     admitted.then(append)
     return reply
@@ -129,7 +125,38 @@ def _append_all(
 ) -> Reply | Later[Reply]:
     now_ms = context.env.clock.now_ms()
     for entry in entries:
-        entry.append(now_ms, is_all=request.acks == ALL_IN_SYNC)
+        entry.append(context.examiner, now_ms, is_all=request.acks == ALL_IN_SYNC)
+    examined = [entry.examined for entry in entries if entry.examined is not None]
+    if not examined:
+        return _appended(context, call, request, response, entries)
+    reply: Later[Reply] = Later()
+    waiting = len(examined)
+
+    def one_is_done(_: None) -> None:
+        nonlocal waiting
+        waiting -= 1
+        if not waiting:
+            _pass_on(_appended(context, call, request, response, entries), reply)
+
+    for each in examined:
+        each.then(one_is_done)
+    return reply
+
+
+def _pass_on(reply: Reply | Later[Reply], later: Later[Reply]) -> None:
+    if isinstance(reply, Later):
+        reply.then(later.resolve)
+    else:
+        later.resolve(reply)
+
+
+def _appended(
+    context: Context,
+    call: Call,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    entries: list[Entry],
+) -> Reply | Later[Reply]:
     if request.acks == 0:
         return _unanswered(entries)
     _name_leaders(context, call, response)

@@ -7,14 +7,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kafkalite.log.validator import RefusedRecords
+from kafkalite.env.later import Later
+from kafkalite.log.validator import Checked, RefusedRecords
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ProduceRequest, ProduceResponse
-from kafkalite.records.batch import BatchHeader
+from kafkalite.records.batch import BatchHeader, Compression
+from kafkalite.replication.examining import Examiner, advance
 from kafkalite.replication.partition import NOT_ASKED, Partition, Proof
 
 Answer = ProduceResponse.PartitionResponse
 RecordError = ProduceResponse.RecordError
+
+# What is looked at in one go: some milliseconds of work at most.
+LIGHT_RECORDS = 4096
+FREE_SLICES = 4
 
 
 @dataclass(slots=True)
@@ -28,6 +34,7 @@ class Entry:
     header: BatchHeader | None = None
     proof: Proof = NOT_ASKED
     end_offset: int = 0
+    examined: Later[None] | None = None  # while others must go first, or there is much to look at
 
     @property
     def is_transactional(self) -> bool:
@@ -50,22 +57,60 @@ class Entry:
                 for bad in error.records
             ]
 
-    def append(self, now_ms: int, *, is_all: bool) -> None:
-        answer, partition = self.answer, self.partition
-        if answer.error_code != Error.NONE or partition is None or self.records is None:
+    def append(self, examiner: Examiner, now_ms: int, *, is_all: bool) -> None:
+        """Now, or in the partition's order once a look at all of it has been taken."""
+        partition, records, header = self.partition, self.records, self.header
+        if self.answer.error_code != Error.NONE or partition is None or records is None:
             return
+        is_light = (
+            header is not None
+            and header.record_count <= LIGHT_RECORDS
+            and header.compression == Compression.NONE
+        )
+        if is_light and not examiner.is_busy(partition):
+            self._append(partition, records, now_ms, is_all=is_all)
+        else:
+            self._examine(examiner, partition, now_ms, is_all=is_all)
+
+    def _examine(
+        self, examiner: Examiner, partition: Partition, now_ms: int, *, is_all: bool
+    ) -> None:
+        self.keep_records()
+        assert self.records is not None
+        # Only versions before batches v2 come this far without a header.
+        steps = partition.examine(
+            self.records, now_ms, is_old_format_taken=self.header is None
+        )
+        is_examined: Later[None] = Later()
+
+        def done(outcome: Checked | KafkaError) -> None:
+            if isinstance(outcome, KafkaError):
+                self.refuse(outcome)
+            else:
+                self._append(partition, outcome, now_ms, is_all=is_all)
+            is_examined.resolve(None)
+
+        if not examiner.is_busy(partition):
+            outcome = advance(steps, FREE_SLICES)
+            if outcome is not None:
+                done(outcome)
+                return
         try:
-            result = partition.append(
-                self.records,
-                now_ms,
-                is_all=is_all,
-                proof=self.proof,
-                # Only versions before batches v2 come this far without a header.
-                is_old_format_taken=self.header is None,
-            )
+            examiner.submit(partition, steps, len(self.records), done)
+        except KafkaError as error:
+            self.refuse(error)
+        else:
+            self.examined = is_examined
+
+    def _append(
+        self, partition: Partition, records: memoryview | Checked, now_ms: int, *, is_all: bool
+    ) -> None:
+        try:
+            result = partition.append(records, now_ms, is_all=is_all, proof=self.proof)
         except KafkaError as error:
             self.refuse(error)
             return
+        answer = self.answer
         answer.base_offset = result.base_offset
         answer.log_append_time_ms = result.log_append_time_ms
         answer.log_start_offset = result.log_start_offset

@@ -24,7 +24,6 @@ from kafkalite.log.epochs import LeaderEpochs
 from kafkalite.log.flusher import sync_all
 from kafkalite.log.home import LogHome
 from kafkalite.log.names import PARTITION_METADATA
-from kafkalite.log.plain import accept
 from kafkalite.log.producers import (
     AppendOrigin,
     Marker,
@@ -38,7 +37,7 @@ from kafkalite.log.replay import look_back, marker_of, note_completed
 from kafkalite.log.segment import Segment
 from kafkalite.log.snapshots import write_snapshot
 from kafkalite.log.txn_index import AbortedTransaction
-from kafkalite.log.validator import Checked, Leader, Writable, check_as_given, check_for_leader
+from kafkalite.log.validator import Checked, Writable, check, check_as_given
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.records.batch import NO_PRODUCER_ID, BatchHeader
 from kafkalite.records.scan import BadRecord
@@ -175,7 +174,7 @@ class PartitionLog:
 
     def append_as_leader(
         self,
-        records: Writable,
+        records: Writable | Checked,
         leader_epoch: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         now_ms: int | None = None,
@@ -183,10 +182,10 @@ class PartitionLog:
         verification: Verification | None = None,
         is_verified: bool = True,
         transaction_version: int = 0,
-        is_old_format_taken: bool = False,
     ) -> AppendResult:
         """Gives a batch its offsets and writes it; raises KafkaError, and then nothing has changed.
 
+        What was examined before (see `validator.examine`) is not looked at again.
         `is_verified` false asks for the proof (`verification`, see `start_verification`) that the
         coordinator of a transaction knows of this partition. `transaction_version` is that of the
         marker, when it is one.
@@ -196,17 +195,7 @@ class PartitionLog:
             home.check_online()
         if now_ms is None:
             now_ms = home.env.clock.now_ms()
-        header = None
-        if config.is_plain and origin == AppendOrigin.CLIENT:
-            header = accept(records, config, self.log_end_offset, leader_epoch, now_ms)
-        if header is not None:
-            checked = Checked(records, [header])
-        elif origin == AppendOrigin.RAFT:
-            checked = check_as_given(records, self.log_end_offset, leader_epoch)
-        else:
-            leader = Leader(config, origin, self.log_end_offset, leader_epoch, now_ms)
-            leader.is_old_format_taken = is_old_format_taken
-            checked = check_for_leader(records, leader)
+        checked = check(records, config, origin, self.log_end_offset, leader_epoch, now_ms)
         header = checked.headers[0]
         marker = None
         if header.producer_id > NO_PRODUCER_ID:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kafkalite.log.config import CREATE_TIME, FOREVER, LogConfig
+from kafkalite.log.plain import accept
 from kafkalite.log.producers import AppendOrigin
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.records.batch import (
@@ -31,9 +32,10 @@ from kafkalite.records.batch import (
     read_header,
     verify,
 )
-from kafkalite.records.convert import up_convert
+from kafkalite.records.convert import Wanted, up_convert_in_steps
 from kafkalite.records.errors import CorruptRecords, InvalidRecords, TruncatedRecords
-from kafkalite.records.scan import BadRecord, BatchSummary, RecordRules, scan
+from kafkalite.records.scan import BadRecord, RecordRules, scan_in_steps
+from kafkalite.records.steps import Steps, finish
 
 Writable = bytearray | memoryview
 
@@ -78,13 +80,48 @@ class Leader:
     is_old_format_taken: bool = False
 
 
+def check(
+    records: Writable | Checked,
+    config: LogConfig,
+    origin: AppendOrigin,
+    first_offset: int,
+    leader_epoch: int,
+    now_ms: int,
+) -> Checked:
+    """What may be written at the log's end of what came, in the shortest way there is."""
+    if isinstance(records, Checked):
+        return placed(records, first_offset, leader_epoch)
+    if origin == AppendOrigin.RAFT:
+        return check_as_given(records, first_offset, leader_epoch)
+    if config.is_plain and origin == AppendOrigin.CLIENT:
+        header = accept(records, config, first_offset, leader_epoch, now_ms)
+        if header is not None:
+            return Checked(records, [header])
+    leader = Leader(config, origin, first_offset, leader_epoch, now_ms)
+    return check_for_leader(records, leader)
+
+
 def check_for_leader(records: Writable, leader: Leader) -> Checked:
     """Checks one batch v2 of a client or a coordinator, and gives it its offsets."""
+    checked = finish(examine(records, leader))
+    return placed(checked, leader.first_offset, leader.leader_epoch)
+
+
+def placed(checked: Checked, first_offset: int, leader_epoch: int) -> Checked:
+    """Gives what was examined its offsets and the leader's epoch."""
+    assert not isinstance(checked.records, bytes)
+    patch(checked.records, checked.headers[0], first_offset, leader_epoch)
+    return checked
+
+
+def examine(records: Writable, leader: Leader) -> Steps[Checked]:
+    """All that can be said of a batch without knowing the log's end, in steps: its bytes may be
+    few and its records many."""
     header = _only_batch(records)
     if header.magic != 2:
         if not leader.is_old_format_taken:
             raise InvalidRecords(f"a batch of magic {header.magic} where 2 is needed")
-        return _convert(records, leader)
+        return (yield from _convert(records, leader))
     config = leader.config
     is_client = leader.origin == AppendOrigin.CLIENT
     if is_client and header.base_offset != 0:
@@ -94,17 +131,18 @@ def check_for_leader(records: Writable, leader: Leader) -> Checked:
     if is_client:
         check_produced(header)
     if _needs_codec(header, config):
-        return _build_anew(memoryview(records)[: header.size], leader)
+        return (yield from _build_anew(memoryview(records)[: header.size], leader))
+    max_timestamp = header.max_timestamp
     if is_client:
-        summary = scan_records(records, header, leader)
+        rules = rules_for(config, leader.now_ms)
+        summary = yield from scan_in_steps(records, header, rules)
+        if summary.bad:
+            raise refusal(summary.bad)
         if not summary.is_dense and header.compression != Compression.NONE:
-            return _build_anew(memoryview(records)[: header.size], leader)
+            return (yield from _build_anew(memoryview(records)[: header.size], leader))
         max_timestamp = summary.max_timestamp
-    else:
-        max_timestamp = header.max_timestamp
     if len(records) != header.size:
         records = memoryview(records)[: header.size]
-    patch(records, header, leader.first_offset, leader.leader_epoch)
     if config.message_timestamp_type == CREATE_TIME:
         patch_timestamps(records, header, TimestampType.CREATE_TIME, max_timestamp)
         return Checked(records, [header])
@@ -132,12 +170,12 @@ def _only_batch(records: Writable) -> BatchHeader:
     return header
 
 
-def _convert(records: Writable, leader: Leader) -> Checked:
+def _convert(records: Writable, leader: Leader) -> Steps[Checked]:
     """Messages of the formats before v2, as old producers send them."""
     for header in iterate_headers(records):
         check_size(header.size, leader.config)
         verify(records, header)
-    return _build_anew(records, leader)
+    return (yield from _build_anew(records, leader))
 
 
 # --- records --------------------------------------------------------------------------------------
@@ -152,13 +190,6 @@ def rules_for(config: LogConfig, now_ms: int) -> RecordRules:
     if config.message_timestamp_after_max_ms < FOREVER:
         rules.newest_timestamp = now_ms + config.message_timestamp_after_max_ms
     return rules
-
-
-def scan_records(records: Writable, header: BatchHeader, leader: Leader) -> BatchSummary:
-    summary = scan(records, header, rules_for(leader.config, leader.now_ms))
-    if summary.bad:
-        raise refusal(summary.bad)
-    return summary
 
 
 def refusal(bad: list[BadRecord]) -> RefusedRecords:
@@ -189,20 +220,18 @@ def _level(compression: Compression, config: LogConfig) -> int | None:
     }.get(compression)
 
 
-def _build_anew(records: Writable, leader: Leader) -> Checked:
+def _build_anew(records: Writable, leader: Leader) -> Steps[Checked]:
     """The same records as one batch v2, at dense offsets, in the codec that the topic asks for."""
     config = leader.config
     compression = None if config.compression_type == _PRODUCER else _CODECS[config.compression_type]
     append_time = None if config.message_timestamp_type == CREATE_TIME else leader.now_ms
-    converted = up_convert(
-        records,
-        base_offset=leader.first_offset,
-        partition_leader_epoch=leader.leader_epoch,
+    wanted = Wanted(
         compression=compression,
         level=None if compression is None else _level(compression, config),
         append_time=append_time,
         rules=rules_for(config, leader.now_ms),
     )
+    converted = yield from up_convert_in_steps(records, wanted)
     if converted.bad:
         raise refusal(converted.bad)
     check_size(len(converted.batch), config)

@@ -24,10 +24,31 @@ from kafkalite.records.batch import (
 )
 from kafkalite.records.errors import InvalidRecords, RecordsTooLarge, UnsupportedCodec
 from kafkalite.records.record import BatchBuilder, Record
-from kafkalite.records.scan import ANYTHING, BadRecord, RecordRules, check_record_count, judge, note
+from kafkalite.records.scan import (
+    STEP_RECORDS,
+    BadRecord,
+    RecordRules,
+    check_record_count,
+    judge,
+    note,
+)
+from kafkalite.records.steps import Steps, finish
 
 # What a rebuilt batch may hold before it is compressed. Converting needs all of it in memory.
 MAX_CONVERTED_BYTES = 128 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Wanted:
+    """How a batch is to be built; compression None keeps the producer's codec, append_time sets
+    every timestamp."""
+
+    base_offset: int = 0
+    partition_leader_epoch: int = NO_LEADER_EPOCH
+    compression: Compression | None = None
+    level: int | None = None
+    append_time: int | None = None
+    rules: RecordRules = field(default_factory=RecordRules)
 
 
 @dataclass(slots=True)
@@ -47,21 +68,16 @@ def iterate_any(buffer: Buffer, header: BatchHeader) -> Iterator[Record]:
     return legacy.iterate_records(buffer, header)
 
 
-def up_convert(
-    buffer: Buffer,
-    *,
-    base_offset: int,
-    partition_leader_epoch: int = NO_LEADER_EPOCH,
-    compression: Compression | None = None,
-    level: int | None = None,
-    append_time: int | None = None,
-    rules: RecordRules = ANYTHING,
-) -> Converted:
+def up_convert(buffer: Buffer, wanted: Wanted) -> Converted:
     """What one partition of a Produce holds, of any format, as one batch v2.
 
-    compression None keeps the producer's codec; append_time sets every timestamp. Offsets are
-    given anew and without gaps. Checksums are the caller's to verify before.
+    Offsets are given anew and without gaps. Checksums are the caller's to verify before.
     """
+    return finish(up_convert_in_steps(buffer, wanted))
+
+
+def up_convert_in_steps(buffer: Buffer, wanted: Wanted) -> Steps[Converted]:
+    """The same, giving way after some records; the codec's work at the end is one step."""
     headers = list(iterate_headers(buffer))
     source = check_one_set(headers)
     builder = BatchBuilder()
@@ -69,25 +85,27 @@ def up_convert(
     index = 0
     for header in headers:
         for entry in iterate_any(buffer, header):
-            note(bad, judge(header, rules, index, entry.timestamp, entry.key is not None))
+            note(bad, judge(header, wanted.rules, index, entry.timestamp, entry.key is not None))
             index += 1
             check_record_count(index)
             if not bad:
                 builder.append(entry.timestamp, entry.key, entry.value, entry.headers)
+            if index % STEP_RECORDS == 0:
+                yield
             if builder.size > MAX_CONVERTED_BYTES:
                 raise RecordsTooLarge(f"more than {MAX_CONVERTED_BYTES} bytes to convert")
     if bad:
         return Converted(bytearray(), index, NO_TIMESTAMP, bad)
-    first = headers[0]
+    first, append_time = headers[0], wanted.append_time
     batch = builder.build(
-        base_offset,
-        partition_leader_epoch,
+        wanted.base_offset,
+        wanted.partition_leader_epoch,
         producer_id=first.producer_id,
         producer_epoch=first.producer_epoch,
         base_sequence=first.base_sequence,
         is_transactional=first.is_transactional,
-        compression=source if compression is None else compression,
-        level=level,
+        compression=source if wanted.compression is None else wanted.compression,
+        level=wanted.level,
         timestamp_type=(
             TimestampType.CREATE_TIME if append_time is None else TimestampType.LOG_APPEND_TIME
         ),

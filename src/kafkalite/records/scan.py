@@ -7,7 +7,6 @@ be. The work comes in steps, so that a caller on the event loop can do other thi
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import dataclass, field
 
 from kafkalite.protocol.errors import Error
@@ -21,6 +20,7 @@ from kafkalite.records.record import (
     check_header_key,
     read_fields,
 )
+from kafkalite.records.steps import Steps, finish
 from kafkalite.records.varint import (
     MAX_VARINT_BYTES,
     MAX_VARLONG_BYTES,
@@ -29,8 +29,10 @@ from kafkalite.records.varint import (
 )
 from kafkalite.records.window import Window, open_window
 
-# Records between two steps: a few milliseconds of work.
-STEP_RECORDS = 4096
+# Records, headers or pieces that are stepped over between two steps: a millisecond or two of work.
+STEP_RECORDS = 1024
+STEP_HEADERS = 4096
+STEP_CHUNKS = 8
 # What takes time to walk through, however few bytes it was sent in. Apache Kafka has no such bound,
 # and its request handler is busy for minutes with a batch of two thousand million empty records.
 MAX_BATCH_RECORDS = 5_000_000
@@ -73,13 +75,7 @@ ANYTHING = RecordRules()
 
 def scan(buffer: Buffer, header: BatchHeader, rules: RecordRules = ANYTHING) -> BatchSummary:
     """The summary of a batch v2, or CorruptRecords where Apache Kafka refuses its structure."""
-    steps = scan_in_steps(buffer, header, rules)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            summary: BatchSummary = stop.value
-            return summary
+    return finish(scan_in_steps(buffer, header, rules))
 
 
 def scan_in_steps(
@@ -87,7 +83,7 @@ def scan_in_steps(
     header: BatchHeader,
     rules: RecordRules = ANYTHING,
     step_records: int = STEP_RECORDS,
-) -> Generator[None, None, BatchSummary]:
+) -> Steps[BatchSummary]:
     """The same, giving way after every step_records records and every window."""
     check_countable(header)
     check_record_count(header.record_count)
@@ -116,7 +112,7 @@ def scan_window(
     rules: RecordRules,
     summary: BatchSummary,
     step_records: int = STEP_RECORDS,
-) -> Generator[None, None, None]:
+) -> Steps[None]:
     """Fill the summary from an open window; IndexError when a record ends inside a field."""
     base_timestamp, needs_key = header.base_timestamp, rules.needs_key
     is_append_time = header.timestamp_type == TimestampType.LOG_APPEND_TIME
@@ -129,15 +125,16 @@ def scan_window(
         )
         if end >= 0:
             position = value_at + value_length if value_length > 0 else value_at
-            position = (
-                position + 1
-                if data[position] == 0
-                else _after_headers(data, position, end, summary)
-            )
+            if data[position] == 0:
+                position += 1
+            else:
+                position = yield from _after_headers(data, position, end, summary)
             if position != end:
                 raise InvalidRecords(f"a record's fields end {position - end} bytes behind its end")
         else:
-            timestamp_delta, offset_delta, key_length = _scan_across(window, position, summary)
+            timestamp_delta, offset_delta, key_length = yield from _scan_across(
+                window, position, summary
+            )
             data, position, size = window.data, 0, len(window.data)
             yield
         timestamp = base_timestamp + timestamp_delta
@@ -161,11 +158,11 @@ def _count_headers(summary: BatchSummary, count: int) -> None:
         raise RecordsTooLarge(f"a batch of more than {MAX_BATCH_HEADERS} headers")
 
 
-def _after_headers(data: bytes, position: int, end: int, summary: BatchSummary) -> int:
+def _after_headers(data: bytes, position: int, end: int, summary: BatchSummary) -> Steps[int]:
     count, position = read_varint(data, position)
     check_header_count(count, end - position)
     _count_headers(summary, count)
-    for _ in range(count):
+    for number in range(1, count + 1):
         length, position = read_varint(data, position)
         check_header_key(length)
         position += length
@@ -173,10 +170,14 @@ def _after_headers(data: bytes, position: int, end: int, summary: BatchSummary) 
         position += max(length, 0)
         if position > end:
             raise InvalidRecords("a record's headers run over its end")
+        if number % STEP_HEADERS == 0:
+            yield
     return position
 
 
-def _scan_across(window: Window, position: int, summary: BatchSummary) -> tuple[int, int, int]:
+def _scan_across(
+    window: Window, position: int, summary: BatchSummary
+) -> Steps[tuple[int, int, int]]:
     """Timestamp delta, offset delta and key length of a record that windows cut.
 
     Steps over key, value and headers piece by piece; leaves the window at the next record.
@@ -188,20 +189,22 @@ def _scan_across(window: Window, position: int, summary: BatchSummary) -> tuple[
     if length < 0:
         raise InvalidRecords(f"a record of {length} bytes")
     start = cursor.consumed
-    cursor.skip(1)
+    yield from cursor.skip(1)
     timestamp_delta = cursor.read_varlong()
     offset_delta = cursor.read_varint()
     key_length = cursor.read_varint()
-    cursor.skip(key_length)
-    cursor.skip(cursor.read_varint())
+    yield from cursor.skip(key_length)
+    yield from cursor.skip(cursor.read_varint())
     count = cursor.read_varint()
     check_header_count(count, length - (cursor.consumed - start))
     _count_headers(summary, count)
-    for _ in range(count):
+    for number in range(1, count + 1):
         key_size = cursor.read_varint()
         check_header_key(key_size)
-        cursor.skip(key_size)
-        cursor.skip(cursor.read_varint())
+        yield from cursor.skip(key_size)
+        yield from cursor.skip(cursor.read_varint())
+        if number % STEP_HEADERS == 0:
+            yield
         if cursor.consumed - start > length:
             break
     if cursor.consumed - start != length:
@@ -229,19 +232,22 @@ class _Cursor:
         self._need(MAX_VARLONG_BYTES)
         return self._advance(*read_varlong(self._data, self._position))
 
-    def skip(self, size: int) -> None:
+    def skip(self, size: int) -> Steps[None]:
         if size <= 0:
             return
         self.consumed += size
-        if size <= len(self._data) - self._position:
-            self._position += size
-        else:
-            self._data = self._window.skip(self._position, size)
-            self._position = 0
+        chunks = 0
+        while size > (available := len(self._data) - self._position):
+            size -= available
+            self._data, self._position = self._window.next_chunk(size), 0
+            chunks += 1
+            if chunks % STEP_CHUNKS == 0:
+                yield
+        self._position += size
 
     def leave(self) -> None:
         """Put the window at the cursor."""
-        self._window.skip(self._position, 0)
+        self._window.at_least(self._position, 0)
 
     def _need(self, size: int) -> None:
         if len(self._data) - self._position < size:

@@ -65,16 +65,11 @@ class Window:
         self.data = parts[0] if len(parts) == 1 else b"".join(parts)
         return self.data
 
-    def skip(self, position: int, size: int) -> bytes:
-        """Drop what lies before `position` and `size` bytes more, without keeping them."""
-        available = len(self.data) - position
-        while available < size:
-            chunk = next(self._chunks, b"")
-            if not chunk:
-                raise InvalidRecords(f"the batch ends {size - available} bytes too early")
-            self.data, position, size = chunk, 0, size - available
-            available = len(chunk)
-        self.data = self.data[position + size :]
+    def next_chunk(self, missing: int) -> bytes:
+        """Drop everything and go on with what comes next, of which so many bytes are needed."""
+        self.data = next(self._chunks, b"")
+        if not self.data:
+            raise InvalidRecords(f"the batch ends {missing} bytes too early")
         return self.data
 
     def check_exhausted(self, position: int) -> None:

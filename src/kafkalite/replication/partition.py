@@ -16,7 +16,9 @@ from kafkalite.env.disk import FileRange
 from kafkalite.env.later import Later
 from kafkalite.log.partition_log import AppendOrigin, AppendResult, FoundOffset, PartitionLog
 from kafkalite.log.producers import Verification
+from kafkalite.log.validator import Checked, Leader, examine
 from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.records.steps import Steps
 from kafkalite.replication.waiting import Parked
 
 NO_EPOCH = -1
@@ -120,16 +122,22 @@ class Partition:
         else:
             self.log.when_durable(self.log.log_end_offset).then(self._became_durable)
 
+    def examine(
+        self, records: memoryview, now_ms: int, *, is_old_format_taken: bool = False
+    ) -> Steps[Checked]:
+        """A client's batch as `append` takes it, looked at in steps; the bytes must not change."""
+        leader = Leader(self.log.config, AppendOrigin.CLIENT, 0, 0, now_ms, is_old_format_taken)
+        return examine(records, leader)
+
     def append(
         self,
-        records: memoryview,
+        records: memoryview | Checked,
         now_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         *,
         is_all: bool = False,
         proof: Proof = NOT_ASKED,
         transaction_version: int = 0,
-        is_old_format_taken: bool = False,
     ) -> AppendResult:
         """Append as leader and let the high watermark follow; `is_all` means acks=all.
 
@@ -143,7 +151,7 @@ class Partition:
         result = log.append_as_leader(
             records, self.leadership.leader_epoch, origin, now_ms,
             verification=proof.verification, is_verified=proof.is_waived,
-            transaction_version=transaction_version, is_old_format_taken=is_old_format_taken,
+            transaction_version=transaction_version,
         )
         if log.is_durable_on_append:
             self.advance(log.log_end_offset)

@@ -112,8 +112,7 @@ class WholeBroker:
     def send(self, request: Any, version: int) -> Later[Any]:
         """What comes of a request: a response, None for no reply, or why the connection ends."""
         key = request.API_KEY
-        frame = _frame(request, version, self.client_id)
-        answer = self.broker.dispatcher.answer(frame, self.connection)
+        answer = self.broker.dispatcher.answer(self.frame(request, version), self.connection)
         came: Later[Any] = Later()
 
         def decode(outcome: Any) -> None:
@@ -121,6 +120,10 @@ class WholeBroker:
 
         answer.then(decode) if isinstance(answer, Later) else decode(answer)
         return came
+
+    def frame(self, request: Any, version: int) -> memoryview:
+        """The request as it comes over a connection."""
+        return _frame(request, version, self.client_id)
 
     def ask(self, request: Any, version: int) -> Any:
         """The response, which must come within the loop's next turns."""

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from kafkalite.log.config import COMPACT, LOG_APPEND_TIME, LogConfig
 from kafkalite.log.partition_log import AppendOrigin
 from kafkalite.log.plain import accept
-from kafkalite.log.validator import Leader, RefusedRecords, check_for_leader
+from kafkalite.log.validator import Leader, RefusedRecords, check_for_leader, examine
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.records.batch import Compression, TimestampType, iterate_headers
 from kafkalite.records.legacy import build_message_set
 from kafkalite.records.record import BatchBuilder, Record
+from kafkalite.records.steps import finish
 from tests.unit.log.making import START_MS, World, batch, keyed, marker, read_all
 
 CRC_POSITION, ATTRIBUTES_POSITION = 17, 21
@@ -71,12 +72,18 @@ def test_a_client_is_told_why_its_batch_is_refused(data, code):
     assert refusal(data).code == code
 
 
+def examined(data):
+    """What a Produce before version 3 makes of its messages."""
+    leader = Leader(LogConfig(), AppendOrigin.CLIENT, 0, 0, START_MS, is_old_format_taken=True)
+    return finish(examine(data, leader))
+
+
 def test_magic_1_is_refused_unless_the_request_is_of_its_time():
     record = Record(0, START_MS, b"k", b"v")
     data = memoryview(bytearray(build_message_set([record], 1)))
     assert refusal(data).code == Error.INVALID_RECORD
     log = World().log()
-    log.append_as_leader(data, 0, is_old_format_taken=True)
+    log.append_as_leader(examined(data), 0)
     assert [(r.key, r.value, r.timestamp) for r in read_all(log)] == [(b"k", b"v", START_MS)]
     found = log.read(0, 1000).range
     assert found is not None
@@ -88,7 +95,7 @@ def test_several_old_messages_become_one_batch():
     for compression in (Compression.NONE, Compression.GZIP):
         log = World().log()
         data = memoryview(bytearray(build_message_set(records, 1, compression)))
-        result = log.append_as_leader(data, 0, is_old_format_taken=True)
+        result = log.append_as_leader(examined(data), 0)
         assert (result.base_offset, result.last_offset) == (0, 4)
         assert [record.key for record in read_all(log)] == [record.key for record in records]
 

@@ -8,7 +8,7 @@ from kafkalite.protocol.errors import Error
 from kafkalite.records import batch
 from kafkalite.records.batch import Compression, TimestampType
 from kafkalite.records.control import ControlType, EndTransactionMarker, build_marker_batch
-from kafkalite.records.convert import down_convert, iterate_any, up_convert
+from kafkalite.records.convert import Wanted, down_convert, iterate_any, up_convert
 from kafkalite.records.errors import CorruptRecords, InvalidRecords, UnsupportedCodec
 from kafkalite.records.legacy import build_message, build_message_set
 from kafkalite.records.record import BatchBuilder, Record, build_batch
@@ -40,7 +40,7 @@ def test_what_an_old_producer_sends_becomes_one_dense_batch(
     else:
         sent = build_message_set(records, magic, codec)
         records = samples.without_headers(records)
-    converted = up_convert(sent, base_offset=500, partition_leader_epoch=6)
+    converted = up_convert(sent, Wanted(base_offset=500, partition_leader_epoch=6))
     (header,) = batch.iterate_headers(converted.batch)
     assert (header.magic, header.compression, header.partition_leader_epoch) == (2, codec, 6)
     for index, record in enumerate(records):
@@ -103,9 +103,7 @@ def test_zstd_cannot_go_down() -> None:
 def test_the_topics_codec_and_clock_on_the_way_up() -> None:
     converted = up_convert(
         build_message_set(RECORDS, 1, Compression.GZIP),
-        base_offset=0,
-        compression=Compression.ZSTD,
-        append_time=9_000,
+        Wanted(compression=Compression.ZSTD, append_time=9_000),
     )
     header = batch.read_header(converted.batch)
     assert header.compression == Compression.ZSTD
@@ -118,7 +116,7 @@ def test_a_producers_identity_survives_another_codec() -> None:
     sent = build_batch(
         RECORDS, producer_id=3, producer_epoch=1, base_sequence=8, is_transactional=True
     )
-    converted = up_convert(sent, base_offset=9, compression=Compression.SNAPPY)
+    converted = up_convert(sent, Wanted(base_offset=9, compression=Compression.SNAPPY))
     header = batch.read_header(converted.batch)
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (3, 1, 8)
     assert header.is_transactional
@@ -127,7 +125,7 @@ def test_a_producers_identity_survives_another_codec() -> None:
 def test_bad_records_are_named_and_nothing_is_built() -> None:
     rules = RecordRules(needs_key=True, oldest_timestamp=950, newest_timestamp=1_200)
     sent = build_message_set([*RECORDS, Record(46, 1_000, None, b"v")], 1)
-    converted = up_convert(sent, base_offset=0, rules=rules)
+    converted = up_convert(sent, Wanted(base_offset=0, rules=rules))
     assert converted.batch == b""
     assert [(bad.index, bad.code) for bad in converted.bad] == [
         (1, Error.INVALID_TIMESTAMP),
@@ -139,7 +137,7 @@ def test_bad_records_are_named_and_nothing_is_built() -> None:
 def test_a_producer_may_not_set_the_brokers_clock() -> None:
     sent = build_message_set(RECORDS, 1, timestamp_type=TimestampType.LOG_APPEND_TIME)
     rules = RecordRules(timestamp_type=TimestampType.LOG_APPEND_TIME)
-    converted = up_convert(sent, base_offset=0, append_time=5, rules=rules)
+    converted = up_convert(sent, Wanted(base_offset=0, append_time=5, rules=rules))
     assert {bad.code for bad in converted.bad} == {Error.INVALID_TIMESTAMP}
 
 
@@ -159,7 +157,7 @@ MIXED: dict[str, bytes] = {
 @pytest.mark.parametrize("name", MIXED)
 def test_one_partition_takes_one_set(name: str) -> None:
     with pytest.raises(InvalidRecords) as caught:
-        up_convert(MIXED[name], base_offset=0)
+        up_convert(MIXED[name], Wanted(base_offset=0))
     assert caught.value.code == Error.INVALID_RECORD
 
 
@@ -167,6 +165,6 @@ def test_an_unknown_codec_is_refused_on_both_ways() -> None:
     sent = BatchBuilder().build(compression=Compression.NONE)
     sent[batch.ATTRIBUTES_POSITION + 1] = 7
     with pytest.raises(CorruptRecords):
-        up_convert(sent, base_offset=0)
+        up_convert(sent, Wanted(base_offset=0))
     with pytest.raises(CorruptRecords):
         down_convert(sent, 0)

@@ -290,7 +290,10 @@ def test_mutated_batches_are_read_or_refused(codec: int, data: st.DataObject) ->
         summary = None
     if read is not None:
         assert summary is not None
-        assert read == samples.read_plainly(bytes(built), header)
+        # Of a batch that says it is empty nobody looks at what follows the header.
+        assert read == (
+            samples.read_plainly(bytes(built), header) if header.record_count else []
+        )
     elif summary is not None:
         assert summary.bad  # a timestamp that no 64 bits hold
 
