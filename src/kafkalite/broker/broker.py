@@ -125,6 +125,8 @@ class Broker:
     def _serve(self) -> None:
         self._build_coordinators()
         self.server.start()
+        if self.is_controller:
+            self.cluster.fence_absent()
         self.cluster.register_broker(self._registration())
         assert self._replicas is not None
         self._replicas.start()

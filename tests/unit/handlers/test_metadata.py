@@ -5,6 +5,7 @@ import pytest
 from kafkalite.coordinators.cluster.brokers import FenceBroker
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import MetadataRequest
+from tests.unit.handlers.whole_broker import WholeBroker
 
 Topic = MetadataRequest.Topic
 
@@ -115,3 +116,13 @@ def test_every_broker_of_the_process_gives_the_same_picture(three):
     first, second, third = (three.ask(request, 13, node_id) for node_id in (1, 2, 3))
     assert first == second == third
     assert [each.port for each in first.brokers] == [9092, 9093, 9094]
+
+
+def test_brokers_that_did_not_start_again_are_not_named():
+    broker = WholeBroker()
+    broker.add_peer(2)
+    assert [each.node_id for each in broker.ask(MetadataRequest(topics=[]), 12).brokers] == [1, 2]
+    broker.close()
+    again = broker.started_again()
+    assert [each.node_id for each in again.ask(MetadataRequest(topics=[]), 12).brokers] == [1]
+    again.close()

@@ -178,6 +178,13 @@ class Cluster:
         """Takes a broker out of service."""
         self.decide(FenceBroker(node_id))
 
+    def fence_absent(self) -> None:
+        """When the controller starts, no other broker is up, whatever the log says of them: they
+        are of its process, and register after it."""
+        for node_id in self.image.live_brokers():
+            if node_id != self.node_id:
+                self.fence_broker(node_id)
+
     def next_producer_id(self, node_id: int | None = None) -> int:
         """A producer id that nobody has; blocks of them are taken from the log."""
         node_id = self.node_id if node_id is None else node_id

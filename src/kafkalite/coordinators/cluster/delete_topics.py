@@ -7,6 +7,8 @@ by those who hold them, before the reply goes out.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from kafkalite.coordinators.cluster.deciding import ZERO_UUID, View, decided
 from kafkalite.coordinators.cluster.image import Topic
@@ -18,6 +20,8 @@ from kafkalite.protocol.messages import (
     RemoveTopicRecord,
 )
 
+Named = TypeVar("Named", str, bytes)
+
 
 def delete_topics(view: View, request: DeleteTopicsRequest) -> Effects:
     """Deletes topics that are named by name or by id."""
@@ -28,18 +32,25 @@ def delete_topics(view: View, request: DeleteTopicsRequest) -> Effects:
     ids: list[bytes] = []
     for asked in request.topics:
         _sort_out(asked, names, ids, response)
-    wanted = _by_name(view, names, response) + _by_id(view, ids, response)
+    refusals, image = response.responses, view.image
+    wanted = _find(
+        names, image.topics, "Duplicate topic name.", Error.UNKNOWN_TOPIC_OR_PARTITION,
+        lambda name, code, why: refusals.append(_kept(name, ZERO_UUID, code, why)),
+    )
+    wanted += _find(
+        ids, image.by_id, "Duplicate topic id.", Error.UNKNOWN_TOPIC_ID,
+        lambda topic_id, code, why: refusals.append(_kept(None, topic_id, code, why)),
+    )
     counts = Counter(topic.topic_id for topic in wanted)
     doomed = [topic for topic in wanted if counts[topic.topic_id] == 1]
     for topic_id, count in counts.items():
         if count > 1:
-            name = view.image.by_id[topic_id].name
+            name = image.by_id[topic_id].name
             why = "The provided topic name maps to an ID that was already supplied."
-            response.responses.append(_kept(name, topic_id, Error.INVALID_REQUEST, why))
-    response.responses += [_gone(topic) for topic in doomed]
+            refusals.append(_kept(name, topic_id, Error.INVALID_REQUEST, why))
+    refusals += [_gone(topic) for topic in doomed]
     records = [RemoveTopicRecord(topic_id=topic.topic_id) for topic in doomed]
     return decided(records, response)
-
 
 
 def _sort_out(
@@ -61,35 +72,23 @@ def _sort_out(
         response.responses.append(refusal)
 
 
-
-def _by_name(view: View, names: list[str], response: DeleteTopicsResponse) -> list[Topic]:
+def _find(
+    asked: list[Named],
+    known: Mapping[Named, Topic],
+    duplicate: str,
+    missing: Error,
+    refused: Callable[[Named, Error, str], None],
+) -> list[Topic]:
+    """The topics that are named once and are there; of the others it is told why not."""
     found = []
-    for name, count in Counter(names).items():
+    for each, count in Counter(asked).items():
         if count > 1:
-            why = "Duplicate topic name."
-            response.responses.append(_kept(name, ZERO_UUID, Error.INVALID_REQUEST, why))
-        elif name in view.image.topics:
-            found.append(view.image.topics[name])
+            refused(each, Error.INVALID_REQUEST, duplicate)
+        elif each in known:
+            found.append(known[each])
         else:
-            code = Error.UNKNOWN_TOPIC_OR_PARTITION
-            response.responses.append(_kept(name, ZERO_UUID, code, code.message))
+            refused(each, missing, missing.message)
     return found
-
-
-
-def _by_id(view: View, ids: list[bytes], response: DeleteTopicsResponse) -> list[Topic]:
-    found = []
-    for topic_id, count in Counter(ids).items():
-        if count > 1:
-            why = "Duplicate topic id."
-            response.responses.append(_kept(None, topic_id, Error.INVALID_REQUEST, why))
-        elif topic_id in view.image.by_id:
-            found.append(view.image.by_id[topic_id])
-        else:
-            code = Error.UNKNOWN_TOPIC_ID
-            response.responses.append(_kept(None, topic_id, code, code.message))
-    return found
-
 
 
 def _kept(
@@ -98,7 +97,6 @@ def _kept(
     return DeleteTopicsResponse.Response(
         name=name, topic_id=topic_id, error_code=code, error_message=why
     )
-
 
 
 def _gone(topic: Topic) -> DeleteTopicsResponse.Response:

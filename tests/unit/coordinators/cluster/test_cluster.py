@@ -215,6 +215,25 @@ def test_a_broker_that_is_back_leads_what_it_led(env):
     assert all(set(each.isr) == {1, 2, 3} for each in states.values())
 
 
+def test_brokers_that_did_not_start_again_are_fenced(env):
+    cluster = open_cluster(env, node_ids=(1, 2, 3))
+    create(cluster, "t", partitions=3, factor=3)
+    cluster.close()
+    again = open_cluster(env, node_ids=())
+    again.fence_absent()
+    assert again.image.live_brokers() == [1]
+    assert leaders(again) == [-1, -1, 1]
+    register(again, 1)
+    assert leaders(again) == [-1, -1, 1]
+    register(again, 3)
+    assert again.image.live_brokers() == [1, 3]
+    assert leaders(again) == [-1, 1, 3]
+
+
+def leaders(cluster):
+    return sorted(each.leader for each in cluster.image.topics["t"].partitions.values())
+
+
 def test_producer_ids_are_given_once_over_brokers_and_restarts(env):
     given = set()
     for _ in range(3):
