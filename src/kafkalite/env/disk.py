@@ -46,6 +46,11 @@ class File(Protocol):
 
     def truncate(self, size: int) -> None: ...
 
+    def reserve(self, size: int) -> None:
+        """Makes a file longer than its contents, so that it need not grow with each write; nothing
+        where that helps nobody (memory)."""
+        ...
+
     def sync(self) -> None:
         """Returns when the contents are on stable storage; after an error nothing is known about
         them."""
@@ -225,6 +230,9 @@ class RealFile:
         return os.fstat(self.fileno()).st_size
 
     def truncate(self, size: int) -> None:
+        os.ftruncate(self.fileno(), size)
+
+    def reserve(self, size: int) -> None:
         os.ftruncate(self.fileno(), size)
 
     def sync(self) -> None:

@@ -76,6 +76,9 @@ class MemoryFile:
             else:
                 del contents.data[size:]
 
+    def reserve(self, size: int) -> None:
+        """Memory is taken when there is something to keep in it."""
+
     def sync(self) -> None:
         self._reach()
 

@@ -127,7 +127,7 @@ class PartitionLog:
         home.check_online()
         home.disk.make_directory(directory)
         write_partition_metadata(home.disk, f"{directory}/{PARTITION_METADATA}", topic_id)
-        segment = Segment.create(home.disk, directory, start_offset, home.env.clock.now_ms())
+        segment = rolling.begin_segment(home, directory, start_offset, config)
         log = cls(home, topic, partition, topic_id, directory, config, [segment])
         log.durability.directory_changed(is_new=True)
         segment.close()

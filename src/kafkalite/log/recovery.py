@@ -29,6 +29,7 @@ logger = logging.getLogger(__name__)
 
 _CHUNK_BYTES = 1 << 20
 _COPY_BYTES = 1 << 20
+_ZEROS_KEPT = 64  # a batch ends with few of them
 
 Progress = Callable[[int], None]  # told of bytes that were looked at
 
@@ -144,23 +145,27 @@ def _cut(segment: Segment, size: int, problem: CorruptRecords) -> None:
     position, count = segment.size, size - segment.size
     path = segment.path(LOG)
     kept = "not kept: a torn last batch"
-    if not isinstance(problem, TruncatedRecords) and not _is_zeros(segment, position, size):
+    end = _end_of_contents(segment, position, size)
+    if not isinstance(problem, TruncatedRecords) and end > position:
         target = f"{segment.directory}/{offset_name(segment.base_offset)}.{position}{CORRUPT}"
         kept = f"kept in {target}"
-        _copy(segment, position, size, target)
+        _copy(segment, position, end, target)
     logger.warning("%s: cut %d bytes at position %d (%s); %s", path, count, position, problem, kept)
     segment.log.truncate(position)
     segment.log.sync()
 
 
-def _is_zeros(segment: Segment, position: int, size: int) -> bool:
-    """Whether only a hole is cut: the file had grown before its bytes arrived."""
+def _end_of_contents(segment: Segment, position: int, size: int) -> int:
+    """Where only zeros follow; `position` when there is nothing else. A file that had grown before
+    its bytes arrived, or was preallocated, ends in a hole."""
+    end = position
     while position < size:
         data = segment.log.read_at(position, min(_COPY_BYTES, size - position))
-        if data.count(0) != len(data):
-            return False
+        contents = len(data.rstrip(b"\0"))
+        if contents:  # some zeros behind it may be contents too
+            end = min(position + contents + _ZEROS_KEPT, size)
         position += len(data)
-    return True
+    return end
 
 
 def _copy(segment: Segment, position: int, size: int, target: str) -> None:

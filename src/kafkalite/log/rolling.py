@@ -64,6 +64,14 @@ def _is_aged(log: PartitionLog, segment: Segment, timestamp: int, now_ms: int) -
     return segment.waited_ms(now_ms, timestamp) > log.config.segment_ms - log.roll_jitter_ms
 
 
+def begin_segment(home: LogHome, directory: str, base_offset: int, config: LogConfig) -> Segment:
+    """A new segment to append to, with the whole of its file when `preallocate` asks for it."""
+    segment = Segment.create(home.disk, directory, base_offset, home.env.clock.now_ms())
+    if config.preallocate:
+        segment.log.reserve(config.segment_bytes)
+    return segment
+
+
 def roll(log: PartitionLog, base_offset: int) -> Segment:
     old = log.active
     if old.base_offset == base_offset:
@@ -71,7 +79,7 @@ def roll(log: PartitionLog, base_offset: int) -> Segment:
     home = log.home
     log.take_snapshot(base_offset)
     old.finish()
-    segment = Segment.create(home.disk, log.directory, base_offset, home.env.clock.now_ms())
+    segment = begin_segment(home, log.directory, base_offset, log.config)
     log.add_segment(segment)
     log.roll_jitter_ms = draw_jitter(home, log.config)
     log.flush()

@@ -14,6 +14,7 @@ from kafkalite.log.names import SEGMENT_SUFFIXES, SNAPSHOT, is_offset_name, offs
 from kafkalite.log.producers import Producers
 from kafkalite.log.reader import slot_of
 from kafkalite.log.replay import load_snapshot, replay
+from kafkalite.log.rolling import begin_segment
 from kafkalite.log.segment import Segment
 from kafkalite.log.snapshots import snapshot_offsets, snapshot_path
 
@@ -52,7 +53,7 @@ def truncate_fully(log: PartitionLog, offset: int) -> None:
     _lower_recovery_point(log, min(offset, log.segments[0].base_offset))
     for segment in reversed(list(log.segments)):
         remove_segment(log, segment)
-    segment = Segment.create(log.home.disk, log.directory, offset, log.home.env.clock.now_ms())
+    segment = begin_segment(log.home, log.directory, offset, log.config)
     log.add_segment(segment)
     _end_at(log, offset)
     log.log_start_offset = offset
