@@ -13,13 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from kafkalite.env.disk import FileRange
 from kafkalite.env.later import Later
 from kafkalite.env.network import Link, Part
 from kafkalite.handlers.call import CloseConnection, ConnectionInfo
 from kafkalite.server.limits import Deadlines, Limits, RequestMemory
 
 SIZE_BYTES = 4
-RECEIVE_BUFFER_BYTES = 262_144
+RECEIVE_BUFFER_BYTES = 524_288
 # What is kept of a frame up to here is put before the next bytes in the common buffer; beyond, the
 # frame gets a buffer of its own, and its rest is received straight into that.
 SMALL_BYTES = 8_192
@@ -27,7 +28,8 @@ FRAMES_PER_TURN = 64
 # Per connection; whoever has more than this open must take replies before it is read from again.
 OWED_REPLIES = 128
 OWED_REQUEST_BYTES = 16 * 1024 * 1024
-UNSENT_BYTES = 1024 * 1024
+UNSENT_BYTES = 1024 * 1024  # of which lie in memory
+UNSENT_FILE_BYTES = 16 * 1024 * 1024  # in all: parts of files cost nothing while they wait
 
 Reply = list[Part]
 Outcome = Reply | CloseConnection
@@ -65,6 +67,18 @@ class Common:
         default_factory=lambda: memoryview(bytearray(RECEIVE_BUFFER_BYTES)), repr=False
     )
     _flushing: list[Connection] = field(default_factory=list)
+    _spare: dict[int, bytearray] = field(default_factory=dict, repr=False)  # one of each size
+
+    def room(self, held: int, needed: int) -> bytearray:
+        """A buffer for what is needed, but of no more than twice what is held: one that was used
+        before, if there is one."""
+        size = min(1 << (2 * held).bit_length() - 1, 1 << (needed - 1).bit_length())
+        return self._spare.pop(size, None) or bytearray(size)
+
+    def spare(self, buffer: bytearray) -> None:
+        """Keeps a buffer for the next large frame: new memory costs more than what is put in it."""
+        if len(buffer) <= RECEIVE_BUFFER_BYTES:
+            self._spare[len(buffer)] = buffer
 
     def flush_soon(self, connection: Connection) -> None:
         """Sends what has become ready, once per turn however many replies that were."""
@@ -145,7 +159,7 @@ class Connection:
     def buffer(self) -> memoryview:
         own = self._own
         if own is not None:
-            return memoryview(own)[self._own_filled :]
+            return memoryview(own)[self._own_filled : self._needed]
         common = self._common
         held = self._held
         buffer = common.buffer
@@ -168,7 +182,8 @@ class Connection:
         self._own_filled += count
         if self._own_filled == self._needed:
             own = self._take_own()
-            self._take(memoryview(own), len(own))
+            self._take(memoryview(own), self._needed)
+            common.spare(own)
         elif self._own_filled == len(self._own):
             self._grow()
 
@@ -212,7 +227,7 @@ class Connection:
             self._held = bytearray(rest)
             self._common.memory.take(count)
         else:
-            self._own = bytearray(min(needed, 2 * count))
+            self._own = self._common.room(count, needed)
             self._own[:count] = rest
             self._own_filled = count
             self._needed = needed
@@ -229,10 +244,11 @@ class Connection:
         if self._is_waiting:
             memory.wait(self)
         else:
-            larger = bytearray(min(self._needed, 2 * len(own)))
+            larger = self._common.room(len(own), self._needed)
             larger[: len(own)] = own
             memory.take(len(larger) - len(own))
             self._own = larger
+            self._common.spare(own)
         self._regulate()
 
     def memory_freed(self) -> bool:
@@ -318,8 +334,19 @@ class Connection:
         return (
             len(self._owed) < OWED_REPLIES
             and self._owed_bytes < OWED_REQUEST_BYTES
-            and self._out_bytes + self._link.unsent_bytes < UNSENT_BYTES
+            and (self._unsent_bytes < UNSENT_BYTES or self._is_mostly_files)
         )
+
+    @property
+    def _unsent_bytes(self) -> int:
+        return self._out_bytes + self._link.unsent_bytes
+
+    @property
+    def _is_mostly_files(self) -> bool:
+        """Whether the peer may fetch on although much is still to be sent."""
+        own = sum(len(part) for part in self._out if not isinstance(part, FileRange))
+        is_light = own + self._link.held_bytes < UNSENT_BYTES
+        return is_light and self._unsent_bytes < UNSENT_FILE_BYTES
 
     def _regulate(self) -> None:
         """Reads on, goes on with the backlog in the next turn, or does neither."""
