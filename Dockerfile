@@ -3,11 +3,11 @@
 
 FROM python:3.12-slim AS build
 WORKDIR /source
-RUN pip install --no-cache-dir build hatchling
+RUN pip install --no-cache-dir build
 COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY protocol_specs protocol_specs
 COPY src src
-RUN python -m build --wheel --no-isolation --outdir /wheels .
+RUN python -m build --wheel --outdir /wheels .
 
 FROM python:3.12-slim
 RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \

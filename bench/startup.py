@@ -3,7 +3,9 @@
 A start is one on a data directory that has been formatted and used before, and ends when a record
 has been acknowledged in a topic that the same client just created. The last rows are kafkalite's
 alone: importing it and making the codecs of a first produce and consume, in a process of its own.
-`kept` finds the code that an earlier run left behind, `fresh` finds none.
+`kept` finds the code that an earlier run left behind, `packaged` compiles the source that a wheel
+carries, as the first start after an installation does, and `generated` goes the way over construct,
+as the first start in a source tree.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from bench.pair import OURS, THEIRS, Run, Target
 from bench.raw_client import Produce, RawClient, make_batch, make_topic
 from bench.raw_client import run as run_load
 from bench.rows import Row
+from kafkalite.protocol import packaging
 from tests.compat.brokers import BROKERS
 
 T = TypeVar("T")
@@ -39,11 +42,13 @@ CODE = """
 import time
 start = time.perf_counter(), time.process_time()
 import kafkalite
-from kafkalite.protocol import codec, kept
+from kafkalite.protocol import codec, kept, packaged
 from kafkalite.protocol.messages import message_class
-if {fresh}:
+if {way!r} != "kept":
     kept.load = lambda *_: None
     kept.store = lambda *_: None
+if {way!r} == "packaged":
+    packaged._HERE = packaged.Path({folder!r})
 for api, version in (
     ("ApiVersions", 4), ("Metadata", 12), ("InitProducerId", 4), ("Produce", 9), ("Fetch", 12),
     ("FindCoordinator", 4), ("JoinGroup", 7), ("SyncGroup", 5), ("Heartbeat", 4),
@@ -60,13 +65,15 @@ print((time.process_time() - start[1]) * 1000)
 def measure(run: Run) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="kafkalite-bench-") as folder:
         yield from _brokers(run, Path(folder))
-    for name, fresh in (("kept", False), ("fresh", True)):
-        _codecs(fresh)
-        costs = [_codecs(fresh) for _ in range(3 if run.is_quick else CODEC_RUNS)]
-        yield Row(
-            SUITE, f"codecs of a first produce, {name}", "CPU ms", costs,
-            limit=CODEC_LIMIT_MS, is_rate=False,
-        )  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="kafkalite-bench-") as folder:
+        packaging.write_all(Path(folder))
+        for way in ("kept", "packaged", "generated"):
+            _codecs(way, folder)
+            costs = [_codecs(way, folder) for _ in range(3 if run.is_quick else CODEC_RUNS)]
+            yield Row(
+                SUITE, f"codecs of a first produce, {way}", "CPU ms", costs,
+                limit=CODEC_LIMIT_MS, is_rate=False,
+            )  # fmt: skip
 
 
 def _brokers(run: Run, folder: Path) -> Iterator[Row]:
@@ -140,7 +147,7 @@ def _load(target: Target, gigabytes: float) -> None:
     )
 
 
-def _codecs(fresh: bool) -> float:
-    command = [sys.executable, "-c", CODE.format(fresh=fresh)]
+def _codecs(way: str, folder: str) -> float:
+    command = [sys.executable, "-c", CODE.format(way=way, folder=folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return float(done.stdout)

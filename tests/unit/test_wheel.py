@@ -128,6 +128,19 @@ def test_it_decodes_a_frame_from_its_packaged_specs(run: Run) -> None:
     assert run("python", "-c", program).stdout == "True\n"
 
 
+def test_its_first_codecs_come_without_construct(run: Run) -> None:
+    program = (
+        "import sys\n"
+        "from kafkalite.protocol import codec, kept\n"
+        "from kafkalite.protocol.messages import FetchRequest, FetchResponse\n"
+        "kept.load = lambda *_: None\n"
+        "assert codec.decode(FetchRequest, 4, codec.encode(FetchRequest(), 4)) == FetchRequest()\n"
+        "assert codec.decode(FetchResponse, 18, codec.encode(FetchResponse(), 18))\n"
+        "print('construct' in sys.modules)\n"
+    )
+    assert run("python", "-c", program).stdout == "False\n"
+
+
 def test_it_dumps_a_frame(run: Run, tmp_path: Path) -> None:
     captured = tmp_path / "frame"
     captured.write_text(FRAME)

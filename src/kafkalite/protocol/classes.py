@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kafkalite.protocol import files, kept
+from kafkalite.protocol import files, kept, packaged
+from kafkalite.protocol.runtime import Written
 
 if TYPE_CHECKING:
     from kafkalite.protocol import spec
@@ -74,8 +75,7 @@ def build(name: str, module: str) -> type[Any]:
     made_from = files.file_of(name)
     code = kept.load(name, made_from, "class")
     if code is None:
-        message = _spec_of(name)
-        source = "\n".join(_class_source(message.root, message))
+        source, _ = packaged.load(name, made_from, "class") or write(name)
         code = compile(source, f"<{name}>", "exec")
         kept.store(name, made_from, "class", code)
     names: dict[str, Any] = {
@@ -88,6 +88,12 @@ def build(name: str, module: str) -> type[Any]:
     exec(code, names)
     cls: type[Any] = names[name]
     return cls
+
+
+def write(name: str) -> Written:
+    """The source of the class."""
+    message = _spec_of(name)
+    return "\n".join(_class_source(message.root, message)), {}
 
 
 def default_value(cls: type[Any], field: spec.Field) -> Any:

@@ -1,14 +1,15 @@
-"""From a message class and a version to a function: kept from an earlier run, or generated now."""
+"""From a message class and a version to a function: kept, packaged, or generated now."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from kafkalite.protocol import files, kept
-from kafkalite.protocol.runtime import Generated, link
+from kafkalite.protocol import files, kept, packaged
+from kafkalite.protocol.runtime import Generated, Written, link
 
 Kind = Literal["decode", "decode_prefix", "encode"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 def function(kind: Kind, cls: type[Any], version: int) -> Callable[..., Any]:
@@ -16,13 +17,14 @@ def function(kind: Kind, cls: type[Any], version: int) -> Callable[..., Any]:
     entry = f"{kind} {version}"
     generated: Generated | None = kept.load(name, made_from, entry)
     if generated is None:
-        generated = _generate(kind, cls, version)
+        source, recipes = packaged.load(name, made_from, entry) or write(kind, cls, version)
+        generated = compile(source, f"<{kind} {name} v{version}>", "exec"), recipes
         kept.store(name, made_from, entry, generated)
     return link(generated, cls, "encode" if kind == "encode" else "decode")
 
 
-def _generate(kind: Kind, cls: type[Any], version: int) -> Generated:
-    """Imports construct, which takes as long as all the rest, only here."""
+def write(kind: Kind, cls: type[Any], version: int) -> Written:
+    """The function's source. Imports construct, which takes as long as all the rest, only here."""
     from kafkalite.protocol.decoding import generate_decoder
     from kafkalite.protocol.encoding import generate_encoder
     from kafkalite.protocol.layout import layout

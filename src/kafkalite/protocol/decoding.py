@@ -17,7 +17,7 @@ from construct.core import Construct
 
 from kafkalite.protocol import primitives
 from kafkalite.protocol.classes import New
-from kafkalite.protocol.runtime import FEW, Generated
+from kafkalite.protocol.runtime import FEW, Written
 from kafkalite.protocol.source import Source, fixed_format, struct_name, unnamed
 
 # A frame with records is copied up to this size when it comes as a view: that costs less than
@@ -25,7 +25,7 @@ from kafkalite.protocol.source import Source, fixed_format, struct_name, unnamed
 COPIED_BYTES = 4096
 
 
-def generate_decoder(layout: primitives.Object, title: str, *, is_prefix: bool) -> Generated:
+def generate_decoder(layout: primitives.Object, title: str, *, is_prefix: bool) -> Written:
     """`decode(data, p=0)`: the message, and with `is_prefix` also the position after it."""
     writer = _Decoder(title, _has_records(layout))
     source = writer.source
@@ -40,7 +40,7 @@ def generate_decoder(layout: primitives.Object, title: str, *, is_prefix: bool) 
             source.add(f"return {made}")
     with source.block("except PAST_THE_END as error:"):
         source.add(f"raise MalformedFrame(f'{title}: {{error}}') from error")
-    return source.generated(f"decode {title}")
+    return source.written()
 
 
 def _has_records(subcon: Construct) -> bool:
@@ -71,8 +71,8 @@ class _Decoder:
         if not self.has_records:
             add("if type(data) is not bytes: data = bytes(data)")
             return
-        add("view = memoryview(data)")
         add("is_view = type(data) is memoryview")
+        add("view = data if is_view else memoryview(data)")
         with self.source.block(f"if is_view and end <= {COPIED_BYTES}:"):
             add("data = bytes(data)")
             add("is_view = False")
@@ -184,7 +184,7 @@ class _Decoder:
         count = self.length(length, name, back=back, most=most)
         with self.unless_null(length, count, value, back=back):
             add(f"e = p + {count}")
-            with self.source.block(f"if not p {'<' if back else '<='} e <= end:"):
+            with self.source.block(f"if {self.is_outside(length, count)}:"):
                 self.refuse(f"{name} does not end in the frame")
             content = "[p + 1:e]" if back else "[p:e]"
             if isinstance(subcon, primitives.Text):
@@ -195,6 +195,12 @@ class _Decoder:
                 add(f"{value} = bytes(data{content})")
             add("p = e")
         return value
+
+    def is_outside(self, length: primitives.Length, count: str) -> str:
+        """Whether the end e is none: past the frame's end, or of a length that is no length."""
+        if not isinstance(length, primitives.CompactLength):
+            return f"e > end or {count} < 0"
+        return "e > end" if length.is_nullable else f"e > end or not {count}"
 
     def list(self, subcon: primitives.List, name: str) -> str:
         length, value = subcon.length, self.source.new(name + "_")

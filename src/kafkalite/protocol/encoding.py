@@ -12,14 +12,14 @@ from typing import Any
 from construct.core import Construct
 
 from kafkalite.protocol import primitives
-from kafkalite.protocol.runtime import FEW, Generated, uvarint
+from kafkalite.protocol.runtime import FEW, Written, uvarint
 from kafkalite.protocol.source import Source, fixed_format, struct_name, unnamed
 
 _LITERALS = (int, float, str, bytes, bool, type(None))
 _UUID_FORMAT = "16s"
 
 
-def generate_encoder(layout: primitives.Object, title: str) -> Generated:
+def generate_encoder(layout: primitives.Object, title: str) -> Written:
     """`encode(message, parts)`: appends the message's parts."""
     writer = _Encoder()
     source = writer.source
@@ -29,7 +29,7 @@ def generate_encoder(layout: primitives.Object, title: str) -> Generated:
         writer.flush()
     with source.block("except NOT_ON_THE_WIRE as error:"):
         source.add(f"raise ValueError(f'{title}: {{error}}') from error")
-    return source.generated(f"encode {title}")
+    return source.written()
 
 
 class _Encoder:

@@ -3,7 +3,8 @@
 Without it a broker would import construct and compile each layout at every start. One file per
 message lies in this package's __pycache__; it carries the hash of everything that its code was
 made from (the spec, the generators, construct's version), and is made anew when that differs.
-A file that is missing, damaged or cannot be written costs time and nothing else.
+A file that is missing, damaged or cannot be written costs time and nothing else: the code is then
+compiled from the source that the wheel carries (packaged.py), or generated.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def store(message: str, made_from: Path, entry: str, value: Any) -> None:
     beside = path.with_suffix(f".{id(entries)}")
     try:
         path.parent.mkdir(exist_ok=True)
-        beside.write_bytes(marshal.dumps((_hash(made_from), entries)))
+        beside.write_bytes(marshal.dumps((_key(made_from), entries)))
         beside.replace(path)  # whole or not at all, whoever else writes it now
     except OSError:
         with suppress(OSError):
@@ -49,12 +50,12 @@ def file_of(message: str) -> Path:
 def forget() -> None:
     """Takes the files as they are on disk, whatever was read before."""
     _entries.clear()
-    _hash.cache_clear()
+    origin.cache_clear()
 
 
 def _read(message: str, made_from: Path) -> _Entries:
     if message not in _entries:
-        _entries[message] = _valid_entries(file_of(message), _hash(made_from))
+        _entries[message] = _valid_entries(file_of(message), _key(made_from))
     return _entries[message]
 
 
@@ -66,8 +67,14 @@ def _valid_entries(path: Path, expected: bytes) -> _Entries:
     return entries if found == expected else {}
 
 
+def _key(made_from: Path) -> bytes:
+    """Code, other than its source, is of one Python."""
+    return MAGIC_NUMBER + origin(made_from)
+
+
 @cache
-def _hash(made_from: Path) -> bytes:
+def origin(made_from: Path) -> bytes:
+    """The hash of all that the source of a message's code comes from."""
     return bytes(source_hash(made_from.read_bytes() + _generators()))
 
 
@@ -77,4 +84,4 @@ def _generators() -> bytes:
     construct = find_spec("construct")
     if construct is not None and construct.origin is not None:
         sources.append(Path(construct.origin).with_name("version.py").read_bytes())
-    return b"".join([MAGIC_NUMBER, *sources])
+    return b"".join(sources)

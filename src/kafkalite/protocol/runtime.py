@@ -1,7 +1,8 @@
 """What generated code calls, and how it is tied to the classes it works on.
 
 Needs neither construct nor the specs, so code that was kept from an earlier run starts without
-them. `Generated` is a code object with recipes for its global names, all plain data.
+them. `Written` is source with recipes for its global names, `Generated` the same compiled: all
+plain data.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ FEW = 8  # numbers in a row: up to so many are packed without making a format st
 # struct.Struct, or ("few " + layout, method) of one for each count up to FEW. The empty name of a
 # struct stands for the message itself.
 Recipe = tuple[str, str]
+Written = tuple[str, dict[str, Recipe]]
 Generated = tuple[CodeType, dict[str, Recipe]]
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from construct.core import Bytes, Construct, Flag, FormatField, Renamed
 
-from kafkalite.protocol.runtime import Generated, Recipe
+from kafkalite.protocol.runtime import Recipe, Written
 
 _FLAG = type(Flag)
 
@@ -52,8 +52,8 @@ class Source:
         yield
         self.depth -= 1
 
-    def generated(self, title: str) -> Generated:
-        return compile("\n".join(self.lines) + "\n", f"<{title}>", "exec"), self.recipes
+    def written(self) -> Written:
+        return "\n".join(self.lines) + "\n", self.recipes
 
 
 def struct_name(cls: type) -> str:
