@@ -1,0 +1,42 @@
+"""Apache Kafka's command line tools, all calls of a test run in one JVM of its own.
+
+A JVM takes a second to start, and some more until a tool is loaded; here that is paid once.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from kafkalite.jvm import jars, java
+
+SOURCE = Path(__file__).parent / "java" / "Tools.java"
+
+
+class JavaTools:
+    """Runs tools by the names of their classes."""
+
+    def __init__(self, classes: Path) -> None:
+        java.compile_classes([SOURCE], classes, ["reference"])
+        call = java.command(f"{classes}:{jars.class_path('reference')}", "Tools", heap="192M")
+        call[1:1] = [
+            "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Duser.timezone=UTC"
+        ]
+        self._process = subprocess.Popen(
+            call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+
+    def run(self, tool: str, *words: str) -> str:
+        """What a tool wrote, to its output and of errors; whatever its exit status is."""
+        assert not any("\t" in word or "\n" in word for word in words)
+        pipe_in, pipe_out = self._process.stdin, self._process.stdout
+        assert pipe_in is not None
+        assert pipe_out is not None
+        pipe_in.write("\t".join([tool, *words]).encode() + b"\n")
+        pipe_in.flush()
+        _, size = pipe_out.readline().split()
+        return pipe_out.read(int(size)).decode()
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()
