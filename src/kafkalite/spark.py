@@ -90,7 +90,8 @@ def session(
 
     active = SparkSession.getActiveSession()
     if active is None:
-        os.environ.setdefault("JAVA_HOME", java.environment()["JAVA_HOME"])
+        # Also over a JAVA_HOME that is too old, with which Spark would fail in its own words.
+        os.environ["JAVA_HOME"] = java.environment()["JAVA_HOME"]
         active = _build(wanted, app, master, dict(config or {}))
     _check_loadable(active, wanted)
     return active

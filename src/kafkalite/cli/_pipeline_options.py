@@ -221,7 +221,7 @@ def explained() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name != "pyspark":
+        if (error.name or "").partition(".")[0] != "pyspark":
             raise
         raise click.ClickException(
             "pyspark is not installed: pip install 'kafkalite[spark]'"

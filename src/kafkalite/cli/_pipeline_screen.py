@@ -60,6 +60,8 @@ def show_progress(name: str, progress: Progress) -> None:
     )
     for (topic, partition), offset in sorted(progress.reached.items())[:SHOWN_ROWS]:
         OUT.print(f"  {topic}-{partition} up to offset {offset}", highlight=False)
+    for loss in progress.losses[:SHOWN_ROWS]:
+        OUT.print(f"  lost: {loss}", highlight=False)
 
 
 def show_dry_run(found: DryRun) -> None:

@@ -6,8 +6,9 @@ once, or it was good. When too many are bad, the breaker stops before anything i
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -47,10 +48,25 @@ def judge(df: DataFrame, decoding: Decoding, rules: Mapping[str, str]) -> DataFr
     )
     error = sf.when(not_decoded.isNotNull(), not_decoded)
     for name, predicate in rules.items():
-        broken = ~sf.coalesce(sf.expr(predicate), sf.lit(False))
+        fulfilled = sf.expr(predicate) if _is_about(rows, predicate) else sf.lit(None)
+        broken = ~sf.coalesce(fulfilled, sf.lit(False))
         error = error.when(broken, sf.lit(f"rule {name} broken: {predicate}"))
     stage = sf.when(not_decoded.isNotNull(), CONVERSION).when(error.isNotNull(), TRANSFORMATION)
     return rows.select(*BRONZE, error.alias("error"), stage.alias("stage"))
+
+
+def _is_about(rows: DataFrame, predicate: str) -> bool:
+    """Whether it can be asked: not of `data`, while no schema of any record is known."""
+    if "data" in rows.columns:
+        return True
+    try:
+        rows.select(sf.expr(predicate))
+    except AnalysisException:
+        # A wrong rule is told when there is data, and a raw record never has any.
+        if "error" not in rows.columns:
+            raise
+        return False
+    return True
 
 
 def dead_letters(judged: DataFrame, topic: str, name: str = "kafkalite-dlq") -> DataFrame:
@@ -129,7 +145,7 @@ class DeadLetters:
     def step(self, df: DataFrame) -> DataFrame:
         decoding = self.decoding
         if self._schemas is not None:
-            decoding = replace(decoding, schemas=self._schemas.of(df))
+            decoding = self._schemas.complete(decoding, df)
         return judge(df, decoding, self.rules)
 
     def run(

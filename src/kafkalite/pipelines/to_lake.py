@@ -5,7 +5,7 @@ log date, when it was written, and what the value decodes to. Each batch is writ
 whatever is killed in between.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -62,14 +62,12 @@ class ToLake:
     def __post_init__(self) -> None:
         self.checkpoint = self.checkpoint or f"{self.path}/_checkpoint"
         if self.decoding.format == "confluent-avro":
-            if not self.schema_registry:
-                raise ValueError("confluent-avro needs a schema registry: its URL, or a folder")
             self._schemas = Schemas(self.schema_registry)
 
     def step(self, df: DataFrame) -> DataFrame:
         decoding = self.decoding
         if self._schemas is not None:
-            decoding = replace(decoding, schemas=self._schemas.of(df))
+            decoding = self._schemas.complete(decoding, df)
         return bronze(df, decoding)
 
     def run(

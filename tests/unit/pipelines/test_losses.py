@@ -3,12 +3,15 @@
 from kafkalite.pipelines.common.losses import (
     DELETED,
     EXPIRED,
+    EXPIRING,
     RECREATED,
     Loss,
     RecordsLost,
     expired,
+    expiring,
     replaced,
 )
+from kafkalite.pipelines.common.offsets import Range
 
 
 def test_what_lay_before_the_log_start_is_lost() -> None:
@@ -38,3 +41,18 @@ def test_the_error_names_each_range_and_the_file() -> None:
         "  t-0 offsets 5..8: expired before it was read",
         "  u-1 from offset 7: topic deleted",
     ]
+
+
+def test_what_went_while_it_was_read_may_be_lost() -> None:
+    ranges = [Range("t", 0, 5, 20), Range("t", 1, 5, 20), Range("t", 2, 5, 20)]
+    before = [Loss("t", 0, 5, 9, EXPIRED)]
+    log_starts = {("t", 0): 12, ("t", 1): 5, ("t", 2): 90}
+    assert expiring(ranges, before, log_starts) == [
+        Loss("t", 0, 9, 12, EXPIRING),
+        Loss("t", 2, 5, 20, EXPIRING),
+    ]
+
+
+def test_what_was_known_to_be_lost_is_not_told_again() -> None:
+    before = [Loss("t", 0, 5, 12, EXPIRED)]
+    assert expiring([Range("t", 0, 5, 10)], before, {("t", 0): 12}) == []

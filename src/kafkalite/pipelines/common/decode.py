@@ -32,12 +32,14 @@ _CORRUPT, _TEXT, _PARSED, _FIELDS = "__corrupt", "__text", "__parsed", "__fields
 class Decoding:
     """A format of values and its schema: DDL or Spark's JSON for JSON, an .avsc text for Avro.
 
-    For `confluent-avro`, `schema` is the reader's and `schemas` the writers' by id.
+    For `confluent-avro`, `schema` is the reader's and `schemas` the writers' by id; `refused` says
+    of ids that cannot be decoded why.
     """
 
     format: str = "raw"
     schema: str | None = None
     schemas: Mapping[int, str] = field(default_factory=dict)
+    refused: Mapping[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.format not in FORMATS:
@@ -127,19 +129,20 @@ def _decode_framed(df: DataFrame, decoding: Decoding) -> DataFrame:
     newest = decoding.schemas[max(decoding.schemas)] if decoding.schemas else None
     reader = decoding.schema or newest
     error = sf.when(sf.col("value").isNull(), None).when(number.isNull(), NOT_FRAMED)
-    if reader is None or not decoding.schemas:
-        error = error.otherwise(sf.concat(sf.lit(f"{UNKNOWN_SCHEMA} "), number))
+    for each, reason in sorted(decoding.refused.items()):
+        error = error.when(number == each, reason)
+    unknown = ~number.isin(sorted(decoding.schemas))
+    error = error.when(unknown, sf.concat(sf.lit(f"{UNKNOWN_SCHEMA} "), number))
+    if reader is None:
+        # Nothing says what `data` would be made of; no row has any.
         return df.select("*", _no_text("rescued"), error.alias("error"))
-    data = None
+    # The first branch is of no row: it gives the column its type where no schema is known yet.
+    nothing, _ = _from_avro(sf.lit(None).cast("binary"), reader, reader)
+    data = sf.when(sf.lit(False), nothing)
     for each, writer in sorted(decoding.schemas.items()):
         decoded, failed = _from_avro(sf.when(number == each, body), writer, reader)
-        data = (
-            sf.when(number == each, decoded) if data is None else data.when(number == each, decoded)
-        )
+        data = data.when(number == each, decoded)
         error = error.when((number == each) & failed, NOT_AVRO)
-    known = number.isin(sorted(decoding.schemas))
-    error = error.when(~known, sf.concat(sf.lit(f"{UNKNOWN_SCHEMA} "), number))
-    assert data is not None
     return _with_data(df, data, error)
 
 

@@ -8,10 +8,11 @@ a query that would write the same records again is refused.
 import json
 import math
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from kafkalite.pipelines.common.files import Folder
-from kafkalite.pipelines.common.running import Batch, PipelineError
+from kafkalite.pipelines.common.running import Batch, PipelineError, first_line
 
 FORMATS = ("delta", "parquet")
 WRITERS_FILE = "_kafkalite/writers.json"
@@ -48,7 +49,15 @@ class Lake:
             where = f"{self.path}/batch={batch.id}"
         if partition_by:
             writer = writer.partitionBy(*partition_by)
-        writer.save(where)
+        try:
+            writer.save(where)
+        except AnalysisException as error:
+            if "FAILED_TO_MERGE" not in str(error):
+                raise
+            raise PipelineError(
+                f"{self.path} holds columns of other types than these rows ({first_line(error)}): "
+                "say the schema that both are read by, or load into another path"
+            ) from error
 
     def claim(self, query_id: str, topics: set[str]) -> None:
         """Refuses a second query whose records this table already has."""

@@ -5,7 +5,7 @@ Spark misses a topic recreated with as many records as the old one, so topic ids
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from kafkalite.pipelines.common.admin import KafkaAdmin
@@ -16,6 +16,7 @@ TOPICS_FILE = "topics.json"
 LOST_FILE = "lost-ranges.json"
 
 EXPIRED = "expired before it was read"
+EXPIRING = "expired while it was read, perhaps unread"
 RECREATED = "topic deleted and recreated"
 DELETED = "topic deleted"
 
@@ -54,6 +55,19 @@ def expired(reads_from: Mapping[tuple[str, int], int], log_starts: Offsets) -> l
     ]
 
 
+def expiring(ranges: Iterable[Range], before: Iterable[Loss], log_starts: Offsets) -> list[Loss]:
+    """What of a batch that was just read is no longer there, but was when it began."""
+    began = {(loss.topic, loss.partition): loss.end or 0 for loss in before}
+    found = []
+    for each in ranges:
+        key = (each.topic, each.partition)
+        start = max(each.start, began.get(key, 0))
+        end = min(each.end, log_starts.get(key, 0))
+        if end > start:
+            found.append(Loss(each.topic, each.partition, start, end, EXPIRING))
+    return found
+
+
 def replaced(known: Mapping[str, str], now: Mapping[str, str], reads_from: Offsets) -> list[Loss]:
     """What was left unread of topics whose id is another one now, or that are gone."""
     return [
@@ -70,6 +84,7 @@ class Guard:
         self._admin = admin
         self._notes = notes
         self._keep_going = keep_going
+        self.noted: list[Loss] = []
 
     def check(self, reads_from: Offsets) -> list[Loss]:
         """Raises `RecordsLost`, or with `keep_going` gives what expired, after writing it down.
@@ -91,7 +106,25 @@ class Guard:
             self._notes.write(TOPICS_FILE, json.dumps({**known, **now}, sort_keys=True))
         return losses
 
+    def check_again(self, ranges: Sequence[Range], before: Sequence[Loss]) -> None:
+        """After a batch: Spark was told to pass over what is gone, and does so without a word."""
+        if self._keep_going:
+            starts = self._admin.starts((each.topic, each.partition) for each in ranges)
+            self._write_down(expiring(ranges, before, starts))
+
     def _write_down(self, losses: Iterable[Loss]) -> None:
-        rows = json.loads(self._notes.read(LOST_FILE) or "[]")
-        rows += [row for row in map(asdict, losses) if row not in rows]
-        self._notes.write(LOST_FILE, json.dumps(rows, indent=1))
+        """Each range once: a restart and the batches after it meet the same loss again."""
+        written = [Loss(**row) for row in json.loads(self._notes.read(LOST_FILE) or "[]")]
+        new = [loss for loss in losses if not any(_covers(each, loss) for each in written)]
+        if new:
+            self.noted += new
+            rows = [asdict(loss) for loss in written + new]
+            self._notes.write(LOST_FILE, json.dumps(rows, indent=1))
+
+
+def _covers(written: Loss, loss: Loss) -> bool:
+    if written.end is None or loss.end is None:
+        return written == loss
+    same = (written.topic, written.partition, written.reason)
+    within = written.start <= loss.start and loss.end <= written.end
+    return within and same == (loss.topic, loss.partition, loss.reason)

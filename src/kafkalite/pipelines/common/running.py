@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -16,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from kafkalite.pipelines.common.admin import KafkaAdmin
 from kafkalite.pipelines.common.checkpoint import NOTES, Checkpoint
 from kafkalite.pipelines.common.files import Folder
-from kafkalite.pipelines.common.losses import Guard
+from kafkalite.pipelines.common.losses import Guard, Loss
 from kafkalite.pipelines.common.offsets import Offsets, Range, between, count, parse
 from kafkalite.pipelines.common.source import KafkaSource, resolve, starting_offsets
 from kafkalite.pipelines.common.stopping import StopRequest
@@ -59,7 +60,10 @@ class Trigger:
 
 @dataclass(slots=True)
 class Progress:
-    """How far a run is. `total` is what lay ahead when it began, by offsets."""
+    """How far a run is. `total` is what lay ahead when it began, by offsets.
+
+    `losses` are what a run that keeps going passed over; they are written down as well.
+    """
 
     total: int
     rows: int = 0
@@ -67,6 +71,7 @@ class Progress:
     rows_per_s: float = 0.0
     lag: int = 0
     reached: Offsets = field(default_factory=dict)
+    losses: list[Loss] = field(default_factory=list)
 
 
 Write = Callable[[DataFrame, Batch], None]
@@ -122,6 +127,7 @@ class _Run:
             query.stop()
         self._collect(query, progress)
         progress.reached = self._checkpoint.done()
+        progress.losses = self._guard.noted
         watch(progress)
         return progress
 
@@ -154,13 +160,14 @@ class _Run:
 
     def _write(self, df: DataFrame, batch_id: int) -> None:
         starts = self._checkpoint.starts(batch_id)
-        self._guard.check(starts)
+        lost = self._guard.check(starts)
         query_id = self._checkpoint.query_id()
         assert query_id is not None, "Spark writes its metadata before the first batch"
         ranges = between(starts, self._checkpoint.ends(batch_id) or {})
         batch = Batch(batch_id, query_id, tuple(ranges))
         self._job.observe("planned", batch)
         self._job.write(df, batch)
+        self._guard.check_again(ranges, lost)
         self._job.observe("written", batch)
         if self._job.note is not None:
             self._job.note(df, batch)
@@ -184,12 +191,13 @@ class _Run:
 
     def _explain(self, error: PySparkException) -> None:
         """Raises what really happened: our own error, lost records, or Spark's in one line."""
-        if self._failure is not None:
-            raise self._failure
+        failure = self._failure or error
+        if not isinstance(failure, PySparkException | Py4JError):
+            raise failure
         planned = self._checkpoint.last_planned()
         if planned is not None:
             self._guard.check(self._checkpoint.starts(planned))
-        raise PipelineError(f"Spark: {first_line(error)}") from error
+        raise PipelineError(f"Spark: {first_line(failure)}") from failure
 
 
 def first_line(error: BaseException) -> str:

@@ -1,57 +1,172 @@
 """Avro schemas by id: from a schema registry's URL, or from files `<id>.avsc` in a folder.
 
 Owns fetching and keeping them. A registry is asked once for an id; ids never change their meaning.
+An id that the registry does not know, or that is no Avro record, is the record's fault and told in
+its `error`. A registry that does not answer, or is none, ends the run: it is no record's fault.
 """
 
+import base64
+import http.client
 import json
+import time
 import urllib.error
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from kafkalite.pipelines.common.decode import schema_id
+from kafkalite.pipelines.common.decode import UNKNOWN_SCHEMA, Decoding, schema_id
+from kafkalite.pipelines.common.running import PipelineError
 
-TIMEOUT_S = 30
+TIMEOUT_S = 30.0
+ATTEMPTS = 3
+PAUSE_S = 0.5
+MAX_BYTES = 16 * 1024 * 1024
 # A topic with more schemas than this is not framed Avro, but bytes that look like it.
 MAX_SCHEMAS = 1_000
+
+# What a registry says of an id that it does not have; any other 404 comes from somebody else.
+_NO_SUCH_SCHEMA = 40403
+_TRY_AGAIN = 429
 
 
 class Schemas:
     """Schemas of one registry, as far as they were needed."""
 
-    def __init__(self, where: str) -> None:
-        self._where = where.rstrip("/")
+    def __init__(self, where: str, timeout_s: float = TIMEOUT_S) -> None:
+        if not where:
+            raise ValueError("confluent-avro needs a schema registry: its URL, or a folder")
+        self._source = _Registry(where, timeout_s) if "://" in where else _SchemaFiles(where)
         self._known: dict[int, str] = {}
-        self._unknown: set[int] = set()
+        self._refused: dict[int, str] = {}
 
-    def of(self, df: DataFrame) -> dict[int, str]:
-        """The schemas that the values of these rows name; an id nobody knows is left out."""
+    def complete(self, decoding: Decoding, df: DataFrame) -> Decoding:
+        """The decoding with the schemas that the values of these rows name."""
         found = df.select(schema_id(sf.col("value")).alias("id")).where("id IS NOT NULL").distinct()
         for row in found.limit(MAX_SCHEMAS).collect():
             self._learn(row["id"])
-        return dict(self._known)
+        return replace(decoding, schemas=dict(self._known), refused=dict(self._refused))
 
     def _learn(self, number: int) -> None:
-        if number in self._known or number in self._unknown:
+        if number in self._known or number in self._refused:
             return
-        text = self._fetch(number) if "://" in self._where else self._file(number)
-        if text is None:
-            self._unknown.add(number)
+        answer = self._source.get(number)
+        reason = _unusable(number, answer)
+        if answer is None or reason is not None:
+            self._refused[number] = reason or ""
         else:
-            self._known[number] = text
+            self._known[number] = answer["schema"]
 
-    def _file(self, number: int) -> str | None:
-        path = Path(self._where, f"{number}.avsc")
-        return path.read_text() if path.exists() else None
 
-    def _fetch(self, number: int) -> str | None:
-        request = f"{self._where}/schemas/ids/{number}"
+def _unusable(number: int, answer: dict[str, Any] | None) -> str | None:
+    """Why records of this schema cannot be decoded."""
+    if answer is None:
+        return f"{UNKNOWN_SCHEMA} {number}"
+    kind = answer.get("schemaType", "AVRO")
+    if kind != "AVRO":
+        return f"schema id {number} is {kind}, not Avro"
+    if answer.get("references"):
+        return f"schema id {number} refers to other schemas"
+    schema = json.loads(answer["schema"])
+    if not (isinstance(schema, dict) and schema.get("type") == "record"):
+        return f"schema id {number} is not an Avro record"
+    return None
+
+
+class _SchemaFiles:
+    """A folder of `<id>.avsc`."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder)
+        if not self._folder.is_dir():
+            raise ValueError(f"no folder of schemas: {folder}")
+
+    def get(self, number: int) -> dict[str, Any] | None:
+        path = self._folder / f"{number}.avsc"
+        if not path.exists():
+            return None
+        text = path.read_text(encoding="utf-8")
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:
-                return str(json.load(reply)["schema"])
-        except urllib.error.HTTPError as refused:
-            if refused.code == 404:
-                return None
-            raise
+            json.loads(text)
+        except ValueError as error:
+            raise PipelineError(f"{path} is not JSON: {error}") from None
+        return {"schema": text}
+
+
+class _Registry:
+    """`GET /schemas/ids/<id>` at a URL, which may carry `user:password@`."""
+
+    def __init__(self, url: str, timeout_s: float) -> None:
+        parts = urlsplit(url.rstrip("/"))
+        self._headers = {"Accept": "application/vnd.schemaregistry.v1+json"}
+        if parts.username is not None:
+            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            token = base64.b64encode(login.encode()).decode()
+            self._headers["Authorization"] = f"Basic {token}"
+        # Without the login, because it is shown in errors.
+        self._url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+        self._timeout_s = timeout_s
+
+    def get(self, number: int) -> dict[str, Any] | None:
+        status, body = self._ask(f"{self._url}/schemas/ids/{number}")
+        answer = _parsed(body)
+        if status == 404 and answer.get("error_code") == _NO_SUCH_SCHEMA:
+            return None
+        if status != 200:
+            said = answer.get("message", "")
+            raise PipelineError(
+                f"the schema registry at {self._url} refused schema id {number}: HTTP {status}"
+                f"{f', {said}' if said else ''}"
+            )
+        schema = answer.get("schema")
+        if not isinstance(schema, str) or not _is_readable(answer, schema):
+            raise PipelineError(
+                f"{self._url} answered the question for schema id {number} with something else: "
+                "is it a schema registry?"
+            )
+        return answer
+
+    def _ask(self, url: str) -> tuple[int, bytes]:
+        """Status and body; what may pass is asked again, a few times."""
+        trouble = ""
+        for attempt in range(ATTEMPTS):
+            time.sleep(PAUSE_S * attempt)
+            try:
+                request = urllib.request.Request(url, headers=self._headers)
+                with urllib.request.urlopen(request, timeout=self._timeout_s) as reply:
+                    return reply.status, reply.read(MAX_BYTES)
+            except urllib.error.HTTPError as refused:
+                with refused:
+                    if refused.code < 500 and refused.code != _TRY_AGAIN:
+                        return refused.code, refused.read(MAX_BYTES)
+                trouble = f"HTTP {refused.code}"
+            except urllib.error.URLError as error:
+                trouble = str(error.reason)
+            except (OSError, http.client.HTTPException) as error:
+                trouble = str(error) or type(error).__name__
+        raise PipelineError(
+            f"the schema registry at {self._url} did not answer in {ATTEMPTS} attempts: {trouble}"
+        )
+
+
+def _parsed(body: bytes) -> dict[str, Any]:
+    try:
+        answer = json.loads(body)
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, dict) else {}
+
+
+def _is_readable(answer: dict[str, Any], schema: str) -> bool:
+    """An Avro schema is JSON; schemas of other kinds need not be."""
+    if answer.get("schemaType", "AVRO") != "AVRO":
+        return True
+    try:
+        json.loads(schema)
+    except ValueError:
+        return False
+    return True

