@@ -40,9 +40,10 @@ START_ATTEMPTS = 3
 CLUSTER_ID = "a2Fma2FsaXRlLXRlc3QtMQ"
 
 # Both brokers get these: one replica of everything, no waiting for members yet to come, and a look
-# for transactions that timed out more often than every ten seconds.
+# for logs to compact and for transactions that timed out more often than every ten seconds.
 COMMON = {
     "group.initial.rebalance.delay.ms": "0",
+    "log.cleaner.backoff.ms": "500",
     "offsets.topic.num.partitions": "4",
     "offsets.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",

@@ -1,7 +1,8 @@
 """Drivers and brokers that are killed: after a restart nothing is missing and nothing is twice.
 
-The driver is killed at three points one after another, each time in the batch that it is at; then
-it runs to the end, and the audit compares offset by offset.
+Each pipeline is killed at three points one after another, and in the middle of writing to a topic;
+then under a broker that is killed and comes back. In the end it runs whole, and what it wrote is
+held against its topic offset by offset, as the audit does.
 """
 
 import json
@@ -9,16 +10,23 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from kafkalite.pipelines import Audit, KafkaSource
+from kafkalite.pipelines.common.admin import KafkaAdmin
+from kafkalite.pipelines.common.checkpoint import Checkpoint
+from kafkalite.pipelines.dlq import PREFIX
+from kafkalite.pipelines.replay import ORIGIN
 from kafkalite.testing.spark import COMMIT, MID_BATCH, SINK, assert_exactly_once
-from tests.compat import spark_driver
+from tests.compat import brokers, spark_driver
 from tests.compat.conftest import StartBroker
 from tests.compat.spark_connector import (
     SPARK_MARKS,
@@ -29,27 +37,68 @@ from tests.compat.spark_connector import (
     spark,
     wait_for,
 )
+from tests.compat.spark_driver import Task
 
 __all__ = ["connector", "spark"]
 pytestmark = [*SPARK_MARKS, pytest.mark.crash, pytest.mark.timeout(600)]
 
 PARTITIONS = 4
 RECORDS = 1_500  # of each partition
+KEYS = 7
 START_S = 180  # a driver on a busy machine
 ROOT = Path(__file__).parents[2]
 
+# What each pipeline writes records to, if that is a topic.
+TARGETS = {"dlq": "{topic}-dead", "replay": "{topic}-again", "mirror": "copy-{topic}"}
+# These have one batch, which is all that they do.
+BATCH_JOBS = {"replay", "audit"}
+CHECKPOINTS = {"dlq": "dlq", "mirror": "mirror", "snapshot": "snapshot/_checkpoint"}
 
-def _fill(connector: Connector, topic: str, keys: int = 0) -> None:
+
+@dataclass(slots=True)
+class Case:
+    """One pipeline over one filled topic, and what is asked of it."""
+
+    connector: Connector
+    topic: str
+    task: Task
+
+    @property
+    def name(self) -> str:
+        return str(self.task["pipeline"])
+
+    @property
+    def target(self) -> str:
+        return TARGETS[self.name].format(topic=self.topic)
+
+    def landed(self) -> int:
+        """Records in the topic that it writes to."""
+        with KafkaAdmin(self.connector.spark, self._client_options()) as admin:
+            return sum(admin.ends(admin.all_partitions([self.target])).values())
+
+    def checkpoint(self) -> Checkpoint:
+        folder = CHECKPOINTS.get(self.name, "lake/_checkpoint")
+        return Checkpoint(self.connector.spark, f"{self.task['folder']}/{folder}")
+
+    def finish(self) -> None:
+        """Runs it once more, to the end, in this process."""
+        task = {key: value for key, value in self.task.items() if key != "rate"}
+        spark_driver.run(self.connector.spark, task)
+
+    def records(self, topic: str) -> DataFrame:
+        return self.connector.batch({"subscribe": topic, "includeHeaders": "true"})
+
+    def _client_options(self) -> dict[str, str]:
+        return {"bootstrap.servers": self.connector.broker.bootstrap}
+
+
+def _prepare(connector: Connector, topic: str, pipeline: str, **more: Any) -> Case:
     connector.create(topic, PARTITIONS)
     for partition in range(PARTITIONS):
-        rows: list[Any] = numbers(partition * RECORDS, (partition + 1) * RECORDS)
-        if keys:
-            rows = [(f"k{number % keys}", value) for number, value in enumerate(rows)]
+        values = numbers(partition * RECORDS, (partition + 1) * RECORDS)
+        rows = [(f"k{number % KEYS}", value) for number, value in enumerate(values)]
         connector.produce(topic, rows, partition)
-
-
-def _task(connector: Connector, topic: str, pipeline: str, **more: Any) -> dict[str, Any]:
-    return {
+    task = {
         "pipeline": pipeline,
         "bootstrap": connector.broker.bootstrap,
         "topic": topic,
@@ -58,9 +107,17 @@ def _task(connector: Connector, topic: str, pipeline: str, **more: Any) -> dict[
         "crash": None,
         **more,
     }
+    case = Case(connector, topic, task)
+    if pipeline in TARGETS and pipeline != "mirror":
+        connector.create(case.target)
+    if pipeline == "audit":
+        connector.create(f"{topic}-report")
+        spark_driver.run(connector.spark, {**task, "pipeline": "to-lake"})
+        Path(task["folder"], spark_driver.UNDER_WAY).unlink()
+    return case
 
 
-def _start_driver(task: dict[str, Any]) -> subprocess.Popen[bytes]:
+def _start_driver(task: Task) -> subprocess.Popen[bytes]:
     """In a process group of its own, so that its JVM goes with it."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
     return subprocess.Popen(
@@ -71,9 +128,9 @@ def _start_driver(task: dict[str, Any]) -> subprocess.Popen[bytes]:
     )
 
 
-def _crash(task: dict[str, Any], batch: int, where: str) -> None:
+def _crash(case: Case, batch: int, where: str) -> None:
     """Runs the driver until it dies by its own hand, and only so."""
-    with _start_driver({**task, "crash": [batch, where]}) as driver:
+    with _start_driver({**case.task, "crash": [batch, where]}) as driver:
         try:
             assert driver.wait(START_S) == -signal.SIGKILL, "the driver did not crash"
         finally:
@@ -87,87 +144,187 @@ def _kill_group(driver: subprocess.Popen[Any]) -> None:
         return
 
 
-def _crash_three_times_and_finish(connector: Connector, task: dict[str, Any]) -> Any:
-    _crash(task, 0, MID_BATCH)
-    _crash(task, 0, SINK)
-    _crash(task, 1, COMMIT)
-    pipeline = spark_driver.build(connector.spark, task, task["bootstrap"])
-    spark_driver.run(pipeline)
-    return pipeline
-
-
-@pytest.mark.parametrize("table_format", ["delta", pytest.param("parquet", marks=pytest.mark.slow)])
-def test_lake_has_every_record_once(connector: Connector, topic: str, table_format: str) -> None:
-    _fill(connector, topic)
-    task = _task(connector, topic, "to-lake", format=table_format)
-    pipeline = _crash_three_times_and_finish(connector, task)
-    report = Audit(connector.spark, pipeline.source, pipeline.path, table_format).run()
+def _prove_lake(case: Case) -> None:
+    connector, task = case.connector, case.task
+    pipeline = spark_driver.lake(connector.spark, task)
+    report = Audit(connector.spark, pipeline.source, pipeline.path, pipeline.format).run()
     assert report.faults == []
+    assert report.not_yet_loaded == 0
     assert sum(each.lake for each in report.buckets) == PARTITIONS * RECORDS
-    assert_exactly_once(pipeline.table().read(), connector.batch({"subscribe": topic}))
+    assert_exactly_once(pipeline.table().read(), case.records(case.topic))
 
 
-@pytest.mark.slow
-def test_mirror_copies_every_record_once(connector: Connector, topic: str) -> None:
-    _fill(connector, topic)
-    task = _task(connector, topic, "mirror")
-    _crash_three_times_and_finish(connector, task)
-    original = connector.batch({"subscribe": topic, "includeHeaders": "true"})
-    copy = connector.batch({"subscribe": f"copy-{topic}", "includeHeaders": "true"})
-    assert _ordered(copy) == _ordered(original)
+def _prove_dead_letters(case: Case) -> None:
+    """By the origin that each dead letter names."""
+    said = sf.map_from_entries("headers")
+    origins = case.records(case.target).select(
+        said[f"{PREFIX}topic"].cast("string").alias("topic"),
+        said[f"{PREFIX}partition"].cast("string").cast("int").alias("partition"),
+        said[f"{PREFIX}offset"].cast("string").cast("long").alias("offset"),
+        "value",
+    )
+    bad = case.records(case.topic).where("CAST(CAST(value AS STRING) AS INT) % 2 = 1")
+    assert_exactly_once(origins, bad)
+    columns = ["topic", "partition", "offset", "value"]
+    found, expected = (df.select(*columns).orderBy(*columns).collect() for df in (origins, bad))
+    assert found == expected
 
 
-def _ordered(df: DataFrame) -> list[tuple[Any, ...]]:
+def _prove_replay(case: Case) -> None:
+    records = case.records(case.target)
+    place = sf.split(sf.map_from_entries("headers")[ORIGIN].cast("string"), "/")
+    origins = records.select(
+        place[0].alias("topic"),
+        place[1].cast("int").alias("partition"),
+        place[2].cast("long").alias("offset"),
+    )
+    assert_exactly_once(origins, case.records(case.topic))
+
+
+def _prove_mirror(case: Case) -> None:
+    """Nothing expired or was aborted, so each copy has the very offset of its original."""
     columns = ["partition", "offset", "key", "value", "timestamp", "headers"]
-    return [tuple(row) for row in df.select(*columns).orderBy("partition", "offset").collect()]
+    copy, original = case.records(case.target), case.records(case.topic)
+    assert_exactly_once(copy.withColumn("topic", sf.lit(case.topic)), original)
+    both = [df.select(*columns).orderBy("partition", "offset").collect() for df in (copy, original)]
+    assert both[0] == both[1]
 
 
-@pytest.mark.slow
-def test_dead_letters_are_there_once(connector: Connector, topic: str) -> None:
-    _fill(connector, topic)
-    connector.create(f"{topic}-dead")
-    _crash_three_times_and_finish(connector, _task(connector, topic, "dlq"))
-    rows = connector.batch({"subscribe": f"{topic}-dead"}).select("value").collect()
-    expected = [value for value in numbers(0, PARTITIONS * RECORDS) if int(value) % 2]
-    assert sorted(row["value"].decode() for row in rows) == expected
-
-
-@pytest.mark.slow
-def test_snapshot_is_what_the_topic_says(connector: Connector, topic: str) -> None:
-    _fill(connector, topic, keys=7)
-    pipeline = _crash_three_times_and_finish(connector, _task(connector, topic, "snapshot"))
-    table = connector.spark.read.format("delta").load(pipeline.path)
-    latest = connector.batch({"subscribe": topic}).groupBy("partition", "key")
+def _prove_snapshot(case: Case) -> None:
+    table = case.connector.spark.read.format("delta").load(f"{case.task['folder']}/snapshot")
+    latest = case.records(case.topic).groupBy("partition", "key")
     expected = latest.agg(sf.max_by("value", "offset").alias("value")).collect()
     found = table.select("partition", "key", "value").collect()
+    assert len(found) == PARTITIONS * KEYS
     assert sorted(map(tuple, found)) == sorted(map(tuple, expected))
 
 
+def _prove_lag(case: Case) -> None:
+    _prove_lake(case)
+    assert _committed(case) == dict.fromkeys(range(PARTITIONS), RECORDS)
+
+
+def _prove_audit(case: Case) -> None:
+    """Each report that was written is whole, and an audit changes nothing."""
+    _prove_lake(case)
+    folder = case.task["folder"]
+    reports = case.connector.spark.read.format("delta").load(f"{folder}/report")
+    sums = reports.groupBy("audited_at").agg(sf.sum("broker"), sf.sum("lake")).collect()
+    assert [tuple(row)[1:] for row in sums] == [(PARTITIONS * RECORDS,) * 2] * len(sums)
+    assert case.records(f"{case.topic}-report").count() > 0
+
+
+PROOFS: dict[str, Callable[[Case], None]] = {
+    "to-lake": _prove_lake,
+    "to-lake-parquet": _prove_lake,
+    "dlq": _prove_dead_letters,
+    "replay": _prove_replay,
+    "snapshot": _prove_snapshot,
+    "mirror": _prove_mirror,
+    "lag": _prove_lag,
+    "audit": _prove_audit,
+}
+
+
+def _committed(case: Case) -> dict[int, int]:
+    """Offsets of the group as which `lag` commits; -1001 where nothing is committed."""
+    settings = {
+        "bootstrap.servers": case.connector.broker.bootstrap,
+        "group.id": f"{case.topic}-group",
+    }
+    consumer = Consumer(settings)
+    try:
+        asked = [TopicPartition(case.topic, partition) for partition in range(PARTITIONS)]
+        return {each.partition: each.offset for each in consumer.committed(asked, WAIT_S)}
+    finally:
+        consumer.close()
+
+
+def _never_ahead(case: Case) -> None:
+    """What `lag` tells while a job is down: perhaps less than is done, never more."""
+    done = case.checkpoint().done()
+    for partition, offset in _committed(case).items():
+        assert offset <= done.get((case.topic, partition), 0)
+
+
+def test_lake_has_every_record_once_after_a_crash(connector: Connector, topic: str) -> None:
+    """The short one of those below: the sink has the batch, Spark does not know it."""
+    case = _prepare(connector, topic, "to-lake")
+    _crash(case, 0, SINK)
+    case.finish()
+    _prove_lake(case)
+
+
 @pytest.mark.slow
-def test_lake_has_every_record_once_though_the_broker_dies(
-    connector: Connector, topic: str, start_broker: StartBroker
+@pytest.mark.parametrize("pipeline", PROOFS)
+def test_once_though_the_driver_dies_three_times(
+    connector: Connector, topic: str, pipeline: str
 ) -> None:
-    broker = start_broker()
-    connector.broker = broker
-    _fill(connector, topic)
-    task = _task(connector, topic, "to-lake", format="delta", trigger="continuous", per_batch=500)
-    lake = Path(task["folder"], "lake")
-    with _start_driver(task) as driver:
+    case = _prepare(connector, topic, pipeline)
+    last = 0 if pipeline in BATCH_JOBS else 1
+    for batch, where in [(0, MID_BATCH), (0, SINK), (last, COMMIT)]:
+        _crash(case, batch, where)
+        if pipeline == "lag":
+            _never_ahead(case)
+    case.finish()
+    PROOFS[pipeline](case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pipeline", TARGETS)
+def test_once_though_a_part_of_a_batch_has_landed(
+    connector: Connector, topic: str, pipeline: str
+) -> None:
+    """The sink is slowed down, so that the driver is killed while its topic grows."""
+    case = _prepare(connector, topic, pipeline, rate=400)
+    with _start_driver(case.task) as driver:
         try:
-            commits = "_checkpoint/commits/[0-9]*"
-            wait_for(lambda: len(list(lake.glob(commits))) >= 2, timeout_s=START_S)
-            broker.kill()
+            under_way = Path(case.task["folder"], spark_driver.UNDER_WAY)
+            wait_for(under_way.exists, timeout_s=START_S)
+            wait_for(lambda: case.landed() >= 100, timeout_s=START_S)
+            assert driver.poll() is None
         finally:
             _kill_group(driver)
             driver.wait(WAIT_S)
-    connector.broker = start_broker(folder=broker.folder)
-    connector.produce(topic, numbers(0, 10))
-    task = _task(connector, topic, "to-lake", format="delta")
-    pipeline = spark_driver.build(connector.spark, task, connector.broker.bootstrap)
-    pipeline.run()
-    report = Audit(connector.spark, pipeline.source, pipeline.path).run()
-    assert report.faults == []
-    assert sum(each.lake for each in report.buckets) == PARTITIONS * RECORDS + 10
+    landed = case.landed()
+    assert 0 < landed < PARTITIONS * RECORDS // 6, "not in the middle of its first batch"
+    case.finish()
+    PROOFS[pipeline](case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pipeline", PROOFS)
+def test_once_though_the_broker_dies(
+    connector: Connector, topic: str, start_broker: StartBroker, pipeline: str
+) -> None:
+    """It comes back under its address while the driver runs, which goes on or fails by itself."""
+    connector.broker = start_broker()
+    case = _prepare(connector, topic, pipeline, per_batch=500)
+    if pipeline in BATCH_JOBS & TARGETS.keys():
+        case.task["rate"] = 1000
+    with _start_driver(case.task) as driver:
+        try:
+            wait_for(lambda: _is_in_the_middle(case), timeout_s=START_S)
+            connector.broker.kill()
+            assert driver.poll() is None, "it was done before the broker died"
+            broker = connector.broker
+            connector.broker = brokers.start(broker.kind, broker.folder, port=broker.port)
+            assert driver.wait(START_S) in (0, 1)
+        finally:
+            _kill_group(driver)
+            driver.wait(WAIT_S)
+    case.finish()
+    PROOFS[pipeline](case)
+
+
+def _is_in_the_middle(case: Case) -> bool:
+    if not Path(case.task["folder"], spark_driver.UNDER_WAY).exists():
+        return False
+    if case.name == "audit":
+        return True
+    if case.name in BATCH_JOBS:
+        return case.landed() >= 100
+    return (case.checkpoint().last_done() or 0) >= 1
 
 
 @pytest.mark.slow
@@ -175,7 +332,7 @@ def test_lake_has_every_record_once_though_the_broker_dies(
 def test_command_stops_cleanly_on_a_signal(
     connector: Connector, topic: str, number: signal.Signals
 ) -> None:
-    _fill(connector, topic)
+    _prepare(connector, topic, "to-lake")
     lake = connector.folder / "lake"
     call = [sys.executable, "-m", "kafkalite", "pipeline", "to-lake", topic, "--path", str(lake)]
     call += ["-b", connector.broker.bootstrap, "--format", "parquet", "--trigger", "continuous"]

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from kafkalite.pipelines.common.running import Batch
 from kafkalite.testing.spark import (
     COMMIT,
     MID_BATCH,
     SINK,
+    CrashAfter,
     SparkKafka,
     assert_exactly_once,
     crash_after,
@@ -60,10 +62,26 @@ def test_unknown_point_is_refused() -> None:
         crash_after(0, "later")
 
 
-@pytest.mark.parametrize("where", [MID_BATCH, SINK, COMMIT])
-def test_the_driver_dies_in_its_batch_only(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
-    deaths: list[str] = []
-    monkeypatch.setattr("kafkalite.testing.spark.CrashAfter._die", lambda self: deaths.append("x"))
+@pytest.fixture
+def deaths(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What would have happened to the driver."""
+    found: list[str] = []
+    for name in ("_die", "_die_among_tasks"):
+        monkeypatch.setattr(CrashAfter, name, lambda self, name=name: found.append(name))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        (MID_BATCH, ["_die_among_tasks", "_die"]),
+        (SINK, ["_die"]),
+        (COMMIT, ["_die"]),
+    ],
+)
+def test_the_driver_dies_in_its_batch_only(
+    deaths: list[str], where: str, expected: list[str]
+) -> None:
     written: list[int] = []
 
     def write(df: Any, batch_id: int) -> None:
@@ -74,4 +92,24 @@ def test_the_driver_dies_in_its_batch_only(monkeypatch: pytest.MonkeyPatch, wher
     assert (written, deaths) == ([0], [])
     crashing(None, 1)
     assert written == [0, 1]
-    assert deaths
+    assert deaths == expected
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        (MID_BATCH, {"planned": ["_die_among_tasks"], "written": ["_die"], "noted": []}),
+        (SINK, {"planned": [], "written": ["_die"], "noted": []}),
+        (COMMIT, {"planned": [], "written": [], "noted": ["_die"]}),
+    ],
+)
+def test_the_driver_of_a_pipeline_dies_at_its_point(
+    deaths: list[str], where: str, expected: dict[str, list[str]]
+) -> None:
+    observe = crash_after(1, where)
+    for step, died in expected.items():
+        deaths.clear()
+        observe(step, Batch(0, "query", ()))
+        assert deaths == []
+        observe(step, Batch(1, "query", ()))
+        assert deaths == died

@@ -1,28 +1,22 @@
-"""The pipelines end to end, and what bad input comes to: a named outcome, never silence."""
+"""The pipelines end to end: what they are for, and what they promise besides."""
 
 import json
 import threading
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from kafkalite.pipelines import (
     Audit,
     CommitOffsetsListener,
-    DeadLetters,
     KafkaSource,
     Mirror,
     Replay,
     Snapshot,
-    ToLake,
     reporting,
 )
-from kafkalite.pipelines.common.decode import Decoding
-from kafkalite.pipelines.common.losses import RecordsLost
 from kafkalite.pipelines.common.running import PipelineError, Trigger
 from kafkalite.pipelines.common.stopping import StopRequest
 from kafkalite.pipelines.counts import ProducerCounts
@@ -39,22 +33,20 @@ from tests.compat.spark_connector import (
     values,
     wait_for,
 )
-from tests.compat.test_spark_read import delete_before
+from tests.compat.spark_jobs import (
+    BASE_MS,
+    commit,
+    committed,
+    dead_letters_of,
+    fill_changelog,
+    fill_timed,
+    lake_of,
+    snapshot_of,
+    source_of,
+)
 
 __all__ = ["connector", "spark"]
 pytestmark = SPARK_MARKS
-
-BASE_MS = 1_767_225_600_000  # the first of January 2026
-
-
-def _source(connector: Connector, *topics: str, **options: str) -> KafkaSource:
-    return KafkaSource(connector.broker.bootstrap, topics, options=options)
-
-
-def _lake(connector: Connector, *topics: str, **more: Any) -> ToLake:
-    options = more.pop("options", {})
-    path = str(connector.folder / "lake")
-    return ToLake(connector.spark, _source(connector, *topics, **options), path, **more)
 
 
 @pytest.mark.parametrize("table_format", ["delta", pytest.param("parquet", marks=pytest.mark.slow)])
@@ -62,7 +54,9 @@ def test_lake_grows_with_its_topics(connector: Connector, topic: str, table_form
     for name in (f"{topic}-a", f"{topic}-b"):
         connector.create(name, 2)
         connector.produce(name, numbers(0, 20), 1)
-    lake = _lake(connector, f"{topic}-a", f"{topic}-b", format=table_format, partition_by_date=True)
+    lake = lake_of(
+        connector, f"{topic}-a", f"{topic}-b", format=table_format, partition_by_date=True
+    )
     assert lake.run().rows == 40
     connector.produce(f"{topic}-a", numbers(20, 30), 0)
     assert lake.run().rows == 10
@@ -72,45 +66,12 @@ def test_lake_grows_with_its_topics(connector: Connector, topic: str, table_form
     assert list(Path(lake.path).glob("**/date=*"))
 
 
-def test_lake_decodes_and_keeps_what_does_not(connector: Connector, topic: str) -> None:
-    connector.create(topic)
-    tombstone: Any = (b"k", None)
-    connector.produce(topic, ['{"id": 1}', '{"id": 2, "new": true}', b"\xff", tombstone])
-    lake = _lake(connector, topic, decoding=Decoding("json", "id INT"))
-    lake.run()
-    rows = lake.table().read().orderBy("offset").select("data.id", "rescued", "error", "value")
-    assert [tuple(row) for row in rows.collect()] == [
-        (1, None, None, b'{"id": 1}'),
-        (2, '{"new":"true"}', None, b'{"id": 2, "new": true}'),
-        (None, "�", "not a JSON object", b"\xff"),
-        (None, None, None, None),
-    ]
-
-
-@pytest.mark.slow
-def test_lake_reads_framed_avro_from_schema_files(connector: Connector, topic: str) -> None:
-    connector.create(topic)
-    schema = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}
-    (connector.folder / "7.avsc").write_text(json.dumps(schema))
-    # Zigzag: 2 is written for 1.
-    connector.produce(topic, [b"\x00\x00\x00\x00\x07\x02", b"\x00\x00\x00\x00\x08\x02"])
-    lake = _lake(
-        connector,
-        topic,
-        decoding=Decoding("confluent-avro"),
-        schema_registry=str(connector.folder),
-    )
-    lake.run()
-    rows = lake.table().read().orderBy("offset").select("data.id", "error").collect()
-    assert [tuple(row) for row in rows] == [(1, None), (None, "unknown schema id 8")]
-
-
 @pytest.mark.slow
 def test_lake_writes_fewer_files_when_told_their_size(connector: Connector, topic: str) -> None:
     connector.create(topic, 4)
     for partition in range(4):
         connector.produce(topic, numbers(0, 50), partition)
-    lake = _lake(connector, topic, format="parquet", target_file_bytes=10_000_000)
+    lake = lake_of(connector, topic, format="parquet", target_file_bytes=10_000_000)
     lake.run()
     assert len(list(Path(lake.path, "batch=0").glob("*.parquet"))) == 1
 
@@ -118,52 +79,16 @@ def test_lake_writes_fewer_files_when_told_their_size(connector: Connector, topi
 def test_second_query_on_the_same_records_is_refused(connector: Connector, topic: str) -> None:
     connector.create(topic)
     connector.produce(topic, numbers(0, 5))
-    _lake(connector, topic).run()
+    lake_of(connector, topic).run()
     other = str(connector.folder / "other")
     with pytest.raises(PipelineError, match=r"already holds .*give the checkpoint"):
-        _lake(connector, topic, checkpoint=other).run()
-
-
-def test_expired_records_fail_with_their_range(connector: Connector, topic: str) -> None:
-    connector.create(topic)
-    connector.produce(topic, numbers(0, 5))
-    lake = _lake(connector, topic)
-    lake.run()
-    connector.produce(topic, numbers(5, 20))
-    delete_before(connector, topic, 12)
-    with pytest.raises(RecordsLost, match=rf"{topic}-0 offsets 5\.\.11: expired"):
-        lake.run()
-    lost = json.loads(Path(lake.checkpoint, "kafkalite", "lost-ranges.json").read_text())
-    assert [(each["start"], each["end"]) for each in lost] == [(5, 12)]
-    lake.keep_going = True
-    lake.run()
-    rows = lake.table().read().select("value").collect()
-    assert values(rows) == numbers(0, 5) + numbers(12, 20)
-
-
-@pytest.mark.parametrize("records", [3, 10, 25], ids=["fewer", "as-many", "more"])
-def test_recreated_topic_fails_by_name(connector: Connector, topic: str, records: int) -> None:
-    """Spark notices only when the new topic is shorter; the topic's id tells always."""
-    connector.create(topic)
-    connector.produce(topic, numbers(0, 10))
-    lake = _lake(connector, topic)
-    lake.run()
-    connector.delete(topic)
-    connector.create(topic)
-    connector.produce(topic, numbers(0, records))
-    with pytest.raises(RecordsLost, match=f"{topic}-0 from offset 10: topic deleted and recre"):
-        lake.run()
-
-
-def test_missing_topic_is_told(connector: Connector, topic: str) -> None:
-    with pytest.raises(PipelineError, match=f"the cluster has none for {topic}"):
-        _lake(connector, topic).run()
+        lake_of(connector, topic, checkpoint=other).run()
 
 
 def test_stop_ends_after_the_batch(connector: Connector, topic: str) -> None:
     connector.create(topic)
     connector.produce(topic, numbers(0, 50))
-    lake = _lake(connector, topic, trigger=Trigger("continuous"), format="parquet")
+    lake = lake_of(connector, topic, trigger=Trigger("continuous"), format="parquet")
     stop = StopRequest()
     # From another thread, as a signal comes, in the middle of the first batch.
     result = lake.run(stop=stop, observe=lambda step, batch: stop.request())
@@ -171,23 +96,11 @@ def test_stop_ends_after_the_batch(connector: Connector, topic: str) -> None:
     assert_exactly_once(lake.table().read(), connector.batch({"subscribe": topic}))
 
 
-def _dead_letters(connector: Connector, topic: str, **more: Any) -> DeadLetters:
-    return DeadLetters(
-        connector.spark,
-        _source(connector, topic),
-        f"{topic}-dead",
-        str(connector.folder / "dlq"),
-        Decoding("json", "n INT"),
-        {"positive": "data.n > 0"},
-        **more,
-    )
-
-
 def test_dead_letters_get_the_bad_records(connector: Connector, topic: str) -> None:
     connector.create(topic)
     connector.create(f"{topic}-dead")
     connector.produce(topic, ['{"n": 1}', '{"n": 0}', ("k", "x"), '{"n": 2}'])
-    pipeline = _dead_letters(connector, topic)
+    pipeline = dead_letters_of(connector, topic)
     pipeline.run()
     assert (pipeline.good, pipeline.bad) == (2, 2)
     options = {"subscribe": f"{topic}-dead", "includeHeaders": "true"}
@@ -203,7 +116,7 @@ def test_too_many_bad_records_break_the_run(connector: Connector, topic: str) ->
     connector.create(topic)
     connector.create(f"{topic}-dead")
     connector.produce(topic, ['{"n": 1}'] * 6 + ["x"] * 4)
-    pipeline = _dead_letters(connector, topic, max_error_rate=0.3, breaker_from_rows=10)
+    pipeline = dead_letters_of(connector, topic, max_error_rate=0.3, breaker_from_rows=10)
     with pytest.raises(PipelineError, match=r"4 of 10 records are bad, more than 30%"):
         pipeline.run()
     assert connector.read("batch", {"subscribe": f"{topic}-dead"}) == []
@@ -212,29 +125,15 @@ def test_too_many_bad_records_break_the_run(connector: Connector, topic: str) ->
     assert len(connector.read("batch", {"subscribe": f"{topic}-dead"})) == 4
 
 
-def _timed(connector: Connector, topic: str, count: int) -> None:
-    connector.create(topic)
-    records = [
-        {
-            "key": f"k{number}",
-            "value": value,
-            "timestamp": BASE_MS + number * 1000,
-            "headers": [("h", str(number).encode())],
-        }
-        for number, value in enumerate(numbers(0, count))
-    ]
-    connector.produce(topic, records)
-
-
 def test_replay_from_a_table_is_one_replay(connector: Connector, topic: str) -> None:
-    _timed(connector, topic, 30)
+    fill_timed(connector, topic, 30)
     connector.create(f"{topic}-again")
-    lake = _lake(connector, topic)
+    lake = lake_of(connector, topic)
     lake.run()
     choice = Choice(from_time="2026-01-01 00:00:10", to_offset=20, where="key != 'k15'")
     replay = Replay(
         connector.spark,
-        _source(connector, f"{topic}-again"),
+        source_of(connector, f"{topic}-again"),
         str(connector.folder / "replay"),
         path=lake.path,
         choice=choice,
@@ -255,10 +154,10 @@ def test_replay_from_a_table_is_one_replay(connector: Connector, topic: str) -> 
 @pytest.mark.slow
 def test_replay_writes_what_an_earlier_one_left_out(connector: Connector, topic: str) -> None:
     """As after a crash: a part has landed, the note of the start is there."""
-    _timed(connector, topic, 20)
+    fill_timed(connector, topic, 20)
     connector.create(f"{topic}-again")
-    target = _source(connector, f"{topic}-again")
-    source = _source(connector, topic)
+    target = source_of(connector, f"{topic}-again")
+    source = source_of(connector, topic)
     state = str(connector.folder / "replay")
     parts = [Choice(from_offset=5, to_offset=9), Choice()]
     for choice in parts:
@@ -268,14 +167,14 @@ def test_replay_writes_what_an_earlier_one_left_out(connector: Connector, topic:
 
 
 def test_replay_keeps_to_its_rate(connector: Connector, topic: str) -> None:
-    _timed(connector, topic, 100)
+    fill_timed(connector, topic, 100)
     connector.create(f"{topic}-again")
     started = time.monotonic()
     Replay(
         connector.spark,
-        _source(connector, f"{topic}-again"),
+        source_of(connector, f"{topic}-again"),
         str(connector.folder / "replay"),
-        source=_source(connector, topic),
+        source=source_of(connector, topic),
         rate=50,
     ).run()
     assert time.monotonic() - started > 1.9
@@ -283,21 +182,21 @@ def test_replay_keeps_to_its_rate(connector: Connector, topic: str) -> None:
 
 
 def test_audit_compares_all_three_tiers(connector: Connector, topic: str) -> None:
-    _timed(connector, topic, 700)
+    fill_timed(connector, topic, 700)
     counts = ProducerCounts("test")
     for number in range(700):
         counts.count(topic, BASE_MS + number * 1000)
     counts.count(topic, BASE_MS)  # one that the broker never got
     connector.create(f"{topic}-counts")
     connector.produce(f"{topic}-counts", counts.events())
-    lake = _lake(connector, topic)
+    lake = lake_of(connector, topic)
     lake.run()
     connector.produce(topic, ["later"])
     report = Audit(
         connector.spark,
         lake.source,
         lake.path,
-        producer_counts=_source(connector, f"{topic}-counts"),
+        producer_counts=source_of(connector, f"{topic}-counts"),
     ).run()
     assert [(each.producer, each.broker, each.lake) for each in report.buckets] == [
         (601, 600, 600),
@@ -312,8 +211,8 @@ def test_audit_compares_all_three_tiers(connector: Connector, topic: str) -> Non
 
 @pytest.mark.slow
 def test_audit_report_is_handed_on(connector: Connector, topic: str) -> None:
-    _timed(connector, topic, 5)
-    lake = _lake(connector, topic)
+    fill_timed(connector, topic, 5)
+    lake = lake_of(connector, topic)
     lake.run()
     report = Audit(connector.spark, lake.source, lake.path).run()
     table, picture = str(connector.folder / "report"), connector.folder / "audit.svg"
@@ -327,40 +226,30 @@ def test_audit_report_is_handed_on(connector: Connector, topic: str) -> None:
     assert "<svg" in picture.read_text()
 
 
-def _changelog(connector: Connector, topic: str) -> None:
-    connector.create(topic)
-    connector.produce(topic, [("a", "1"), ("b", "2"), ("a", "3"), ("b", None), ("c", "4")])
-
-
-def _snapshot(connector: Connector, topic: str, **more: Any) -> Snapshot:
-    source = _source(connector, topic, **more.pop("options", {}))
-    return Snapshot(connector.spark, source, str(connector.folder / "snapshot"), **more)
-
-
 def _table(connector: Connector, snapshot: Snapshot) -> dict[bytes, bytes | None]:
     rows = connector.spark.read.format(snapshot.format).load(snapshot.path).collect()
     return {bytes(row["key"]): row["value"] for row in rows}
 
 
 def test_snapshot_is_what_compaction_would_keep(connector: Connector, topic: str) -> None:
-    _changelog(connector, topic)
-    snapshot = _snapshot(connector, topic)
+    fill_changelog(connector, topic)
+    snapshot = snapshot_of(connector, topic)
     assert snapshot.once() == 2
     assert _table(connector, snapshot) == {b"a": b"3", b"c": b"4"}
 
 
 @pytest.mark.slow
 def test_snapshot_of_an_earlier_offset(connector: Connector, topic: str) -> None:
-    _changelog(connector, topic)
+    fill_changelog(connector, topic)
     ends = json.dumps({topic: {"0": 2}})
-    snapshot = _snapshot(connector, topic, format="parquet", options={"endingOffsets": ends})
+    snapshot = snapshot_of(connector, topic, format="parquet", options={"endingOffsets": ends})
     assert snapshot.once() == 2
     assert _table(connector, snapshot) == {b"a": b"1", b"b": b"2"}
 
 
 def test_followed_snapshot_takes_deletes_over(connector: Connector, topic: str) -> None:
-    _changelog(connector, topic)
-    snapshot = _snapshot(connector, topic, options={"maxOffsetsPerTrigger": "2"})
+    fill_changelog(connector, topic)
+    snapshot = snapshot_of(connector, topic, options={"maxOffsetsPerTrigger": "2"})
     snapshot.follow()
     assert _table(connector, snapshot) == {b"a": b"3", b"c": b"4"}
     connector.produce(topic, [("c", None), ("b", "9")])
@@ -368,24 +257,16 @@ def test_followed_snapshot_takes_deletes_over(connector: Connector, topic: str) 
     assert _table(connector, snapshot) == {b"a": b"3", b"b": b"9"}
 
 
-def test_record_without_a_key_has_no_place_in_a_snapshot(connector: Connector, topic: str) -> None:
-    _changelog(connector, topic)
-    connector.produce(topic, ["keyless"])
-    with pytest.raises(PipelineError, match=f"{topic}-0 offset 5 has no key"):
-        _snapshot(connector, topic).once()
-    assert _snapshot(connector, topic, null_keys="drop").once() == 2
-
-
 def test_mirror_copies_and_moves_groups(connector: Connector, topic: str) -> None:
     """Over an aborted transaction offsets differ, and groups still find their record."""
-    _timed(connector, topic, 10)
+    fill_timed(connector, topic, 10)
     connector.transaction(topic, numbers(10, 14), "abort", f"{topic}-1")
     connector.transaction(topic, numbers(20, 24), "commit", f"{topic}-2")
     group = f"{topic}-group"
     first = connector.read("batch", {"subscribe": topic, **_COMMITTED})
     offset = next(row["offset"] for row in first if row["value"] == b"00022")
-    _commit(connector, group, topic, offset)
-    source = _source(connector, topic, **_COMMITTED)
+    commit(connector, group, topic, offset)
+    source = source_of(connector, topic, **_COMMITTED)
     target = KafkaSource(connector.broker.bootstrap, ("*",))
     folder = str(connector.folder / "mirror")
     mirror = Mirror(connector.spark, source, target, folder, "{topic}-copy", (group,))
@@ -404,24 +285,10 @@ def test_mirror_copies_and_moves_groups(connector: Connector, topic: str) -> Non
 _COMMITTED = {"kafka.isolation.level": "read_committed"}
 
 
-def _commit(connector: Connector, group: str, topic: str, offset: int) -> None:
-    consumer = Consumer({"bootstrap.servers": connector.broker.bootstrap, "group.id": group})
-    consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
-    consumer.close()
-
-
-def _committed(connector: Connector, group: str, topic: str) -> int:
-    consumer = Consumer({"bootstrap.servers": connector.broker.bootstrap, "group.id": group})
-    try:
-        return int(consumer.committed([TopicPartition(topic, 0)], WAIT_S)[0].offset)
-    finally:
-        consumer.close()
-
-
 def test_progress_is_seen_as_a_groups_offsets(connector: Connector, topic: str) -> None:
     connector.create(topic)
     connector.produce(topic, numbers(0, 8))
-    source, group = _source(connector, topic), f"{topic}-group"
+    source, group = source_of(connector, topic), f"{topic}-group"
     listener = CommitOffsetsListener(connector.spark, source, group, f"to-lake {topic}")
     connector.spark.streams.addListener(listener)
     try:
@@ -429,7 +296,7 @@ def test_progress_is_seen_as_a_groups_offsets(connector: Connector, topic: str) 
         writer = df.writeStream.format("noop").queryName(f"to-lake {topic}")
         writer = writer.option("checkpointLocation", str(connector.checkpoint()))
         assert writer.trigger(availableNow=True).start().awaitTermination(WAIT_S)
-        wait_for(lambda: _committed(connector, group, topic) == 8)
+        wait_for(lambda: committed(connector, group, topic) == 8)
     finally:
         connector.spark.streams.removeListener(listener)
         listener.close()
@@ -438,19 +305,19 @@ def test_progress_is_seen_as_a_groups_offsets(connector: Connector, topic: str) 
 def test_lag_of_a_checkpoint(connector: Connector, topic: str) -> None:
     connector.create(topic)
     connector.produce(topic, numbers(0, 8))
-    lake = _lake(connector, topic, format="parquet")
+    lake = lake_of(connector, topic, format="parquet")
     lake.run()
     connector.produce(topic, numbers(0, 5))
     lag = Lag(connector.spark, lake.source, lake.checkpoint, f"{topic}-group")
     assert [(each.done, each.end, each.lag) for each in lag.commit()] == [(8, 13, 5)]
-    assert _committed(connector, lag.group, topic) == 8
+    assert committed(connector, lag.group, topic) == 8
 
 
 @pytest.mark.slow
 def test_pipelines_leave_no_thread_behind(connector: Connector, topic: str) -> None:
     connector.create(topic)
     connector.produce(topic, numbers(0, 3))
-    lake = _lake(connector, topic, format="parquet")
+    lake = lake_of(connector, topic, format="parquet")
     lake.run()
     before = Counter(type(each).__name__ for each in threading.enumerate())
     lake.run()

@@ -1,6 +1,7 @@
 """Spark's Kafka source, unchanged: what it reads, by a batch and by an available-now stream."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from confluent_kafka import TopicPartition
 
 from tests.compat.spark_connector import (
     SPARK_MARKS,
+    WAIT_S,
     Connector,
     connector,
     numbers,
@@ -288,6 +290,40 @@ def test_only_markers_at_the_end_are_passed_over(
     connector.transaction(topic, numbers(2, 5), "abort", topic)
     options = {"subscribe": topic, "kafka.isolation.level": "read_committed"}
     assert values(connector.read(how, options)) == numbers(0, 2)
+
+
+@BOTH
+def test_gaps_of_compaction_are_no_data_loss(connector: Connector, topic: str, how: str) -> None:
+    """Ranges and whole batches that begin, end and lie in holes, with failOnDataLoss."""
+    end = _compacted(connector, topic)
+    options = {"subscribe": topic, "failOnDataLoss": "true", "minPartitions": "7"}
+    bounded = {"maxOffsetsPerTrigger": "40"} if how == "stream" else {}
+    rows = connector.read(how, {**options, **bounded})
+    offsets = [row["offset"] for row in rows]
+    assert len(offsets) == len(set(offsets)) < end
+    latest = {bytes(row["key"]): row for row in sorted(rows, key=lambda row: row["offset"])}
+    for number in range(KEYS):
+        assert latest[f"k{number}".encode()]["value"] == f"last {number}".encode()
+
+
+KEYS = 10
+
+
+def _compacted(connector: Connector, topic: str) -> int:
+    """A log of which compaction has left holes; gives its end."""
+    rules = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01"}
+    connector.create(topic, config=rules)
+    connector.produce(topic, [(f"k{number % KEYS}", "early") for number in range(150)])
+    connector.produce(topic, [(f"k{number}", f"last {number}") for number in range(KEYS)])
+    end = 150 + KEYS
+    deadline = time.monotonic() + WAIT_S
+    while connector.batch({"subscribe": topic}).count() >= end - 100:
+        assert time.monotonic() < deadline, "nothing was compacted"
+        # A segment is closed by the first record after its time, and only closed ones are cleaned.
+        time.sleep(0.2)
+        connector.produce(topic, [("roll", "x")])
+        end += 1
+    return end
 
 
 @BOTH

@@ -74,8 +74,9 @@ def spark_kafka(spark_kafka_session: "SparkSession") -> Iterator[SparkKafka]:
 class CrashAfter:
     """Ends the driver, Python and JVM, as `kill -9` would, at one point of one batch.
 
-    mid-batch: some tasks of the batch are done and others are not; sink: the sink has the batch,
-    nothing else knows; commit: all is done but Spark's own commit of the batch.
+    mid-batch: some tasks of the batch are done and others are not (a batch that is too quick to be
+    caught at that dies after the sink); sink: the sink has the batch, nothing else knows; commit:
+    all is done but Spark's own commit of the batch.
     """
 
     batch: int
@@ -87,7 +88,11 @@ class CrashAfter:
 
     def __call__(self, step: str, batch: Any) -> None:
         """As the `observe` of a pipeline."""
-        if batch.id == self.batch and _STEPS[step] == self.where:
+        if batch.id != self.batch:
+            return
+        if (step, self.where) == ("planned", MID_BATCH):
+            self._die_among_tasks()
+        elif _STEPS[step] == self.where or (step, self.where) == ("written", MID_BATCH):
             self._die()
 
     def wrap(self, write: Callable[[Any, int], None]) -> Callable[[Any, int], None]:
@@ -95,7 +100,7 @@ class CrashAfter:
 
         def crashing(df: Any, batch_id: int) -> None:
             if batch_id == self.batch and self.where == MID_BATCH:
-                self._die()
+                self._die_among_tasks()
             write(df, batch_id)
             if batch_id == self.batch:
                 self._die()
@@ -103,14 +108,20 @@ class CrashAfter:
         return crashing
 
     def _die(self) -> None:
-        from pyspark.sql import SparkSession
+        kill_driver(_session())
 
-        spark = SparkSession.getActiveSession()
-        assert spark is not None, "crash_after ends a driver that has a session"
-        if self.where == MID_BATCH:
-            threading.Thread(target=_kill_among_tasks, args=(spark,), daemon=True).start()
-        else:
-            kill_driver(spark)
+    def _die_among_tasks(self) -> None:
+        """Watches from beside; a batch that is through before any stage was caught dies then."""
+        watcher = threading.Thread(target=_kill_among_tasks, args=(_session(),), daemon=True)
+        watcher.start()
+
+
+def _session() -> "SparkSession":
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.getActiveSession()
+    assert spark is not None, "crash_after ends a driver that has a session"
+    return spark
 
 
 def crash_after(batch: int, where: str) -> CrashAfter:
