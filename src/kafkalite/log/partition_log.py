@@ -1,9 +1,9 @@
 """One partition's log: the segments, and what is known of them in memory.
 
-Owns the order of an append (check, roll, write, note), every offset of the log but the high
-watermark's advance, and the error codes that a peer is told. It never waits for a disk: what must
-last is handed to the flusher of its directory. Invariant: log_start <= last_stable <=
-high_watermark <= log_end, and offsets never change once given.
+Owns every offset of the log but the high watermark's advance, and the error codes that a peer is
+told; how a batch comes into it is `appending`'s. It never waits for a disk: what must last is
+handed to the flusher of its directory. Invariant: log_start <= last_stable <= high_watermark <=
+log_end, and offsets never change once given.
 
 After a write that failed the file may hold a part of the batch behind `size`; nobody sees it, the
 next append writes over it, and recovery cuts it. A disk that is full refuses the write and nothing
@@ -13,10 +13,10 @@ else; any other failure takes the directory offline.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from kafkalite.env.later import Later
-from kafkalite.log import reader, rolling, truncation
+from kafkalite.log import appending, reader, rolling, truncation
+from kafkalite.log.appending import AppendResult
 from kafkalite.log.checkpoints import write_partition_metadata
 from kafkalite.log.config import LogConfig
 from kafkalite.log.durability import Durability
@@ -26,35 +26,19 @@ from kafkalite.log.home import LogHome
 from kafkalite.log.names import PARTITION_METADATA
 from kafkalite.log.producers import (
     AppendOrigin,
-    Marker,
     Producers,
     ProducerState,
     SeenBatch,
     Verification,
 )
 from kafkalite.log.reader import FoundOffset, LogRead
-from kafkalite.log.replay import look_back, marker_of, note_completed
+from kafkalite.log.replay import look_back
 from kafkalite.log.segment import Segment
 from kafkalite.log.snapshots import write_snapshot
 from kafkalite.log.txn_index import AbortedTransaction
-from kafkalite.log.validator import Checked, Writable, check, check_as_given
 from kafkalite.protocol.errors import Error, KafkaError
-from kafkalite.records.batch import NO_PRODUCER_ID, BatchHeader
-from kafkalite.records.scan import BadRecord
 
 __all__ = ["AppendOrigin", "AppendResult", "FoundOffset", "LogRead", "PartitionLog"]
-
-
-@dataclass(slots=True)
-class AppendResult:
-    """Where a batch is in the log now, or has been since it came for the first time."""
-
-    base_offset: int
-    last_offset: int
-    log_append_time_ms: int
-    log_start_offset: int
-    is_duplicate: bool = False
-    record_errors: list[BadRecord] | None = None  # always None: such a batch is refused
 
 
 class PartitionLog:
@@ -172,117 +156,19 @@ class PartitionLog:
 
     # --- appending --------------------------------------------------------------------------------
 
-    def append_as_leader(
-        self,
-        records: Writable | Checked,
-        leader_epoch: int,
-        origin: AppendOrigin = AppendOrigin.CLIENT,
-        now_ms: int | None = None,
-        *,
-        verification: Verification | None = None,
-        is_verified: bool = True,
-        transaction_version: int = 0,
-    ) -> AppendResult:
-        """Gives a batch its offsets and writes it; raises KafkaError, and then nothing has changed.
+    append_as_leader = appending.append_as_leader
+    append_as_follower = appending.append_as_follower
 
-        What was examined before (see `validator.examine`) is not looked at again.
-        `is_verified` false asks for the proof (`verification`, see `start_verification`) that the
-        coordinator of a transaction knows of this partition. `transaction_version` is that of the
-        marker, when it is one.
-        """
-        home, config = self.home, self.config
-        if home.failure is not None:
-            home.check_online()
-        if now_ms is None:
-            now_ms = home.env.clock.now_ms()
-        checked = check(records, config, origin, self.log_end_offset, leader_epoch, now_ms)
-        header = checked.headers[0]
-        marker = None
-        if header.producer_id > NO_PRODUCER_ID:
-            seen = self._seen(header, origin)
-            if seen is not None:
-                return AppendResult(
-                    seen.first_offset, seen.last_offset, seen.timestamp, self.log_start_offset, True
-                )
-            marker = marker_of(checked.records, header)
-            if marker is not None:
-                self._producers().check_marker(header, marker, origin, transaction_version)
-            else:
-                self._check_producer(header, origin, verification, is_verified)
-        self._write(checked, [marker], now_ms)
-        end, append_time_ms = self.log_end_offset, checked.log_append_time_ms
-        return AppendResult(header.base_offset, end - 1, append_time_ms, self.log_start_offset)
-
-    def append_as_follower(
-        self, records: Writable, leader_epoch: int | None = None, now_ms: int | None = None
-    ) -> AppendResult:
-        """Writes batches as another broker's leader gave them out."""
-        self.home.check_online()
-        checked = check_as_given(records, self.log_end_offset, leader_epoch)
-        start, end = self.log_end_offset, self.log_end_offset
-        if checked.headers:
-            markers = [marker_of(checked.records, header) for header in checked.headers]
-            now_ms = self.home.env.clock.now_ms() if now_ms is None else now_ms
-            start = checked.headers[0].base_offset
-            self._write(checked, markers, now_ms)
-            end = self.log_end_offset
-        return AppendResult(start, end - 1, -1, self.log_start_offset)
-
-    def _producers(self) -> Producers:
+    def needed_producers(self) -> Producers:
+        """Its producers, from now on if there were none."""
         if self.producers is None:
             self.producers = Producers(self.look_back, self.log_end_offset)
         return self.producers
-
-    def _seen(self, header: BatchHeader, origin: AppendOrigin) -> SeenBatch | None:
-        is_client = origin == AppendOrigin.CLIENT and self.producers is not None
-        return self.producers.find_duplicate(header) if is_client and self.producers else None
-
-    def _check_producer(
-        self,
-        header: BatchHeader,
-        origin: AppendOrigin,
-        verification: Verification | None,
-        is_verified: bool,
-    ) -> None:
-        producers = self._producers()
-        if header.is_transactional and not is_verified:
-            producers.check_verified(header, verification)
-        producers.check(header, origin)
-
-    def _write(self, checked: Checked, markers: list[Marker | None], now_ms: int) -> None:
-        try:
-            segment = rolling.segment_for(self, checked, now_ms)
-            self._note_epochs(checked.headers)
-            segment.append(checked.records, checked.headers, self.config.index_interval_bytes)
-            self.log_end_offset = checked.headers[-1].next_offset
-            if self.producers is not None or checked.headers[0].producer_id > NO_PRODUCER_ID:
-                self._note_producers(segment, checked.headers, markers)
-        except OSError as error:
-            raise self.home.storage_error(error) from error
-        if self.log_end_offset - self.recovery_point >= self.config.flush_messages > 1:
-            self.home.flusher.request(self.durability, is_complete=True)
 
     def begin_epoch(self, epoch: int) -> None:
         """A leader's epoch begins at the log's end; in an empty log its first batch says so."""
         if self.log_end_offset > 0 and self.epochs.assign(epoch, self.log_end_offset):
             self.durability.epochs_changed()
-
-    def _note_epochs(self, headers: list[BatchHeader]) -> None:
-        for header in headers:
-            epoch = header.partition_leader_epoch
-            if epoch != self.epochs.latest and epoch >= 0:
-                self.epochs.assign(epoch, header.base_offset)
-                self.durability.epochs_changed()
-
-    def _note_producers(
-        self, segment: Segment, headers: list[BatchHeader], markers: list[Marker | None]
-    ) -> None:
-        for header, marker in zip(headers, markers, strict=True):
-            if header.producer_id > NO_PRODUCER_ID:
-                producers = self._producers()
-                completed = producers.apply(header, marker)
-                if completed is not None:
-                    note_completed(producers, segment, completed)
 
     def roll(self, next_offset: int | None = None) -> Segment:
         """Begins a new segment at the log's end, or at a later offset that comes next."""
@@ -367,7 +253,7 @@ class PartitionLog:
         self, producer_id: int, sequence: int, epoch: int, *, supports_epoch_bump: bool
     ) -> Verification | None:
         """What the first batch of a transaction must bring along; None when it needs nothing."""
-        return self._producers().start_verification(
+        return self.needed_producers().start_verification(
             producer_id,
             sequence,
             epoch,

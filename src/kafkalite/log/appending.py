@@ -1,0 +1,168 @@
+"""How a batch comes into a log: checked, given its offsets, written, and only then noted.
+
+Owns the order of these steps and what a producer is told of a batch that is there already. It never
+waits for a disk and never changes a batch that is written. Invariant: when an append raises, no
+reader and no later append finds anything of it.
+
+The two functions are methods of `PartitionLog`. Most batches are one at a time, of a producer
+without an id or with the next sequence number: that way is the shortest here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kafkalite.log import rolling
+from kafkalite.log.producers import AppendOrigin, Marker, SeenBatch, Verification
+from kafkalite.log.replay import marker_of, note_completed
+from kafkalite.log.segment import Segment
+from kafkalite.log.validator import Checked, Writable, check, check_as_given
+from kafkalite.records.batch import NO_PRODUCER_ID, BatchHeader
+from kafkalite.records.scan import BadRecord
+
+if TYPE_CHECKING:
+    from kafkalite.log.partition_log import PartitionLog
+
+_NO_MARKER: list[Marker | None] = [None]
+
+
+@dataclass(slots=True)
+class AppendResult:
+    """Where a batch is in the log now, or has been since it came for the first time."""
+
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+    is_duplicate: bool = False
+    record_errors: list[BadRecord] | None = None  # always None: such a batch is refused
+
+
+def append_as_leader(
+    log: PartitionLog,
+    records: Writable | Checked,
+    leader_epoch: int,
+    origin: AppendOrigin = AppendOrigin.CLIENT,
+    now_ms: int | None = None,
+    *,
+    verification: Verification | None = None,
+    is_verified: bool = True,
+    transaction_version: int = 0,
+) -> AppendResult:
+    """Gives a batch its offsets and writes it; raises KafkaError, and then nothing has changed.
+
+    What was examined before (see `validator.examine`) is not looked at again.
+    `is_verified` false asks for the proof (`verification`, see `start_verification`) that the
+    coordinator of a transaction knows of this partition. `transaction_version` is that of the
+    marker, when it is one.
+    """
+    home = log.home
+    if home.failure is not None:
+        home.check_online()
+    if now_ms is None:
+        now_ms = home.env.clock.now_ms()
+    start = log.log_end_offset
+    checked = check(records, log.config, origin, start, leader_epoch, now_ms)
+    header = checked.headers[0]
+    markers = _NO_MARKER
+    if header.producer_id > NO_PRODUCER_ID:
+        seen = _seen(log, header, origin)
+        if seen is not None:
+            return AppendResult(
+                seen.first_offset, seen.last_offset, seen.timestamp, log.log_start_offset, True
+            )
+        marker = marker_of(checked.records, header)
+        if marker is not None:
+            log.needed_producers().check_marker(header, marker, origin, transaction_version)
+            markers = [marker]
+        else:
+            _check_producer(log, header, origin, verification, is_verified)
+    _write(log, checked, markers, now_ms)
+    return AppendResult(
+        header.base_offset,
+        log.log_end_offset - 1,
+        checked.log_append_time_ms,
+        log.log_start_offset,
+    )
+
+
+def append_as_follower(
+    log: PartitionLog,
+    records: Writable,
+    leader_epoch: int | None = None,
+    now_ms: int | None = None,
+) -> AppendResult:
+    """Writes batches as another broker's leader gave them out."""
+    log.home.check_online()
+    checked = check_as_given(records, log.log_end_offset, leader_epoch)
+    start, end = log.log_end_offset, log.log_end_offset
+    if checked.headers:
+        markers = [marker_of(checked.records, header) for header in checked.headers]
+        now_ms = log.home.env.clock.now_ms() if now_ms is None else now_ms
+        start = checked.headers[0].base_offset
+        _write(log, checked, markers, now_ms)
+        end = log.log_end_offset
+    return AppendResult(start, end - 1, -1, log.log_start_offset)
+
+
+# --- checking -------------------------------------------------------------------------------------
+
+
+def _seen(log: PartitionLog, header: BatchHeader, origin: AppendOrigin) -> SeenBatch | None:
+    if origin != AppendOrigin.CLIENT or log.producers is None:
+        return None
+    return log.producers.find_duplicate(header)
+
+
+def _check_producer(
+    log: PartitionLog,
+    header: BatchHeader,
+    origin: AppendOrigin,
+    verification: Verification | None,
+    is_verified: bool,
+) -> None:
+    producers = log.needed_producers()
+    if header.is_transactional and not is_verified:
+        producers.check_verified(header, verification)
+    producers.check(header, origin)
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def _write(log: PartitionLog, checked: Checked, markers: list[Marker | None], now_ms: int) -> None:
+    headers, config = checked.headers, log.config
+    try:
+        segment = rolling.segment_for(log, checked, now_ms)
+        for header in headers:
+            if header.partition_leader_epoch != log.epochs.latest:
+                _note_epoch(log, header)
+        segment.append(checked.records, headers, config.index_interval_bytes)
+        end = log.log_end_offset = headers[-1].next_offset
+        if log.producers is not None or headers[0].producer_id > NO_PRODUCER_ID:
+            _note_producers(log, segment, headers, markers)
+    except OSError as error:
+        raise log.home.storage_error(error) from error
+    if end - log.recovery_point >= config.flush_messages > 1:
+        log.home.flusher.request(log.durability, is_complete=True)
+
+
+def _note_epoch(log: PartitionLog, header: BatchHeader) -> None:
+    if header.partition_leader_epoch >= 0:
+        log.epochs.assign(header.partition_leader_epoch, header.base_offset)
+        log.durability.epochs_changed()
+
+
+def _note_producers(
+    log: PartitionLog,
+    segment: Segment,
+    headers: list[BatchHeader],
+    markers: list[Marker | None],
+) -> None:
+    for header, marker in zip(headers, markers, strict=True):
+        if header.producer_id > NO_PRODUCER_ID:
+            producers = log.needed_producers()
+            completed = producers.apply(header, marker)
+            if completed is not None:
+                note_completed(producers, segment, completed)
