@@ -17,6 +17,7 @@ DELETE = "delete"
 LOG_APPEND_TIME = "LogAppendTime"
 CREATE_TIME = "CreateTime"
 FSYNC = "fsync"
+MAX_INDEX_ENTRY_BYTES = 12
 PAGE_CACHE = "page-cache"
 
 
@@ -51,6 +52,7 @@ class LogConfig:
     segment_ms: int = 604_800_000
     kafkalite_durability: str = PAGE_CACHE
     is_plain: bool = field(init=False)  # takes uncompressed batches as they come
+    index_slots: int = field(init=False)  # so many entries fit into either index
 
     def __post_init__(self) -> None:
         is_plain = (
@@ -59,7 +61,9 @@ class LogConfig:
             and self.message_timestamp_type == CREATE_TIME
             and self.message_timestamp_before_max_ms == FOREVER
         )
-        object.__setattr__(self, "is_plain", is_plain)  # frozen: set here and never again
+        # Frozen: set here and never again.
+        object.__setattr__(self, "is_plain", is_plain)
+        object.__setattr__(self, "index_slots", self.segment_index_bytes // MAX_INDEX_ENTRY_BYTES)
 
     @property
     def is_compacted(self) -> bool:

@@ -41,7 +41,10 @@ def segment_for(log: PartitionLog, checked: Checked, now_ms: int) -> Segment:
         and segment.size + size <= config.segment_bytes
         and last.max_timestamp - first_timestamp <= config.segment_ms - log.roll_jitter_ms
         and last.base_offset + last.last_offset_delta - segment.base_offset < MAX_OFFSETS
-        and segment.bytes_since_index <= config.index_interval_bytes
+        and (
+            segment.bytes_since_index <= config.index_interval_bytes
+            or 0 <= segment.index_entries < config.index_slots
+        )
     ):
         return segment
     if segment.size + size > config.segment_bytes:
@@ -55,7 +58,7 @@ def segment_for(log: PartitionLog, checked: Checked, now_ms: int) -> Segment:
     is_due = (segment.size and _is_aged(log, segment, last.max_timestamp, now_ms)) or (
         # The index can only fill up when an entry is due.
         segment.bytes_since_index > config.index_interval_bytes
-        and segment.is_index_full(config.segment_index_bytes)
+        and segment.is_index_full(config.index_slots)
     )
     return log.roll() if is_due else segment
 

@@ -20,7 +20,6 @@ _WALK_BYTES = 16_384  # read at once while walking from batch to batch
 _FIND_BYTES = 4_096  # the same on the short way from an index entry to a batch
 _MAX_RELATIVE_OFFSET = 2**31 - 1
 _RECENT_BATCHES = 16
-_MAX_INDEX_ENTRY_BYTES = 12
 
 
 class Segment:
@@ -38,6 +37,7 @@ class Segment:
         "created_ms",
         "directory",
         "disk",
+        "index_entries",
         "known_first_timestamp",
         "log",
         "size",
@@ -61,6 +61,7 @@ class Segment:
         self.suffix = suffix
         self.log: File = disk.open(self.path(LOG))
         self.bytes_since_index = 0
+        self.index_entries = -1  # at most so many are in an index; -1: not counted yet
         self._index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         self._txn_index: TxnIndex | None = None
@@ -115,10 +116,12 @@ class Segment:
         self.log.write_at(self.size, records)
         recent = self._recent
         for header in headers:
-            recent[header.base_offset] = (self.size, header.size)
+            base_offset, size = header.base_offset, header.size
+            recent[base_offset] = (self.size, size)
             if len(recent) > _RECENT_BATCHES:
                 del recent[next(iter(recent))]
-            self.note(header.last_offset, header.max_timestamp, header.size, index_interval_bytes)
+            last_offset = base_offset + header.last_offset_delta
+            self.note(last_offset, header.max_timestamp, size, index_interval_bytes)
 
     def note(self, last_offset: int, timestamp: int, size: int, index_interval_bytes: int) -> None:
         """Counts in a batch that lies at the end now."""
@@ -129,6 +132,8 @@ class Segment:
             self.index.append(last_offset, self.size)
             self.time_index.append(*highest)
             self.bytes_since_index = 0
+            if self.index_entries >= 0:
+                self.index_entries += 1
         if self.known_first_timestamp is None and self.size == 0:
             self.known_first_timestamp = timestamp
         self.size += size
@@ -138,11 +143,11 @@ class Segment:
         """Whether the indexes can express an offset."""
         return 0 <= offset - self.base_offset <= _MAX_RELATIVE_OFFSET
 
-    def is_index_full(self, segment_index_bytes: int) -> bool:
+    def is_index_full(self, slots: int) -> bool:
         if self._index is None and self.size == 0:
             return False
-        entries = max(self.index.entries, self.time_index.entries + 1)
-        return entries >= segment_index_bytes // _MAX_INDEX_ENTRY_BYTES
+        self.index_entries = max(self.index.entries, self.time_index.entries + 1)
+        return self.index_entries >= slots
 
     def waited_ms(self, now_ms: int, timestamp: int) -> int:
         """How long this segment has been the one to append to: in record time where records have
@@ -236,6 +241,7 @@ class Segment:
         header = self.find(offset)
         self._recent.clear()
         self._read_on = (-1, 0)
+        self.index_entries = -1
         self.index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.txn_index.truncate_to(offset)
@@ -267,6 +273,7 @@ class Segment:
         self._recent.clear()
         self._read_on = (-1, 0)
         self.bytes_since_index = 0
+        self.index_entries = -1
 
     def write_waiting(self) -> None:
         """Puts index entries that wait in memory into their files."""

@@ -39,6 +39,7 @@ from kafkalite.records.steps import Steps, finish
 
 Writable = bytearray | memoryview
 
+_CLIENT = AppendOrigin.CLIENT  # looked up for every batch
 _PRODUCER = "producer"
 _CODECS = {
     "uncompressed": Compression.NONE,
@@ -91,12 +92,12 @@ def check(
     """What may be written at the log's end of what came, in the shortest way there is."""
     if isinstance(records, Checked):
         return placed(records, first_offset, leader_epoch)
-    if origin == AppendOrigin.RAFT:
-        return check_as_given(records, first_offset, leader_epoch)
-    if config.is_plain and origin == AppendOrigin.CLIENT:
+    if config.is_plain and origin == _CLIENT:
         header = accept(records, config, first_offset, leader_epoch, now_ms)
         if header is not None:
             return Checked(records, [header])
+    elif origin == AppendOrigin.RAFT:
+        return check_as_given(records, first_offset, leader_epoch)
     leader = Leader(config, origin, first_offset, leader_epoch, now_ms)
     return check_for_leader(records, leader)
 

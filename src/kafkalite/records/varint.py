@@ -15,17 +15,17 @@ MAX_VARLONG_BYTES = 10
 ZIGZAG = tuple((number >> 1) ^ -(number & 1) for number in range(1 << 14))
 
 
-def read_varint(data: bytes, position: int) -> tuple[int, int]:
+def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
     """A signed 32-bit number and the position behind it; IndexError when data ends in it."""
     return _read(data, position, MAX_VARINT_BYTES, 0xFFFFFFFF)
 
 
-def read_varlong(data: bytes, position: int) -> tuple[int, int]:
+def read_varlong(data: bytes | memoryview, position: int) -> tuple[int, int]:
     """A signed 64-bit number and the position behind it; IndexError when data ends in it."""
     return _read(data, position, MAX_VARLONG_BYTES, 0xFFFFFFFFFFFFFFFF)
 
 
-def _read(data: bytes, position: int, max_bytes: int, mask: int) -> tuple[int, int]:
+def _read(data: bytes | memoryview, position: int, max_bytes: int, mask: int) -> tuple[int, int]:
     number = 0
     for shift in range(0, 7 * max_bytes, 7):
         byte = data[position]

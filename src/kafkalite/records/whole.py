@@ -29,14 +29,15 @@ _HIGH = bytes(delta >> 6 for delta in range(TWO_BYTE_OFFSETS))
 _RISEN = bytes(ZIGZAG[byte & 0x7F] + 64 for byte in range(256))
 
 
-def highest_delta(data: bytes, count: int) -> int | None:
+def highest_delta(data: bytes | memoryview, count: int) -> int | None:
     """The highest timestamp delta of so many records that fill `data`, at least 0.
 
     None unless they are whole, without headers, and at the offsets 0, 1, 2, …
+    Of a view every record is read one by one: for few, which are not worth a copy.
     """
     position = index = highest = 0
     try:
-        while count - index >= MIN_RUN:
+        while count - index >= MIN_RUN and isinstance(data, bytes):
             run, stride, delta = _run(data, position, index, count)
             if not run:
                 break
@@ -49,7 +50,7 @@ def highest_delta(data: bytes, count: int) -> int | None:
 
 
 def _walk(  # noqa: C901, the numbers are decoded in line
-    data: bytes, position: int, first: int, count: int, highest: int
+    data: bytes | memoryview, position: int, first: int, count: int, highest: int
 ) -> int | None:
     seen = 0
     for index in range(first, count):

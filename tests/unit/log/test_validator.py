@@ -176,11 +176,13 @@ def long_way(data):
 def produced(draw):
     """A batch as a client builds it, perhaps damaged, with a right checksum nevertheless."""
     builder = BatchBuilder()
-    for _ in range(draw(st.integers(1, 6) | st.integers(17, 70))):
+    count = draw(st.integers(1, 6) | st.integers(17, 70))
+    for _ in range(count):
+        value = draw(st.none() | st.binary(max_size=150))
         builder.append(
             START_MS + draw(st.integers(0, 1 << 20)),
             draw(st.none() | st.binary(max_size=70)),
-            draw(st.none() | st.binary(max_size=150)),
+            value and value * (draw(st.sampled_from((1, 70))) if count < 3 else 1),
             [("h", b"x")] if draw(st.integers(0, 9)) == 0 else [],
         )
     data = bytearray(builder.build(0))
