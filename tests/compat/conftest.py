@@ -1,7 +1,8 @@
 """The fixture for both brokers, and a table of what was shown with which client.
 
 Each test that takes `broker` runs twice: on kafkalite and on Apache Kafka 4.3, or on 3.9 if it is
-marked `old_protocol`. `--broker` picks one: kafkalite, or apache-kafka.
+marked `old_protocol`. `--broker` picks one: kafkalite, or apache-kafka. A test with the mark
+`clients_with` runs on both with each client of other languages that has the features it names.
 One broker of each kind serves the whole run, so a test uses topics and groups of its own names;
 `start_broker` gives a test a broker of its own where settings or ends differ.
 """
@@ -13,20 +14,28 @@ from pathlib import Path
 
 import pytest
 
-from tests.compat import brokers
+from tests.compat import brokers, other_clients
 from tests.compat.brokers import APACHE_KAFKA_3, BROKERS, KAFKALITE, Broker
+from tests.compat.other_clients import Client, Program
 
 StartBroker = Callable[..., Broker]
+StartProgram = Callable[[], Program]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "broker_kind" in metafunc.fixturenames:
-        is_old = metafunc.definition.get_closest_marker("old_protocol") is not None
-        kinds: tuple[str, ...] = (KAFKALITE, APACHE_KAFKA_3) if is_old else BROKERS
-        chosen = metafunc.config.getoption("--broker")
-        if chosen:
-            kinds = tuple(kind for kind in kinds if kind.startswith(chosen))
-        metafunc.parametrize("broker_kind", kinds, scope="session")
+    if "broker_kind" not in metafunc.fixturenames:
+        return
+    chosen = metafunc.config.getoption("--broker") or ""
+    able = metafunc.definition.get_closest_marker("clients_with")
+    if able is not None:
+        pairs = other_clients.cases(chosen, able.args)
+        metafunc.parametrize(("broker_kind", "client"), pairs, scope="session")
+        return
+    is_old = metafunc.definition.get_closest_marker("old_protocol") is not None
+    kinds = (KAFKALITE, APACHE_KAFKA_3) if is_old else BROKERS
+    metafunc.parametrize(
+        "broker_kind", [kind for kind in kinds if kind.startswith(chosen)], scope="session"
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -71,3 +80,23 @@ def unique(request: pytest.FixtureRequest) -> Callable[[str], str]:
 def topic(unique: Callable[[str], str]) -> str:
     """A name for a topic; the broker or the test creates it."""
     return unique("topic")
+
+
+@pytest.fixture
+def start_program(broker: Broker, client: Client, record_property) -> Iterator[StartProgram]:
+    """Starts programs of the client; those that members of a group need run at once."""
+    record_property("client", client.name)
+    started: list[Program] = []
+
+    def start() -> Program:
+        started.append(Program(client, broker.bootstrap))
+        return started[-1]
+
+    yield start
+    for program in started:
+        program.kill()
+
+
+@pytest.fixture
+def program(start_program: StartProgram) -> Program:
+    return start_program()

@@ -1,7 +1,8 @@
 """Writes docs/compatibility.md from the outcomes of a run: client by client, feature by feature.
 
-A file of tests is a client, named by the first words of its docstring; a test is a feature. Nothing
-in the page is written by hand but its first lines.
+A file of tests is a client, named by the first words of its docstring, unless its tests say which
+client they ran with; a test is a feature. Nothing in the page is written by hand but its first
+lines.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Matrix:
         is_told = report.when == "call" or report.outcome != "passed"
         if kind is not None and is_told and "/compat/" in file:
             words = feature.removeprefix("test_").replace("_", " ")
-            self.outcomes[client_of(file)][words][COLUMNS[kind]][outcome_of(report)] += 1
+            client = dict(report.user_properties).get("client") or client_of(file)
+            self.outcomes[str(client)][words][COLUMNS[kind]][outcome_of(report)] += 1
 
     def pytest_sessionfinish(self) -> None:
         self.path.write_text("\n".join(page(self.outcomes)) + "\n", encoding="utf-8")
