@@ -9,6 +9,7 @@ acks=0 is never answered; an error closes the connection instead, so that the cl
 
 from __future__ import annotations
 
+from kafkalite.coordinators.cluster.deciding import INTERNAL_TOPICS
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call, CloseConnection
 from kafkalite.handlers.context import Context
@@ -22,8 +23,8 @@ from kafkalite.handlers.produce_entry import Answer, Entry
 from kafkalite.handlers.produce_transactional import admit
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ProduceRequest, ProduceResponse
-from kafkalite.records.batch import BatchHeader, Compression, iterate_headers
-from kafkalite.records.errors import InvalidRecords
+from kafkalite.records.batch import BatchHeader, Compression, iterate_headers, read_header
+from kafkalite.records.errors import InvalidRecords, TruncatedRecords
 from kafkalite.replication.partition import Partition
 
 ALL_IN_SYNC = -1
@@ -68,11 +69,13 @@ def _entries(
             entry = Entry(topic, data.records, Answer(index=data.index))
             answers.partition_responses.append(entry.answer)
             try:
-                entry.partition = _find(context, call, topic, data.index)
-                entry.header = _check_format(call.version, data.records)
+                entry.partition = partition = _find(context, call, topic, data.index)
+                entry.header = header = _check_format(call.version, data.records)
+                entry.is_transactional = header is not None and header.is_transactional
                 if request.acks not in ACKS:
                     raise KafkaError(Error.INVALID_REQUIRED_ACKS)
-                _check_internal(context, call, entry.partition)
+                if partition.topic in INTERNAL_TOPICS:
+                    _check_internal(call, partition)
             except KafkaError as error:
                 entry.refuse(error)
             entries.append(entry)
@@ -87,9 +90,9 @@ def _find(
     return find_partition(context, name, index)
 
 
-def _check_internal(context: Context, call: Call, partition: Partition) -> None:
+def _check_internal(call: Call, partition: Partition) -> None:
     """Coordinators alone write to their topics, but for the client id of Apache Kafka's tools."""
-    if context.cluster.is_internal(partition.topic) and call.client_id != ADMIN_CLIENT_ID:
+    if call.client_id != ADMIN_CLIENT_ID:
         raise KafkaError(
             Error.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written to by the broker alone"
         )
@@ -99,17 +102,22 @@ def _check_format(version: int, records: memoryview | None) -> BatchHeader | Non
     """The header of the one batch that a request may carry for a partition, since version 3."""
     if version < BATCHES_V2_VERSION:
         return None
-    headers = iterate_headers(records) if records is not None else iter(())
-    header = next(headers, None)
-    if header is None:
-        raise _invalid(version, "must carry a record batch for each partition")
+    try:
+        header = read_header(records or b"")
+    except TruncatedRecords:
+        raise _invalid(version, "must carry a record batch for each partition") from None
     if header.magic != 2:
         raise _invalid(version, f"must carry batches of format 2, not {header.magic}")
     if version < ZSTD_VERSION and header.compression == Compression.ZSTD:
         raise KafkaError(Error.UNSUPPORTED_COMPRESSION_TYPE)
-    if next(headers, None) is not None:
+    if header.size != len(records or b"") and _has_another(records or b"", header):
         raise _invalid(version, "must carry exactly one record batch for each partition")
     return header
+
+
+def _has_another(records: memoryview | bytes, header: BatchHeader) -> bool:
+    """Whether a whole batch follows; a torn one is passed over, as Apache Kafka does."""
+    return next(iterate_headers(records, header.end), None) is not None
 
 
 def _invalid(version: int, what: str) -> InvalidRecords:
@@ -159,7 +167,8 @@ def _appended(
 ) -> Reply | Later[Reply]:
     if request.acks == 0:
         return _unanswered(entries)
-    _name_leaders(context, call, response)
+    if any(entry.answer.error_code for entry in entries):
+        _name_leaders(context, call, response)
     return _acknowledge(context, request, response, entries)
 
 

@@ -11,7 +11,7 @@ from kafkalite.env.later import Later
 from kafkalite.log.validator import Checked, RefusedRecords
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ProduceRequest, ProduceResponse
-from kafkalite.records.batch import BatchHeader, Compression
+from kafkalite.records.batch import CODEC_MASK, BatchHeader
 from kafkalite.replication.examining import Examiner, advance
 from kafkalite.replication.partition import NOT_ASKED, Partition, Proof
 
@@ -34,11 +34,8 @@ class Entry:
     header: BatchHeader | None = None
     proof: Proof = NOT_ASKED
     end_offset: int = 0
+    is_transactional: bool = False
     examined: Later[None] | None = None  # while others must go first, or there is much to look at
-
-    @property
-    def is_transactional(self) -> bool:
-        return self.header is not None and self.header.is_transactional
 
     def keep_records(self) -> None:
         """Take a copy, since what was received is about to be overwritten."""
@@ -65,7 +62,7 @@ class Entry:
         is_light = (
             header is not None
             and header.record_count <= LIGHT_RECORDS
-            and header.compression == Compression.NONE
+            and not header.attributes & CODEC_MASK
         )
         if is_light and not examiner.is_busy(partition):
             self._append(partition, records, now_ms, is_all=is_all)

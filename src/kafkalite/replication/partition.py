@@ -144,7 +144,8 @@ class Partition:
         A client's transactional batch brings a proof that its coordinator knows of it; a marker
         says by which version of transactions its epoch is to be judged.
         """
-        self.check_leader()
+        if self.leadership.leader_id != self.node_id:
+            self.check_leader()
         log = self.log
         if is_all and len(self.leadership.isr) < log.config.min_insync_replicas:
             raise KafkaError(Error.NOT_ENOUGH_REPLICAS)
