@@ -53,6 +53,7 @@ class World:
         self.last_producer_id = 999
         self.settings = Settings(7 * 86_400_000, 3_600_000, lambda: server_version)
         self.leaders: dict[tuple[str, int], int | None] = {}
+        self.who: Any = None  # the producer, for tests that hand it on
         self.start()
 
     def start(self) -> None:
