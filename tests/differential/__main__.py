@@ -8,18 +8,37 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from kafkalite.testing.comparison.differences import as_page
+from rich.progress import track
+
+from kafkalite.testing.comparison.differences import as_page, explain
 from tests.compat import brokers
 from tests.differential.generating import THEMES, Generator, Step
 from tests.differential.memory import Memory
-from tests.differential.report import show
+from tests.differential.report import show, table
 from tests.differential.running import Outcome, Runner, Speaker
 from tests.differential.shrinking import shrink
 
 STEPS = 25
+# Otherwise Apache Kafka gathers changes of metadata for 25 ms before it writes them.
+SETTINGS = {"controller.quorum.append.linger.ms": "0"}
+Address = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What came of one conversation, as it goes from one process to another."""
+
+    number: int
+    asked: tuple[tuple[str, int], ...]
+    allowed: tuple[str, ...]  # the reasons
+    signature: tuple[str, str] | None
+    text: str
 
 
 def main() -> int:
@@ -28,29 +47,65 @@ def main() -> int:
         options.write_page.write_text(as_page(), encoding="utf-8")
         return 0
     with ExitStack() as stack:
-        runner = Runner(*(_side(kind, given, stack) for kind, given in _chosen(options)))
-        return fuzz(runner, options.seed, options.rounds, options.theme, options.keep_going)
+        pair = [_address(kind, given, stack) for kind, given in _chosen(options)]
+        runner = _runner(pair)
+        converse_as = partial(_converse, pair, options.seed, options.theme)
+        with ProcessPoolExecutor(options.workers) as pool:
+            numbers = range(options.first, options.first + options.rounds)
+            findings = pool.map(converse_as, numbers)
+            return fuzz(runner, options, findings)
 
 
-def fuzz(runner: Runner, seed: str, rounds: int, theme: str | None, keep_going: int) -> int:
-    """How many conversations differed. The same seed makes the same conversations."""
+def fuzz(runner: Runner, options: argparse.Namespace, findings: Iterator[Finding]) -> int:
+    """How many kinds of differences there were. The same seed makes the same conversations."""
     asked: Counter[tuple[str, int]] = Counter()
-    seen: set[tuple[str, str]] = set()
+    allowed: Counter[str] = Counter()
+    seen: Counter[tuple[str, str]] = Counter()
     began = time.monotonic()
-    for number in range(rounds):
-        outcome = converse(runner, f"{seed}/{number}", theme)
-        asked.update((step.api, step.version) for step in outcome.steps)
-        signature = outcome.differences[0].signature if outcome.differences else None
-        if signature is not None and signature not in seen:
-            seen.add(signature)
-            print(f"\n--- conversation {seed}/{number} differs ---")
-            print(show(shrink(runner, outcome)), flush=True)
-            if len(seen) > keep_going:
+    for found in track(findings, total=options.rounds, transient=True, disable=options.quiet):
+        asked.update(found.asked)
+        allowed.update(found.allowed)
+        if found.signature is not None:
+            seen[found.signature] += 1
+            if seen[found.signature] == 1:
+                print(f"\n--- conversation {options.seed}/{found.number} differs ---")
+                print(_shortest(runner, options, found), flush=True)
+            if len(seen) > options.keep_going:
                 break
+    print(table(asked, runner.served))
+    for reason, count in allowed.most_common():
+        print(f"{count:6} allowed: {reason}")
+    for (api, path), count in seen.most_common():
+        print(f"{count:6} unexplained: {api} {path}")
     print(f"{sum(asked.values())} requests, {len(asked)} versions of"
           f" {len({api for api, _ in asked})} APIs, {time.monotonic() - began:.0f} s;"
           f" {len(seen)} kinds of unexplained differences")
     return len(seen)
+
+
+def _converse(pair: list[Address], seed: str, theme: str | None, number: int) -> Finding:
+    """In a worker process, which keeps its connections."""
+    if not _own:
+        _own.append(_runner(pair))
+    outcome = converse(_own[0], f"{seed}/{number}", theme)
+    rows = map(explain, outcome.allowed)
+    return Finding(
+        number,
+        tuple((step.api, step.version) for step in outcome.steps),
+        tuple(row.reason for row in rows if row),
+        outcome.differences[0].signature if outcome.differences else None,
+        show(outcome) if outcome.differences else "",
+    )
+
+
+_own: list[Runner] = []
+
+
+def _shortest(runner: Runner, options: argparse.Namespace, found: Finding) -> str:
+    outcome = converse(runner, f"{options.seed}/{found.number}", options.theme)
+    if found.signature not in {each.signature for each in outcome.differences}:
+        return f"{found.text}\n(not seen when it was repeated)"
+    return show(shrink(runner, outcome))
 
 
 def converse(runner: Runner, seed: str, theme: str | None = None) -> Outcome:
@@ -71,6 +126,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--rounds", type=int, default=100, help="conversations of 26 requests")
+    parser.add_argument("--first", type=int, default=0, help="number of the first conversation")
+    parser.add_argument("--workers", type=int, default=3, help="conversations at a time")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.add_argument("--write-page", type=Path, help="only write the table of differences")
     parser.add_argument("--theme", choices=list(THEMES))
     parser.add_argument("--keep-going", type=int, default=0, metavar="N",
@@ -87,14 +145,18 @@ def _chosen(options: argparse.Namespace) -> list[tuple[str, str | None]]:
     ]
 
 
-def _side(kind: str, given: str | None, stack: ExitStack) -> Speaker:
+def _runner(pair: list[Address]) -> Runner:
+    return Runner(*(Speaker(*each) for each in pair))
+
+
+def _address(kind: str, given: str | None, stack: ExitStack) -> Address:
     if given:
         host, _, port = given.rpartition(":")
-        return Speaker(host, int(port))
+        return host, int(port)
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kafkalite-compare-")))
-    broker = brokers.start(kind, folder / "broker")
+    broker = brokers.start(kind, folder / "broker", SETTINGS)
     stack.callback(broker.stop)
-    return Speaker(broker.host, broker.port)
+    return broker.host, broker.port
 
 
 if __name__ == "__main__":

@@ -192,7 +192,7 @@ POOLS: dict[str, Pool] = {
     "CreateTopics.Config.name": lambda p: p.setting[0],
     "AlterConfigs.Config.name": lambda p: p.setting[0],
     "IncrementalAlterConfigs.Config.name": lambda p: p.setting[0],
-    "CreatePartitions.count": lambda p: p.often(p.one_of(2, 3, 4), 1, 0, -1, 100_000),
+    "CreatePartitions.count": lambda p: p.often(p.one_of(2, 3, 4), 1, 0, -1),
     "InitProducerId.transactional_id": lambda p: p.often(p.transactional_id(), None, chance=0.3),
     "InitProducerId.transaction_timeout_ms": lambda p: p.often(60_000, 0, -1, 10_000_000),
     "InitProducerId.producer_id": lambda p: p.often(-1, p.producer[0], 5, chance=0.4),

@@ -1,7 +1,8 @@
-"""Prints a conversation that differs: each request as data, then where the last answers differ."""
+"""Prints what was found: a conversation that differs, and which versions were asked how often."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from kafkalite.cli._rendering import as_text, plain_message
@@ -10,6 +11,7 @@ from tests.differential.running import Outcome
 
 
 def show(outcome: Outcome) -> str:
+    """Each request as data, then where the last answers differ."""
     lines = []
     for number, step in enumerate(outcome.steps, 1):
         lines.append(f"{number}. {step.api} v{step.version}")
@@ -21,3 +23,16 @@ def show(outcome: Outcome) -> str:
 
 def _describe(records: Any) -> Any:
     return repr(records) if isinstance(records, Batch) else len(records)
+
+
+def table(asked: Mapping[tuple[str, int], int], served: Mapping[str, range]) -> str:
+    """A row for each API that both brokers serve: how often each version was asked."""
+    lines = []
+    for api, versions in served.items():
+        counts = " ".join(f"v{each}:{asked.get((api, each), 0)}" for each in versions)
+        lines.append(f"{api:32} {counts}")
+    total = sum(map(len, served.values()))
+    missing = [f"{api} v{each}" for api, versions in served.items() for each in versions
+               if (api, each) not in asked]
+    lines.append(f"{total - len(missing)} of {total} versions that both serve were asked")
+    return "\n".join(lines)

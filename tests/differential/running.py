@@ -13,15 +13,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafkalite.protocol import messages, spec
-from kafkalite.protocol.messages import ApiVersionsRequest
+from kafkalite.protocol.messages import ApiVersionsRequest, DeleteTopicsRequest
 from kafkalite.testing.comparison import differences, settling
 from kafkalite.testing.comparison.comparing import Comparison, Difference, resolve
 from kafkalite.testing.comparison.side import Side
 from tests.differential.generating import Step
 from tests.differential.memory import Memory
+from tests.differential.pools import ODD_TOPICS, TOPICS
 
 REPLY_TIMEOUT_S = 2.0
 ATTEMPTS, PAUSE_S = 12, 0.03
+CREATING = frozenset(("CreateTopics", "Metadata"))
 TRANSACTIONAL_IDS = ("till-RUN", "bank-RUN")
 
 
@@ -90,7 +92,15 @@ class Runner:
             self._step(step, outcome, memory)
             if outcome.differences:
                 break
+        self._clean_up(outcome)
         return outcome
+
+    def _clean_up(self, outcome: Outcome) -> None:
+        """Deletes what was created, so that thousands of conversations leave no partitions."""
+        if any(step.api in CREATING for step in outcome.steps):
+            for side in self.sides:
+                names = [side.names.text_out(name) for name in (*TOPICS, *ODD_TOPICS)]
+                side.ask(DeleteTopicsRequest(topic_names=names, timeout_ms=10_000), 5)
 
     def _step(self, step: Step, outcome: Outcome, memory: Memory | None) -> None:
         ours, theirs = self._answers(step)

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from tests.differential.generating import Step
 from tests.differential.running import Outcome, Runner
 
-MAX_RUNS = 150
+MAX_RUNS, MAX_S = 150, 60.0
 
 
 def shrink(runner: Runner, outcome: Outcome) -> Outcome:
-    """The shortest found in a bounded number of runs."""
+    """The shortest found in a bounded number of runs and a bounded time."""
     signature = outcome.differences[0].signature
-    runs = 0
+    runs, deadline = 0, time.monotonic() + MAX_S
 
     def still(steps: list[Step]) -> Outcome | None:
         nonlocal runs
         runs += 1
-        tried = runner.run(steps) if runs <= MAX_RUNS else Outcome()
+        is_in_time = runs <= MAX_RUNS and time.monotonic() < deadline
+        tried = runner.run(steps) if is_in_time else Outcome()
         found = {each.signature for each in tried.differences}
         return tried if signature in found else None
 

@@ -60,7 +60,6 @@ def join(state: GroupsState, turn: Turn, event: Join) -> None:
         _join_new_member(state, turn, group, event)
     else:
         _join_existing_member(state, turn, group, event)
-    state.forget_if_unused(group)
 
 
 def _protocols(request: JoinGroupRequest) -> list[tuple[str, bytes]]:

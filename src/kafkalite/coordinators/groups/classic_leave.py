@@ -41,7 +41,6 @@ def leave(state: GroupsState, turn: Turn, event: Leave) -> None:
     turn.reply(response)
     if has_left:
         _after_leaving(state, turn, group)
-    state.forget_if_unused(group)
 
 
 def _leave_one(turn: Turn, group: ClassicGroup, leaver: LeaveGroupRequest.Member) -> int:

@@ -165,7 +165,6 @@ def remove_pending(state: GroupsState, turn: Turn, group: ClassicGroup, member_i
     turn.cancel(session_key(group.group_id, member_id))
     if group.state is ClassicState.PREPARING_REBALANCE and group.has_all_joined:
         complete_join(state, turn, group)
-    state.forget_if_unused(group)
 
 
 def drop_requests(turn: Turn, group: ClassicGroup, member: ClassicMember) -> None:

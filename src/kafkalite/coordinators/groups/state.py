@@ -56,9 +56,3 @@ class GroupsState:
         group = ClassicGroup(group_id, state_timestamp_ms=now_ms)
         self.groups[group_id] = group
         return group
-
-    def forget_if_unused(self, group: ClassicGroup) -> None:
-        """A group that nobody joined and nothing was stored for leaves no trace."""
-        is_unused = group.is_empty and not group.is_stored and not group.pending_join
-        if is_unused and self.groups.get(group.group_id) is group:
-            del self.groups[group.group_id]

@@ -50,37 +50,9 @@ def _only_empty_elements(difference: Difference) -> bool:
     return bool(_without_empty(difference.ours) == _without_empty(difference.theirs))
 
 
-def _fails_inside(difference: Difference) -> bool:
-    """On account of a topic id of zeros."""
-    if difference.path != "responses":
-        return bool(difference.theirs == "UNKNOWN_SERVER_ERROR")
-    return difference.theirs == [] and any(
-        each.get("topic_id") == bytes(16) for each in difference.ours
-    )
-
-
 def _values(ours: object, theirs: object) -> Callable[[Difference], bool]:
     return lambda difference: (difference.ours, difference.theirs) == (ours, theirs)
 
-
-def _only_theirs_in_state(*states: str) -> Callable[[Difference], bool]:
-    """A list of groups that differs by groups of theirs in these states."""
-
-    def holds(difference: Difference) -> bool:
-        ours = [each["group_id"] for each in difference.ours]
-        return all(
-            each.get("group_state", states[0]) in states
-            for each in difference.theirs
-            if each["group_id"] not in ours
-        )
-
-    return holds
-
-
-_REFUSED_JOIN = (
-    "A group that only a refused JoinGroup has named: Apache Kafka keeps an empty group of that"
-    " name in memory, so it can be listed and deleted; kafkalite keeps nothing of what it refused."
-)
 
 ALLOWED: tuple[Allowed, ...] = (
     Allowed(
@@ -121,16 +93,6 @@ ALLOWED: tuple[Allowed, ...] = (
         " no client does: some answers of Apache Kafka repeat it and others do not.",
         _only_empty_elements,
     ),
-    Allowed("OffsetDelete", "*", _REFUSED_JOIN, _values("GROUP_ID_NOT_FOUND", "NONE")),
-    Allowed("DeleteGroups", "*", _REFUSED_JOIN, _values("GROUP_ID_NOT_FOUND", "NONE")),
-    Allowed("ListGroups", "groups", _REFUSED_JOIN, _only_theirs_in_state("Empty")),
-    Allowed(
-        "DescribeGroups",
-        "groups[].error_code",
-        _REFUSED_JOIN,
-        _values("GROUP_ID_NOT_FOUND", "NONE"),
-    ),
-    Allowed("DescribeGroups", "groups[].group_state", _REFUSED_JOIN, _values("Dead", "Empty")),
     Allowed(
         "Produce",
         "*error_code",
@@ -156,12 +118,6 @@ ALLOWED: tuple[Allowed, ...] = (
         "*",
         "allow_downgrade of version 0: Apache Kafka 4.3 no longer looks at it; kafkalite does.",
         lambda difference: difference.version == 0,
-    ),
-    Allowed(
-        "JoinGroup",
-        "error_code",
-        _REFUSED_JOIN,
-        _values("UNKNOWN_MEMBER_ID", "INCONSISTENT_GROUP_PROTOCOL"),
     ),
     Allowed(
         "WriteTxnMarkers",
