@@ -11,7 +11,7 @@ from kafkalite.env.later import Later
 from kafkalite.log.validator import Checked, RefusedRecords
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ProduceRequest, ProduceResponse
-from kafkalite.records.batch import CODEC_MASK, BatchHeader
+from kafkalite.records.batch import CODEC_MASK, NO_PRODUCER_ID, BatchHeader
 from kafkalite.replication.examining import Examiner, advance
 from kafkalite.replication.partition import NOT_ASKED, Partition, Proof
 
@@ -37,6 +37,10 @@ class Entry:
     is_transactional: bool = False
     examined: Later[None] | None = None  # while others must go first, or there is much to look at
 
+    @property
+    def _is_idempotent(self) -> bool:
+        return self.header is not None and self.header.producer_id > NO_PRODUCER_ID
+
     def keep_records(self) -> None:
         """Take a copy, since what was received is about to be overwritten."""
         if self.records is not None:
@@ -45,6 +49,9 @@ class Entry:
     def refuse(self, error: KafkaError) -> None:
         answer = self.answer
         answer.error_code = error.code
+        if error.code == Error.UNKNOWN_SERVER_ERROR and self._is_idempotent:
+            # Apache Kafka's answer makes a client begin a new sequence under batches in flight.
+            answer.error_code = Error.INVALID_RECORD
         answer.error_message = error.message
         answer.base_offset = -1
         if isinstance(error, RefusedRecords):

@@ -27,6 +27,8 @@ from kafkalite.server.foreign import recognise
 from kafkalite.server.limits import LimitedLog
 from kafkalite.server.request_header import HEAD_BYTES, read_header
 
+PRODUCE_KEY = 0
+
 _route_at = struct.Struct(">I").unpack_from  # API key and version, as one number
 _V0_HEAD = struct.Struct(">ii")
 
@@ -164,6 +166,8 @@ class Dispatcher:
     def _mistake(self, route: Route, call: Call, request: Any, error: Exception) -> Any:
         kind = f"bug in {route.api.name}"
         self._log.bug(kind, f"{_described(route, call)} failed by a mistake of ours", error)
+        if route.api.key == PRODUCE_KEY:  # told of an unknown error, an idempotent one duplicates
+            return CloseConnection(kind)
         response = error_reply(request, call.version, Error.UNKNOWN_SERVER_ERROR)
         return CloseConnection(kind) if response is None else response
 

@@ -10,13 +10,52 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bench.raw_client import (
+    FETCH_VERSION,
+    Fetch,
+    Produce,
+    RawClient,
+    fetch_request,
+    frame_of,
+    make_batch,
+    run,
+)
 from kafkalite.cli._properties import topic
 from kafkalite.config import InvalidSetting
+from kafkalite.protocol.messages import MetadataRequest, message_class
 
 START_SECONDS = 30
+
+
+# As where there is no uvloop: Windows, PyPy, a build without it.
+WITHOUT_UVLOOP = """
+import sys
+sys.modules["uvloop"] = None
+from kafkalite.cli.main import main
+main(sys.argv[1:])
+"""
+# What Apache Kafka ships as config/server.properties, with ports that are free.
+COMBINED = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@localhost:9093
+listeners=PLAINTEXT://127.0.0.1:0,INSIDE://127.0.0.1:0,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:0,INSIDE://inside.example:9999
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,INSIDE:PLAINTEXT
+num.network.threads=3
+num.io.threads=8
+log.dirs={data}
+num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+log.retention.hours=168
+"""
 
 
 def command(folder: Path, *arguments: str) -> list[str]:
@@ -27,8 +66,10 @@ def command(folder: Path, *arguments: str) -> list[str]:
 
 
 @contextmanager
-def serving(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    call = command(folder, "--listen", "127.0.0.1:0", *arguments)
+def serving(
+    folder: Path, *arguments: str, call: list[str] | None = None
+) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    call = call or command(folder, "--listen", "127.0.0.1:0", *arguments)
     process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         deadline = time.monotonic() + START_SECONDS
@@ -55,6 +96,70 @@ def test_it_says_where_it_is_and_stops_when_told(tmp_path: Path) -> None:
     assert str(tmp_path / "data") in said
     assert (tmp_path / "data" / "orders-2").is_dir()
     assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+
+
+def asked(port: int, request: Any, version: int) -> Any:
+    client = RawClient("127.0.0.1", port)
+    try:
+        name = f"{type(request).SPEC.api.name}Response"
+        return client.call(request, version, message_class(name))
+    finally:
+        client.close()
+
+
+def line_with(words: str, process: subprocess.Popen[str]) -> str:
+    """The next line that a process says with these words in it."""
+    assert process.stdout is not None
+    found = next((line for line in process.stdout if words in line), None)
+    assert found is not None, f"it ended without {words!r}"
+    return found
+
+
+def test_a_properties_file_for_broker_and_controller_is_taken(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(COMBINED.format(data=tmp_path / "data"))
+    call = [
+        sys.executable, "-m", "kafkalite", "serve", "-c", str(file),
+        "--port-file", str(tmp_path / "port"),
+    ]
+    with serving(tmp_path, call=call) as (process, port):
+        (node,) = asked(port, MetadataRequest(topics=[]), 12).brokers
+        assert (node.node_id, node.host, node.port) == (1, "localhost", port)
+        inside = int(line_with("INSIDE://", process).rpartition(":")[2])
+        (node,) = asked(inside, MetadataRequest(topics=[]), 12).brokers
+        assert (node.host, node.port) == ("inside.example", 9999)
+    assert (tmp_path / "data" / "__cluster_metadata-0").is_dir()
+
+
+def test_it_serves_without_uvloop(tmp_path: Path) -> None:
+    call = [
+        sys.executable, "-c", WITHOUT_UVLOOP,
+        *command(tmp_path, "--listen", "127.0.0.1:0", "--topic", "t")[3:],
+    ]
+    with serving(tmp_path, call=call) as (process, port):
+        client = RawClient("127.0.0.1", port)
+        batch, records = make_batch(1_000, 100)
+        run(client, Produce("t", batch, records), in_flight=5, requests=100)
+        run(client, Fetch("t", len(batch), records, 10, 100), in_flight=2, requests=10)
+        client.close()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+
+
+def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
+    with serving(tmp_path, "--topic", "t") as (process, port):
+        client = RawClient("127.0.0.1", port)
+        # A poll that is owed an answer keeps the broker until the grace is over.
+        waiting = fetch_request("t", 0, 0, 1_000)
+        waiting.max_wait_ms, waiting.min_bytes = 60_000, 1
+        client.send(frame_of(waiting, FETCH_VERSION, 1))
+        for _ in range(2):  # once others are answered twice, the poll has been taken
+            asked(port, MetadataRequest(topics=[]), 12)
+        process.send_signal(signal.SIGTERM)
+        line_with("is stopping", process)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 1
+        client.close()
 
 
 def refusal(folder: Path, *arguments: str) -> str:

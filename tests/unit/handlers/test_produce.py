@@ -225,6 +225,13 @@ def test_an_unknown_codec(broker: WholeBroker) -> None:
     assert produce(broker, with_checksum(batch)).error_code == Error.UNKNOWN_SERVER_ERROR
 
 
+def test_an_idempotent_producer_is_never_told_of_an_unknown_error(broker: WholeBroker) -> None:
+    batch = by_producer(broker, 0)
+    batch[22] |= 6
+    assert produce(broker, with_checksum(batch)).error_code == Error.INVALID_RECORD
+    assert produce(broker, by_producer(broker, 0)).base_offset == 0
+
+
 def test_fewer_in_sync_than_needed_refuses_acks_all_alone(broker: WholeBroker) -> None:
     broker.create("careful", min_insync_replicas="2")
     answer = produce(broker, batch_of(broker), topic="careful", acks=-1)

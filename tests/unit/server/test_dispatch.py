@@ -19,6 +19,7 @@ from kafkalite.protocol.messages import (
     FetchResponse,
     HeartbeatRequest,
     HeartbeatResponse,
+    ProduceRequest,
 )
 from kafkalite.server.dispatch import Dispatcher
 from kafkalite.server.limits import LimitedLog
@@ -133,6 +134,20 @@ def test_a_mistake_of_ours_is_logged_with_its_stack_and_told_as_such(caplog):
     assert body_of(reply, HeartbeatResponse, 3).error_code == Error.UNKNOWN_SERVER_ERROR
     assert caplog.records[0].levelno == logging.ERROR
     assert caplog.records[0].exc_info is not None
+
+
+def test_a_mistake_over_a_produce_ends_the_connection(caplog):
+    """Told of an unknown error, an idempotent producer would send its batches twice."""
+    reply = Answering(raising(ZeroDivisionError("oh")))(request(ProduceRequest(), 3))
+    assert isinstance(reply, CloseConnection)
+    assert caplog.records[0].levelno == logging.ERROR
+
+
+def test_nothing_that_comes_later_is_no_reply():
+    later: Later[Any] = Later()
+    answer = Answering(lambda *_: later)(heartbeat())
+    later.resolve(None)
+    assert answer.value == []
 
 
 def test_a_response_that_has_no_bytes_ends_the_connection(caplog):
