@@ -49,24 +49,6 @@ def encode(message: Any, version: int) -> bytes:
         raise ValueError(f"{type(message).__name__} v{version}: {error}") from error
 
 
-def encode_parts(message: Any, version: int) -> list[Part]:
-    """The bytes of a message with what stands for `records` in it not joined but left as it is.
-
-    A `records` value has a length in bytes, or is a list of such values.
-    """
-    parts: list[Part] = []
-    own: list[bytes] = []
-    for part in _parts(message, version):
-        if type(part) is bytes:
-            own.append(part)
-        else:
-            parts += [b"".join(own), part] if own else [part]
-            own.clear()
-    if own:
-        parts.append(b"".join(own))
-    return parts
-
-
 def decoder(cls: type[T], version: int) -> Callable[..., T]:
     """`decode(buffer, position=0)` of this message in this version, compiled at the first call."""
     key = (cls, version)
@@ -84,7 +66,11 @@ def prefix_decoder(cls: type[T], version: int) -> Callable[..., tuple[T, int]]:
 
 
 def encoder(cls: type[T], version: int) -> Callable[[T, list[Part]], None]:
-    """`encode(message, parts)`: appends the parts of such a message to a list."""
+    """`encode(message, parts)`: appends the parts of such a message to a list.
+
+    What stands for `records` becomes a part as it is; it has a length in bytes, or is a list of
+    such values.
+    """
     key = (cls, version)
     if key not in _ENCODERS:
         _ENCODERS[key] = compiler.function("encode", cls, version)
