@@ -22,7 +22,7 @@ WORKERS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test unit lint compat conformance differential crash simulate bench profile dist clean
+.PHONY: help setup run test unit lint compat conformance differential crash hostile simulate bench profile dist clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -84,6 +84,9 @@ differential: setup ## random requests to kafkalite and Apache Kafka side by sid
 
 crash: setup ## crashes at every disk operation, and of real processes: SEED=1 ROUNDS=100
 	@SEED=$(SEED) ROUNDS=$(ROUNDS) $(PY) -m pytest tests -m crash --timeout 0 $(ARGS)
+
+hostile: $(VENV)/.dev ## peers that claim, drip, flood and bomb, 10,000 at a time
+	@KAFKALITE_HOSTILE=full $(PY) -m pytest tests/hostile -s --timeout 0 $(ARGS)
 
 simulate: $(VENV)/.dev ## brokers and clients in simulated worlds, checked: SEEDS=200 SEED=1
 	@$(PY) -m kafkalite.sim --first $(SEED) --seeds $(SEEDS) $(ARGS)

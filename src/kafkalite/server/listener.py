@@ -23,8 +23,6 @@ from kafkalite.server.limits import (
     RequestMemory,
 )
 
-# Kafka's default of 50 makes a flood of connections wait for retransmitted handshakes.
-LEAST_BACKLOG = 4_096
 STOP_LOOK_MS = 20
 
 
@@ -64,7 +62,7 @@ class Server:
 
     def start(self, listeners: list[Listener] | None = None) -> None:
         """Opens the listeners; raises OSError when an address cannot be had, with none open."""
-        backlog = max(LEAST_BACKLOG, self._config.get_int("socket.listen.backlog.size"))
+        backlog = self._config.get_int("socket.listen.backlog.size")
         try:
             for listener in self._config.listeners if listeners is None else listeners:
                 accept = partial(self._accept, listener.name)

@@ -11,7 +11,7 @@ import pytest
 import uvloop
 
 from kafkalite.config.broker import BrokerConfig
-from kafkalite.env.clock import RealClock
+from kafkalite.env.clock import ManualClock, RealClock
 from kafkalite.env.sockets import SocketNetwork
 from kafkalite.server.limits import LimitedLog
 from kafkalite.server.listener import Server
@@ -165,3 +165,24 @@ def test_stopping_with_nobody_connected_is_done_at_once(loop):
     running = Running(loop)
     assert running.server.stop(10_000).is_resolved
     assert running.server.addresses == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [({}, 4_096), ({"socket.listen.backlog.size": "7"}, 7)]
+)
+def test_as_many_may_wait_to_be_accepted_as_is_configured(given, expected):
+    asked = []
+
+    class Network:
+        def listen(self, host: str, port: int, backlog: int, *_: Any) -> Any:
+            asked.append(backlog)
+
+        def soon(self, callback: Any) -> None:
+            raise AssertionError("nobody connects")
+
+    clock = ManualClock()
+    listeners = {"listeners": "A://:0,B://:0"}
+    protocols = {"listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT"}
+    config = BrokerConfig({**listeners, **protocols, **given})
+    Server(Network(), clock, config, FakeService(), LimitedLog(clock)).start()
+    assert asked == [expected, expected]
