@@ -1,11 +1,14 @@
-"""A driver in a process of its own, which tests kill: one pipeline, run as its JSON argument says.
+"""A driver in a process of its own, which tests kill: pipelines, run as its JSON argument says.
 
-`{"pipeline": …, "bootstrap": …, "folder": …, "topic": …, "crash": [batch, where], …}`
+`[{"pipeline": …, "bootstrap": …, "folder": …, "topic": …, "crash": [batch, where], …}, …]`: all at
+once in one session. With `crash`, each waits at its point for the others, and all die together.
 """
 
 import json
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +29,13 @@ from kafkalite.pipelines import (
 from kafkalite.pipelines.common.interceptor import RATE_OPTION
 from kafkalite.pipelines.common.running import Batch, Observe
 from kafkalite.pipelines.lag import Lag
-from kafkalite.testing.spark import crash_after
+from kafkalite.testing.spark import MID_BATCH, STEPS, kill_among_tasks, kill_driver
 from tests.compat.spark_connector import SETTINGS
 
 # Small fetches, so that tasks take long enough to be caught in the middle.
 SLOWLY = {"kafka.max.partition.fetch.bytes": "4000", "kafka.fetch.max.bytes": "4000"}
 UNDER_WAY = "under-way"
+MEETING_S = 300  # of all pipelines at their points, on a busy machine
 
 Task = dict[str, Any]
 Run = Callable[[Observe], Any]
@@ -39,7 +43,9 @@ Run = Callable[[Observe], Any]
 
 def run(spark: SparkSession, task: Task, observe: Observe = lambda step, batch: None) -> Any:
     """Runs the pipeline of a task to its end; gives what it gives."""
-    (Path(task["folder"]) / UNDER_WAY).touch()
+    folder = Path(task["folder"])
+    folder.mkdir(exist_ok=True)
+    (folder / UNDER_WAY).touch()
     return RUNS[task["pipeline"]](spark, task, observe)
 
 
@@ -141,12 +147,59 @@ RUNS: dict[str, Callable[[SparkSession, Task, Observe], Any]] = {
 }
 
 
+class Together:
+    """Lets each pipeline wait at its point until all are there; then the driver dies."""
+
+    def __init__(self, spark: SparkSession, count: int, where: str) -> None:
+        self._where = where
+        self._barrier = threading.Barrier(count, lambda: _die(spark, where), MEETING_S)
+
+    def observe(self, batch_id: int) -> Observe:
+        def observe(step: str, batch: Batch) -> None:
+            if batch.id == batch_id and STEPS[step] == self._where:
+                self._barrier.wait()
+
+        return observe
+
+    def leave(self) -> None:
+        """Nobody is to wait for one that failed."""
+        self._barrier.abort()
+
+
+def _die(spark: SparkSession, where: str) -> None:
+    if where == MID_BATCH:
+        watcher = threading.Thread(target=kill_among_tasks, args=(spark,), daemon=True)
+        watcher.start()
+    else:
+        kill_driver(spark)
+
+
+def run_all(spark: SparkSession, tasks: list[Task]) -> None:
+    """Each in a thread of its own; what one raises is raised after all have ended."""
+    crash = tasks[0]["crash"]
+    together = Together(spark, len(tasks), crash[1]) if crash else None
+
+    def run_one(task: Task) -> None:
+        try:
+            if together is None:
+                run(spark, task)
+            else:
+                run(spark, task, together.observe(task["crash"][0]))
+        except BaseException as error:
+            print(f"{task['pipeline']}: {error!r}", file=sys.stderr, flush=True)
+            if together is not None:
+                together.leave()
+            raise
+
+    with ThreadPoolExecutor(len(tasks)) as pool:
+        running = [pool.submit(run_one, {**task, "options": SLOWLY}) for task in tasks]
+    for each in running:
+        each.result()
+
+
 def main() -> None:
-    task = json.loads(sys.argv[1])
     spark = kafkalite_spark.session(master="local[2]", config=SETTINGS)
-    task["options"] = SLOWLY
-    observe = crash_after(*task["crash"]) if task["crash"] else lambda step, batch: None
-    run(spark, task, observe)
+    run_all(spark, json.loads(sys.argv[1]))
 
 
 if __name__ == "__main__":

@@ -157,6 +157,7 @@ def _message(row: Any) -> str:
     return headers["__connect.errors.exception.message"]
 
 
+@pytest.mark.full
 def test_broken_registry_stops_the_run_and_loses_nothing(
     connector: Connector,
     topic: str,
@@ -222,8 +223,10 @@ def _running_lake(connector: Connector, topic: str, **more: Any) -> ToLake:
 @pytest.mark.parametrize("keep_going", [False, True], ids=["fail", "record"])
 @pytest.mark.parametrize(
     ("when", "reason"),
-    [(("noted", 0), EXPIRED), (("planned", 1), EXPIRING)],
-    ids=["between", "within"],
+    [
+        pytest.param(("noted", 0), EXPIRED, id="between", marks=pytest.mark.full),
+        pytest.param(("planned", 1), EXPIRING, id="within"),
+    ],
 )
 def test_records_that_expire_under_a_running_job_are_named(
     connector: Connector, topic: str, keep_going: bool, when: tuple[str, int], reason: str
@@ -264,7 +267,10 @@ def test_recreated_topic_fails_by_name(connector: Connector, topic: str, records
         lake.run()
 
 
-@pytest.mark.parametrize("records", [3, 25], ids=["fewer", "more"])
+@pytest.mark.parametrize(
+    "records",
+    [pytest.param(3, id="fewer", marks=pytest.mark.full), pytest.param(25, id="more")],
+)
 def test_topic_recreated_under_a_running_job_fails_by_name(
     connector: Connector, topic: str, records: int
 ) -> None:
@@ -281,6 +287,7 @@ def test_topic_recreated_under_a_running_job_fails_by_name(
     assert values(lake.table().read().collect()) == numbers(0, 5)
 
 
+@pytest.mark.full
 def test_deleted_topic_fails_by_name(connector: Connector, topic: str) -> None:
     connector.create(f"{topic}-a")
     connector.create(f"{topic}-b")
@@ -305,6 +312,7 @@ def test_record_without_a_key_has_no_place_in_a_snapshot(connector: Connector, t
     assert snapshot_of(connector, topic, null_keys="drop").once() == 2
 
 
+@pytest.mark.full
 def test_null_keys_and_tombstones_are_mirrored_as_they_are(
     connector: Connector, topic: str
 ) -> None:

@@ -78,6 +78,7 @@ def test_dry_run_tells_plan_schema_offsets_and_rows_and_does_nothing(
     assert not {f"copy-{topic}", f"{topic}-dead"} & topics.keys()
 
 
+@pytest.mark.full
 def test_dry_run_of_a_replay_tells_its_records(
     connector: Connector, topic: str, call: Call
 ) -> None:
@@ -110,8 +111,15 @@ def test_lake_is_loaded_tried_and_loaded_on(connector: Connector, topic: str, ca
     assert committed(connector, f"{topic}-lag", topic) == 5
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("trigger", ["interval", "continuous"])
+@pytest.mark.parametrize(
+    ("trigger", "number"),
+    [
+        ("interval", signal.SIGTERM),
+        pytest.param("interval", signal.SIGINT, marks=pytest.mark.full),
+        pytest.param("continuous", signal.SIGTERM, marks=pytest.mark.full),
+        pytest.param("continuous", signal.SIGINT, marks=pytest.mark.full),
+    ],
+)
 def test_a_signal_ends_a_running_job_and_it_goes_on_when_started_again(
     connector: Connector, topic: str, call: Call, trigger: str, number: signal.Signals
 ) -> None:
@@ -152,12 +160,14 @@ def test_lost_records_are_exit_code_3(connector: Connector, topic: str, call: Ca
     assert done.output.splitlines()[0] == "to-lake: 3 rows in 1 batches, lag 0"
 
 
+@pytest.mark.full
 def test_a_missing_topic_is_one_sentence(connector: Connector, topic: str, call: Call) -> None:
     done = call("to-lake", topic, "--path", connector.folder / "lake")
     assert done.exit_code == 1
     assert done.output == f"Error: no topic to read: the cluster has none for {topic}\n"
 
 
+@pytest.mark.full
 def test_dead_letters_are_counted_and_break_the_run(
     connector: Connector, topic: str, call: Call
 ) -> None:
@@ -194,6 +204,7 @@ def test_audit_tells_a_hole_and_hands_its_report_on(
     assert pictures[1].read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.full
 def test_replay_by_time_offset_and_predicate(connector: Connector, topic: str, call: Call) -> None:
     connector.create(topic)
     connector.create(f"{topic}-again")
@@ -215,6 +226,7 @@ def test_replay_by_time_offset_and_predicate(connector: Connector, topic: str, c
     assert values(rows) == [f"{number:05d}" for number in (2, 3, 4, 6, 7)]
 
 
+@pytest.mark.full
 def test_snapshot_once_and_followed(connector: Connector, topic: str, call: Call) -> None:
     fill_changelog(connector, topic)
     once, live = connector.folder / "once", connector.folder / "live"
@@ -237,6 +249,7 @@ def test_snapshot_once_and_followed(connector: Connector, topic: str, call: Call
     }
 
 
+@pytest.mark.full
 def test_mirror_renames_and_moves_a_group(connector: Connector, topic: str, call: Call) -> None:
     _fill(connector, topic, 8)
     group = f"{topic}-group"

@@ -1,5 +1,9 @@
 """The fixture that users take: a broker in this process, and a job of theirs that is killed."""
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +22,7 @@ from kafkalite.testing.spark import (
     spark_kafka,
 )
 from tests.compat.spark_connector import SPARK_MARKS, numbers, spark, values
+from tests.compat.spark_users_job import PER_BATCH, job
 
 __all__ = ["spark", "spark_kafka"]
 pytestmark = SPARK_MARKS
@@ -113,3 +118,24 @@ def test_the_driver_of_a_pipeline_dies_at_its_point(
         assert deaths == []
         observe(step, Batch(1, "query", ()))
         assert deaths == died
+
+
+@pytest.mark.slow
+@pytest.mark.crash
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("where", [MID_BATCH, SINK])
+def test_a_job_that_was_killed_goes_on(spark_kafka: SparkKafka, tmp_path: Path, where: str) -> None:
+    """As on the page about pipelines: in a process of its own, Python and JVM."""
+    _fill(spark_kafka, 3 * PER_BATCH)
+    address = (spark_kafka.bootstrap_servers, "orders", str(tmp_path))
+    call = [sys.executable, "-m", "tests.compat.spark_users_job", *address, "1", where]
+    root = Path(__file__).parents[2]
+    paths = f"{root / 'src'}{os.pathsep}{root}"
+    killed = subprocess.run(call, cwd=root, env={**os.environ, "PYTHONPATH": paths}, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    commits = {path.name for path in Path(tmp_path, "checkpoint/commits").glob("[0-9]*")}
+    assert commits == {"0"}
+    job(spark_kafka.spark, *address)
+    table = spark_kafka.spark.read.parquet(str(tmp_path / "table"))
+    assert_exactly_once(table, spark_kafka.topic("orders"))
+    assert table.count() == 3 * PER_BATCH

@@ -23,6 +23,7 @@ from kafkalite.pipelines.counts import ProducerCounts
 from kafkalite.pipelines.lag import Lag
 from kafkalite.pipelines.replay import Choice
 from kafkalite.testing.spark import assert_exactly_once
+from tests.compat import brokers
 from tests.compat.spark_connector import (
     SPARK_MARKS,
     WAIT_S,
@@ -74,6 +75,19 @@ def test_lake_writes_fewer_files_when_told_their_size(connector: Connector, topi
     lake = lake_of(connector, topic, format="parquet", target_file_bytes=10_000_000)
     lake.run()
     assert len(list(Path(lake.path, "batch=0").glob("*.parquet"))) == 1
+
+
+@pytest.mark.full
+def test_lake_is_partitioned_by_log_date(connector: Connector, topic: str) -> None:
+    """By the record's date, not by that of the run."""
+    connector.create(topic)
+    day_ms = 86_400_000
+    records = [{"value": "x", "timestamp": BASE_MS + number * day_ms} for number in range(3)]
+    connector.produce(topic, records)
+    lake = lake_of(connector, topic, format="parquet", partition_by_date=True)
+    lake.run()
+    folders = {path.name for path in Path(lake.path, "batch=0").glob("date=*")}
+    assert folders == {f"date=2026-01-0{number}" for number in (1, 2, 3)}
 
 
 def test_second_query_on_the_same_records_is_refused(connector: Connector, topic: str) -> None:
@@ -247,6 +261,20 @@ def test_snapshot_of_an_earlier_offset(connector: Connector, topic: str) -> None
     assert _table(connector, snapshot) == {b"a": b"1", b"b": b"2"}
 
 
+@pytest.mark.full
+def test_snapshot_of_an_earlier_time(connector: Connector, topic: str) -> None:
+    connector.create(topic)
+    versions = [
+        {"key": "a", "value": str(number), "timestamp": BASE_MS + number * 1000}
+        for number in range(5)
+    ]
+    connector.produce(topic, versions)
+    ends = {"endingTimestamp": str(BASE_MS + 3000)}
+    snapshot = snapshot_of(connector, topic, format="parquet", options=ends)
+    assert snapshot.once() == 1
+    assert _table(connector, snapshot) == {b"a": b"2"}
+
+
 def test_followed_snapshot_takes_deletes_over(connector: Connector, topic: str) -> None:
     fill_changelog(connector, topic)
     snapshot = snapshot_of(connector, topic, options={"maxOffsetsPerTrigger": "2"})
@@ -283,6 +311,30 @@ def test_mirror_copies_and_moves_groups(connector: Connector, topic: str) -> Non
 
 
 _COMMITTED = {"kafka.isolation.level": "read_committed"}
+
+
+@pytest.mark.full
+def test_mirror_to_another_cluster_goes_on_where_it_was(
+    connector: Connector, topic: str, run_folder: Path
+) -> None:
+    """From each kind of broker to the other, a few records at a time."""
+    kind = next(each for each in brokers.BROKERS if each != connector.broker.kind)
+    other = Connector(connector.spark, brokers.shared(kind, run_folder), connector.folder)
+    fill_timed(connector, topic, 10)
+    group, folder = f"{topic}-group", str(connector.folder / "mirror")
+    commit(connector, group, topic, 7)
+    target = source_of(other, "*")
+    for count in (10, 15):
+        connector.produce(topic, numbers(10, count))
+        source = source_of(connector, topic, maxOffsetsPerTrigger="4")
+        Mirror(connector.spark, source, target, folder, groups=(group,)).run()
+    columns = ["offset", "key", "value", "timestamp", "headers"]
+    here, there = (
+        each.batch({"subscribe": topic, "includeHeaders": "true"}).select(*columns).collect()
+        for each in (connector, other)
+    )
+    assert sorted(there) == sorted(here)
+    assert committed(other, group, topic) == 7
 
 
 def test_progress_is_seen_as_a_groups_offsets(connector: Connector, topic: str) -> None:

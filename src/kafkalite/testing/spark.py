@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MID_BATCH, SINK, COMMIT = "mid-batch", "sink", "commit"
 # Steps of a batch as a pipeline tells of them, after which the driver dies.
-_STEPS = {"planned": MID_BATCH, "written": SINK, "noted": COMMIT}
+STEPS = {"planned": MID_BATCH, "written": SINK, "noted": COMMIT}
 
 _POLL_S = 0.005
 _MID_BATCH_TIMEOUT_S = 60
@@ -83,8 +83,8 @@ class CrashAfter:
     where: str
 
     def __post_init__(self) -> None:
-        if self.where not in _STEPS.values():
-            raise ValueError(f"no point {self.where!r}; there are {', '.join(_STEPS.values())}")
+        if self.where not in STEPS.values():
+            raise ValueError(f"no point {self.where!r}; there are {', '.join(STEPS.values())}")
 
     def __call__(self, step: str, batch: Any) -> None:
         """As the `observe` of a pipeline."""
@@ -92,7 +92,7 @@ class CrashAfter:
             return
         if (step, self.where) == ("planned", MID_BATCH):
             self._die_among_tasks()
-        elif _STEPS[step] == self.where or (step, self.where) == ("written", MID_BATCH):
+        elif STEPS[step] == self.where or (step, self.where) == ("written", MID_BATCH):
             self._die()
 
     def wrap(self, write: Callable[[Any, int], None]) -> Callable[[Any, int], None]:
@@ -112,7 +112,7 @@ class CrashAfter:
 
     def _die_among_tasks(self) -> None:
         """Watches from beside; a batch that is through before any stage was caught dies then."""
-        watcher = threading.Thread(target=_kill_among_tasks, args=(_session(),), daemon=True)
+        watcher = threading.Thread(target=kill_among_tasks, args=(_session(),), daemon=True)
         watcher.start()
 
 
@@ -136,7 +136,7 @@ def kill_driver(spark: "SparkSession") -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _kill_among_tasks(spark: "SparkSession") -> None:
+def kill_among_tasks(spark: "SparkSession") -> None:
     """Waits for a stage of which a part is done."""
     tracker: Any = spark.sparkContext.statusTracker()
     deadline = time.monotonic() + _MID_BATCH_TIMEOUT_S
