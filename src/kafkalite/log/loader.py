@@ -257,8 +257,9 @@ class _Loader:
             producers if len(producers) else None,
             self._newest_snapshot(end_offset),
         )
-        if not opening.is_clean:
-            # A process that died, or a machine, may have left names here that nobody synced.
+        if not opening.is_clean or not log.active.size:
+            # A process that died, or a machine, may have left names here that nobody synced; and a
+            # clean stop does not sync those of files that hold nothing.
             log.durability.directory_changed(is_new=True)
         if end_offset < opening.log_start_offset:
             log.truncate_fully_and_start_at(opening.log_start_offset)

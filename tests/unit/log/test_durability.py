@@ -147,11 +147,12 @@ def acknowledged_on_disk(world: World) -> None:
     assert [record.value for record in read_all(after_power_cut(world).log())] == [b"a"]
 
 
-def test_a_log_without_records_whose_process_died_keeps_its_names():
-    """Nobody knows whether the dead one had synced them."""
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_log_without_records_keeps_its_names_over_restarts(clean):
+    """A clean stop does not sync them, and of a dead process nobody knows whether it had."""
     world = World(SMALL, CrashDisk())
     world.log()
-    world.restart(clean=False)
+    world.restart(clean=clean)
     acknowledged_on_disk(world)
 
 
@@ -165,10 +166,11 @@ def test_a_log_whose_files_a_power_cut_took_gets_names_that_last():
     acknowledged_on_disk(world)
 
 
-def test_a_new_segment_whose_process_died_keeps_its_name():
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_new_segment_keeps_its_name_over_restarts(clean):
     world = synced_world()
     world.log().roll()
-    world.restart(clean=False)
+    world.restart(clean=clean)
     send(world.log(), b"b", 1)
     assert world.log().when_durable(2).is_resolved
     assert len(read_all(after_power_cut(world).log())) == 2
