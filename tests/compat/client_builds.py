@@ -74,7 +74,8 @@ def _install_js(folder: Path) -> None:
 
 
 def _build_rust(folder: Path) -> None:
-    _run([_tool("cargo", "Rust toolchain"), "build", "--release", "--locked"], folder)
+    call = [_tool("cargo", "Rust toolchain"), "build", "--release", "--locked"]
+    _run([*call, "--target-dir", "target"], folder)
     (folder / "target/release/client").replace(folder / "client")
     shutil.rmtree(folder / "target")
 

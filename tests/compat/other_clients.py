@@ -22,7 +22,6 @@ from tests.compat import client_builds
 from tests.compat.brokers import APACHE_KAFKA, APACHE_KAFKA_3, KAFKALITE
 
 ANSWER_TIMEOUT_S = 60
-CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 READ_SIZE = 1 << 20
 
 # What a client can be asked for besides producing, reading and being a member of a group.
@@ -85,54 +84,62 @@ class Client:
         return KAFKALITE, APACHE_KAFKA_3 if self.is_old_protocol else APACHE_KAFKA
 
 
+GROUPS = ("groups", "assignment")
+PLACES = ("partitioner", "placed")
+
 CLIENTS = (
     Client(
         "franz-go 1.22", client_builds.go, "franz-go",
         frozenset({
-            *ADMIN, "read_committed look up", "move offsets", "groups", "assignment", "static",
-            "cooperative", "server", "transactions", "transform", "partitioner", "placed",
+            *ADMIN, *GROUPS, *PLACES, "cooperative", "delete records", "move offsets",
+            "read_committed look up", "server", "static", "transactions", "transform", "zstd",
         }),
     ),
     Client(
         "sarama 1.61", client_builds.go, "sarama",
         frozenset({
-            *ADMIN, *TRANSACTIONS, "read_committed look up", "groups", "assignment", "static",
-            "partitioner", "placed",
+            *ADMIN, *GROUPS, *PLACES, *TRANSACTIONS, "delete records", "read_committed look up",
+            "static", "zstd",
         }),
     ),
     Client(
         "kafka-go 0.4.51", client_builds.go, "kafka-go",
-        frozenset({
-            *ADMIN, "read_committed look up", "move offsets", "groups", "partitioner", "placed",
-        }),
+        frozenset({*ADMIN, *PLACES, "groups", "move offsets", "read_committed look up", "zstd"}),
     ),
     Client(
         "KafkaJS 2.2", client_builds.js, "kafkajs",
         frozenset({
-            *ADMIN, *TRANSACTIONS, "move offsets", "groups", "assignment", "partitioner", "placed",
+            *ADMIN, *GROUPS, *PLACES, *TRANSACTIONS, "delete records", "move offsets", "zstd",
         }),
+    ),
+    Client(
+        "rdkafka 0.39", client_builds.rust, "rdkafka",
+        frozenset({
+            *ADMIN, *GROUPS, *PLACES, *TRANSACTIONS, "cooperative", "delete records",
+            "move offsets", "server", "static", "static server", "zstd",
+        }),
+        is_core=False, is_slow=True,
     ),
     Client(
         "franz-go 1.7", client_builds.go_old, "franz-go",
         frozenset({
-            *ADMIN, "read_committed look up", "move offsets", "groups", "assignment", "static",
-            "cooperative", "transactions", "transform", "partitioner", "placed",
+            *ADMIN, *GROUPS, *PLACES, "cooperative", "move offsets", "read_committed look up",
+            "static", "transactions", "transform", "zstd",
         }),
         is_core=False,
     ),
     Client(
         "sarama 1.26", client_builds.go_old, "sarama",
-        frozenset({*ADMIN, "groups", "assignment", "placed"}),
+        frozenset({*ADMIN, *GROUPS, "delete records", "placed", "zstd"}),
         is_core=False, is_old_protocol=True,
     ),
     Client(
         "kafka-go 0.4.10", client_builds.go_old, "kafka-go",
-        frozenset({"groups"}), is_core=False, is_old_protocol=True,
+        frozenset({"groups", "zstd"}), is_core=False, is_old_protocol=True,
     ),
     Client(
         "KafkaJS 1.12", client_builds.js, "kafkajs-1",
-        frozenset({*TRANSACTIONS, "groups", "assignment", "partitioner", "placed"}),
-        is_core=False,
+        frozenset({*GROUPS, *PLACES, *TRANSACTIONS}), is_core=False,
     ),
 )
 
@@ -142,7 +149,8 @@ def cases(chosen: str | None, features: Iterable[str]) -> list[Any]:
     found = []
     for client in CLIENTS:
         if client.features.issuperset(features):
-            marks = [] if client.is_core else [pytest.mark.full]
+            marks = [pytest.mark.timeout(client_builds.BUILD_TIMEOUT_S)]  # the first one builds
+            marks += [] if client.is_core else [pytest.mark.full]
             marks += [pytest.mark.slow] if client.is_slow else []
             for kind in client.brokers():
                 if kind.startswith(chosen or ""):

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -41,7 +42,7 @@ func franzGo(bootstrap string) library {
 func (f *franz) client(options ...kgo.Opt) (*kgo.Client, error) {
 	common := []kgo.Opt{
 		kgo.SeedBrokers(f.bootstrap), kgo.AllowAutoTopicCreation(),
-		kgo.RetryTimeout(deadline), kgo.RecordDeliveryTimeout(deadline),
+		kgo.RetryTimeout(deadline),
 		kgo.FetchMaxWait(200 * time.Millisecond), kgo.MetadataMinAge(50 * time.Millisecond),
 	}
 	return kgo.NewClient(append(common, options...)...)
@@ -85,7 +86,9 @@ func franzSend(producer *kgo.Client, c command) (any, error) {
 			records[i].Headers = append(records[i].Headers, kgo.RecordHeader{Key: h.Name, Value: h.Value})
 		}
 	}
-	results := producer.ProduceSync(context.Background(), records...)
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	defer cancel()
+	results := producer.ProduceSync(ctx, records...)
 	placed := make([]record, len(records))
 	for i, r := range records {
 		placed[i] = record{Partition: r.Partition, Offset: r.Offset, Key: r.Key}
@@ -210,17 +213,24 @@ func (f *franz) leave(command) (any, error) {
 	return nil, nil
 }
 
+// init waits for the end of another's transaction, as newer versions of the library do by themselves.
 func (f *franz) init(c command) (any, error) {
-	producer, err := f.client(
-		kgo.TransactionalID(c.Id),
-		kgo.TransactionTimeout(time.Duration(c.TimeoutMs)*time.Millisecond),
-		kgo.RecordPartitioner(kgo.ManualPartitioner()),
-	)
-	if err == nil {
+	for end := time.Now().Add(deadline); ; {
+		producer, err := f.client(
+			kgo.TransactionalID(c.Id),
+			kgo.TransactionTimeout(time.Duration(c.TimeoutMs)*time.Millisecond),
+			kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		)
+		if err != nil {
+			return nil, err
+		}
+		f.producer = producer
 		_, _, err = producer.ProducerID(context.Background())
+		if !errors.Is(err, kerr.ConcurrentTransactions) || time.Now().After(end) {
+			return nil, err
+		}
+		producer.Close()
 	}
-	f.producer = producer
-	return nil, err
 }
 
 func (f *franz) end(how kgo.TransactionEndTry) error {

@@ -230,9 +230,12 @@ const administration = {
     return Object.fromEntries(described.resources[0].configEntries.map(each => [each.configName, each.configValue]))
   },
   alter: (admin, c) => admin.alterConfigs({ resources: [{ ...resource(c), configEntries: entries(c.configs) }] }),
-  trim: (admin, c) => admin.deleteTopicRecords({
-    topic: c.topic, partitions: [{ partition: c.partition, offset: String(c.offset) }],
-  }),
+  trim: async (admin, c) => {
+    await admin.fetchTopicOffsets(c.topic) // or it would not know the topic
+    await admin.deleteTopicRecords({
+      topic: c.topic, partitions: [{ partition: c.partition, offset: String(c.offset) }],
+    })
+  },
   look_up: async (admin, c) => {
     const found = c.timestamp < 0
       ? await admin.fetchTopicOffsets(c.topic)
@@ -308,7 +311,9 @@ async function answer(line) {
 
 // The innermost cause, by the broker's word for it where it has one.
 function reason(error) {
-  for (const inner of [error.cause, error.originalError]) if (inner instanceof Error) return reason(inner)
+  const inner = [error.cause, error.originalError, ...(error.errors || [])]
+  const cause = inner.find(each => each instanceof Error)
+  if (cause) return reason(cause)
   return error.type || error.message
 }
 
