@@ -15,7 +15,7 @@ from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.fetch_old import old_format
-from kafkalite.handlers.fetch_sessions import Fetch, Wanted
+from kafkalite.handlers.fetch_sessions import NO_SESSION, Fetch, Wanted
 from kafkalite.handlers.leaders import (
     current_leader,
     endpoints,
@@ -36,7 +36,7 @@ ZSTD_VERSION = 10
 TOPIC_ID_VERSION = 13
 MOVED = (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH)
 
-Answers = list[tuple[Wanted, FetchResponse.Partition]]
+Answers = list[tuple[Wanted, FetchResponse.Partition, int]]  # and how many bytes of records
 
 
 def fetch(
@@ -94,15 +94,15 @@ class _Attempt:
         min_one = True  # also for versions 0–2: a client that waits for less than a batch hangs
         for wanted in self.asked.wanted:
             answer = self._read_one(wanted, room, min_one)
-            length = len(answer.records or b"")
+            records = answer.records
+            length = len(records) if records is not None else 0
             if length:
                 size += length
                 room = max(0, room - length)
                 min_one = False
-            is_urgent |= answer.error_code != Error.NONE or (
-                answer.diverging_epoch.end_offset != -1
-            )
-            answers.append((wanted, answer))
+            if answer.error_code or answer.diverging_epoch.end_offset != -1:
+                is_urgent = True
+            answers.append((wanted, answer, length))
         return answers, size, is_urgent
 
     def _read_one(self, wanted: Wanted, room: int, min_one: bool) -> FetchResponse.Partition:
@@ -175,7 +175,7 @@ class _Attempt:
     def _name_leaders(self, answers: Answers) -> list[FetchResponse.NodeEndpoint]:
         """Spare a client that came to the wrong leader the metadata round trip (KIP-951)."""
         leaders: set[int] = set()
-        for wanted, answer in answers:
+        for wanted, answer, _ in answers:
             if answer.error_code in MOVED:
                 leader_id, leader_epoch = current_leader(
                     self.context, wanted.topic, wanted.topic_id, wanted.index
@@ -190,20 +190,27 @@ class _Attempt:
         ] if leaders else []
 
     def _respond(self, answers: Answers) -> FetchResponse:
-        sessions, version = self.context.fetch_sessions, self.call.version
-        now_ms = self.context.env.clock.now_ms()
-        told: Answers = []
-        for wanted, answer in answers:
-            has_news = wanted.must_tell(answer)
-            if has_news or not self.asked.is_incremental:
-                told.append((wanted, answer))
-            if len(answer.records or b"") > 0:
-                sessions.served(self.asked, wanted, version)
-        return FetchResponse(
-            session_id=sessions.close(self.asked, self.request, version, now_ms),
-            responses=_by_topic(told, version),
-            node_endpoints=self._name_leaders(told),
-        )
+        asked, version = self.asked, self.call.version
+        told, session_id = answers, NO_SESSION
+        if asked.wants_session or asked.session is not None:
+            told = self._news(answers)
+            now_ms = self.context.env.clock.now_ms()
+            session_id = self.context.fetch_sessions.close(asked, self.request, version, now_ms)
+        response = FetchResponse(session_id=session_id, responses=_by_topic(told, version))
+        if any(answer.error_code for _, answer, _ in told):
+            response.node_endpoints = self._name_leaders(told)
+        return response
+
+    def _news(self, answers: Answers) -> Answers:
+        """What this session has not been told yet; all of it when the session begins."""
+        asked, told = self.asked, []
+        for wanted, answer, length in answers:
+            has_news = wanted.must_tell(answer, length)
+            if has_news or not asked.is_incremental:
+                told.append((wanted, answer, length))
+            if length:
+                self.context.fetch_sessions.served(asked, wanted, self.call.version)
+        return told
 
 
 def _find(context: Context, call: Call, wanted: Wanted) -> Partition:
@@ -216,7 +223,7 @@ def _by_topic(answers: Answers, version: int) -> list[FetchResponse.Response]:
     """Neighbours of one topic share an entry; the order of partitions stays as it was served."""
     responses: list[FetchResponse.Response] = []
     last: bytes | str | None = None
-    for wanted, answer in answers:
+    for wanted, answer, _ in answers:
         name: bytes | str = wanted.topic_id if version >= TOPIC_ID_VERSION else wanted.topic
         if name != last:
             responses.append(

@@ -39,10 +39,10 @@ class Wanted:
     told_log_start_offset: int = -1
     is_in_session: bool = False
 
-    def must_tell(self, answer: FetchResponse.Partition) -> bool:
+    def must_tell(self, answer: FetchResponse.Partition, length: int) -> bool:
         """Whether an incremental answer has to mention this partition; remembers what it tells."""
         has_news = (
-            len(answer.records or b"") > 0
+            length > 0
             or answer.error_code != Error.NONE
             or answer.high_watermark != self.told_high_watermark
             or answer.log_start_offset != self.told_log_start_offset
