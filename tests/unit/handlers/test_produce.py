@@ -513,3 +513,10 @@ def test_what_waits_to_be_looked_at_is_bounded(
     broker.clock.advance(0)
     assert only(came[0].value).error_code == 0
     assert produce(broker, many(broker)).base_offset == MANY, "nothing is held any more"
+
+
+def test_a_topic_that_goes_while_its_records_are_looked_at(broker: WholeBroker) -> None:
+    came = broker.send(request(many(broker)), 9)
+    broker.delete("t")
+    broker.clock.advance(0)
+    assert only(came.value).error_code == Error.NOT_LEADER_OR_FOLLOWER
