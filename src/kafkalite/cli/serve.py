@@ -12,10 +12,12 @@ from contextlib import suppress
 from typing import TextIO
 
 import click
+from rich.console import Console
 
 from kafkalite.broker import Broker
 from kafkalite.cli import _banner, _properties
 from kafkalite.cli._properties import DEFAULT_DATA, DEFAULT_LISTEN
+from kafkalite.cli._recovery_bar import RecoveryBar
 from kafkalite.config import BrokerConfig, InvalidSetting, MalformedProperties
 from kafkalite.env import real_env
 from kafkalite.env.disk import LockedByOther
@@ -102,10 +104,13 @@ class _Serving:
 
     def _start(self) -> None:
         env = real_env(self._loop, in_memory=self._in_memory)
-        self._broker = Broker(env, SocketNetwork(self._loop), self._config)
-        self._broker.start().then(self._started)
+        broker = self._broker = Broker(env, SocketNetwork(self._loop), self._config)
+        started = broker.start()
+        bar = RecoveryBar(self._loop.call_later, broker.logs.loading, Console(stderr=True))
+        started.then(lambda failure: self._started(failure, bar))
 
-    def _started(self, failure: OSError | None) -> None:
+    def _started(self, failure: OSError | None, bar: RecoveryBar) -> None:
+        bar.end()
         broker = self._broker
         assert broker is not None
         if failure is not None:

@@ -53,11 +53,9 @@ class Opening:
     is_clean: bool = False
 
 
-def load_log(
-    home: LogHome, opening: Opening, progress: Progress = lambda size: None
-) -> PartitionLog:
+def load_log(home: LogHome, opening: Opening, progress: Progress | None = None) -> PartitionLog:
     """Opens a log; raises OSError when the disk fails."""
-    return _Loader(home, opening, progress).load()
+    return _Loader(home, opening, progress or Progress()).load()
 
 
 class _Loader:
@@ -219,6 +217,7 @@ class _Loader:
             sound or doubtful, snapshot_offsets(self.names), base_offset, is_scan_needed=bool(sound)
         )
         before = epochs.entries()
+        self.progress.bytes_expected += sum(segment.size for segment in doubtful)
         recovery = Recovery(
             self.disk, producers, epochs, self.opening.config.index_interval_bytes, self.progress
         )

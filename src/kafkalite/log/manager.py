@@ -8,9 +8,9 @@ partition has one log here, and beside it at most one future log that is to take
 from __future__ import annotations
 
 import logging
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from kafkalite.env import Env
@@ -20,6 +20,7 @@ from kafkalite.log.config import LogConfig, LogSettings
 from kafkalite.log.directory import Identity, LogDirectory
 from kafkalite.log.home import LogHome
 from kafkalite.log.loader import UNKNOWN_TOPIC_ID, Opening, load_log
+from kafkalite.log.loading import Loading
 from kafkalite.log.mover import Mover, is_future_name, promote
 from kafkalite.log.names import (
     HIGH_WATERMARKS,
@@ -34,12 +35,14 @@ from kafkalite.log.names import (
 )
 from kafkalite.log.partition_log import PartitionLog
 from kafkalite.log.periodic import Periodic
+from kafkalite.log.recovery import Progress
 from kafkalite.protocol.errors import Error, KafkaError
 
 logger = logging.getLogger(__name__)
 
 TopicPartition = tuple[str, int]
 _DEFAULTS = LogConfig()
+_REPORT_MS = 10_000  # a line in the log for each so many of a long start
 
 
 @dataclass(slots=True)
@@ -51,16 +54,6 @@ class DirectoryInfo:
     total_bytes: int
     usable_bytes: int
     logs: list[PartitionLog]
-
-
-@dataclass(slots=True)
-class Loading:
-    """How far the opening of all logs has come; read by progress bars."""
-
-    total: int = 0
-    done: int = 0
-    bytes_checked: int = 0
-    waiting: deque[tuple[LogDirectory, Opening]] = field(default_factory=deque)
 
 
 class LogManager:
@@ -195,14 +188,21 @@ class LogManager:
             self._loaded(outcome)
             left[0] -= 1
             if left[0] == 0:
+                reporting[0].cancel()
                 self._ready()
                 loaded.resolve(None)
 
+        def report() -> None:
+            logger.info("%s", self.loading)
+            reporting[0] = self.env.clock.call_later(_REPORT_MS, report)
+
+        reporting = [self.env.clock.call_later(_REPORT_MS, report)]
         for _ in range(workers):
-            self.env.background.submit(self._load_some, done)
+            progress = self.loading.new_worker()
+            self.env.background.submit(partial(self._load_some, progress), done)
         return loaded
 
-    def _load_some(self) -> list[tuple[LogDirectory, PartitionLog | OSError]]:
+    def _load_some(self, progress: Progress) -> list[tuple[LogDirectory, PartitionLog | OSError]]:
         """On a worker thread: opens logs until none is left."""
         results: list[tuple[LogDirectory, PartitionLog | OSError]] = []
         loading = self.loading
@@ -212,15 +212,10 @@ class LogManager:
             except IndexError:
                 return results
             try:
-                results.append((directory, load_log(directory.home, opening, self._checked)))
+                results.append((directory, load_log(directory.home, opening, progress)))
             except OSError as error:
                 results.append((directory, error))
-            loading.done += 1
-            if loading.done * 10 // loading.total > (loading.done - 1) * 10 // loading.total:
-                logger.info("opened %d of %d logs", loading.done, loading.total)
-
-    def _checked(self, size: int) -> None:
-        self.loading.bytes_checked += size
+            progress.logs_opened += 1
 
     def _loaded(self, results: list[tuple[LogDirectory, PartitionLog | OSError]]) -> None:
         for directory, result in results:
@@ -250,12 +245,8 @@ class LogManager:
             for log in self.logs_in(directory):
                 offset = high_watermarks.get((log.topic, log.partition), log.log_start_offset)
                 log.high_watermark = offset
-        if self.loading.bytes_checked:
-            logger.info(
-                "checked %d bytes of %d logs after a stop that was not clean",
-                self.loading.bytes_checked,
-                self.loading.total,
-            )
+        if self.loading.bytes_expected:
+            logger.info("%s", self.loading)
         self.periodic.start()
 
     # --- stopping ---------------------------------------------------------------------------------

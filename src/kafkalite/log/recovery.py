@@ -31,7 +31,17 @@ _CHUNK_BYTES = 1 << 20
 _COPY_BYTES = 1 << 20
 _ZEROS_KEPT = 64  # a batch ends with few of them
 
-Progress = Callable[[int], None]  # told of bytes that were looked at
+
+@dataclass(slots=True)
+class Progress:
+    """How far one worker has come with the logs that it opens."""
+
+    logs_opened: int = 0
+    bytes_expected: int = 0
+    bytes_checked: int = 0
+
+    def check(self, size: int) -> None:
+        self.bytes_checked += size
 
 
 @dataclass(slots=True)
@@ -73,11 +83,10 @@ def _recover_segment(recovery: Recovery, segment: Segment) -> bool:
     recovery.producers.end_offset = max(recovery.producers.end_offset, segment.base_offset)
     problem: CorruptRecords | None = None
     try:
-        for data, header in whole_batches(segment, size):
+        for data, header in whole_batches(segment, size, recovery.progress.check):
             _take(recovery, segment, data, header)
     except CorruptRecords as error:
         problem = error
-    recovery.progress(size)
     if problem is not None:
         _cut(segment, size, problem)
     segment.finish()
@@ -94,7 +103,9 @@ def restart(segment: Segment) -> None:
     segment.txn_index.reset()
 
 
-def whole_batches(segment: Segment, size: int) -> Iterator[tuple[bytes, BatchHeader]]:
+def whole_batches(
+    segment: Segment, size: int, looked_at: Callable[[int], None] = lambda size: None
+) -> Iterator[tuple[bytes, BatchHeader]]:
     """Batches with their bytes and a right checksum, up to `size`; raises CorruptRecords at the
     first other."""
     position = 0
@@ -108,6 +119,7 @@ def whole_batches(segment: Segment, size: int) -> Iterator[tuple[bytes, BatchHea
             end = header.end
             yield data, header
         position += end
+        looked_at(end)
         if end:
             wanted = _CHUNK_BYTES
         elif len(data) < wanted or position + wanted == size:

@@ -321,3 +321,28 @@ def test_one_directory_fails_and_the_other_goes_on():
         info.path != broken for info in manager.describe()
     ]
     manager.close()
+
+
+def test_a_long_recovery_says_how_far_it_has_come(caplog):
+    """Two workers open the logs; the clock goes on meanwhile."""
+    world = World(SMALL)
+    for partition in range(4):
+        fill(world.log("t", partition))
+    expected = sum(log.size for log in world.manager)
+    abandon(world.manager)
+    background = world.env.background = QueuedBackground()
+    manager = LogManager(
+        world.env, [ROOT], node_id=1, cluster_id=CLUSTER_ID, config_of=lambda topic: SMALL
+    )
+    opened = manager.start()
+    assert len(background) == 2
+    with caplog.at_level(logging.INFO):
+        world.clock.advance(10_000)
+        assert "opened 0 of 4 logs" in caplog.text
+        background.run_one()
+        world.clock.advance(10_000)
+        background.run_one()
+    assert opened.is_resolved
+    assert "opened 4 of 4 logs, checked 0 of 0 MB" in caplog.text
+    assert manager.loading.bytes_checked == manager.loading.bytes_expected == expected
+    assert caplog.text.count("opened") == 3
