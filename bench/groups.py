@@ -3,7 +3,7 @@
 Members are raw connections that do at once what they are told, so that the time is the
 coordinator's: 19 members join one that is there, until all are assigned; one leaves and the rest
 are assigned again; 1,000 groups of one member each; commits of one partition, one after the other
-and 8 at once.
+and 8 at once. Then what 10,000 groups cost that nobody uses.
 """
 
 from __future__ import annotations
@@ -12,24 +12,27 @@ import selectors
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from bench.pair import OURS, THEIRS, Run, Target
 from bench.raw_client import RawClient, decode_reply, frame_of, make_topic
 from bench.rows import Row
-from kafkalite.protocol import codec, messages
+from kafkalite.protocol import codec, headers, messages
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     ConsumerProtocolSubscription,
     FindCoordinatorRequest,
     HeartbeatRequest,
+    HeartbeatResponse,
     JoinGroupRequest,
+    JoinGroupResponse,
     LeaveGroupRequest,
     OffsetCommitRequest,
     OffsetCommitResponse,
     SyncGroupRequest,
+    SyncGroupResponse,
 )
 
 SUITE = "groups"
@@ -38,10 +41,37 @@ MEMBERS = 20
 GROUPS = 1_000
 COMMITS = 2_000
 IN_FLIGHT = 8
-HEARTBEAT_SECONDS = 0.001  # how soon a member hears of a rebalance; the same for both brokers
+IDLE_GROUPS, WARM = 11_000, 1_000  # the first of them fill pools that the others share
+IDLE_BYTES, IDLE_SECONDS, IDLE_CORES = 2_000, 5, 0.02
+# How soon a member hears of a rebalance: so soon that waiting for it is little of what is measured.
+HEARTBEAT_SECONDS = 0.000_25
 TOPIC = "groups-bench"
 SUBSCRIPTION = b"\0\0" + codec.encode(ConsumerProtocolSubscription(topics=[TOPIC]), 0)
 JOIN, SYNC, HEARTBEAT, COMMIT = 9, 5, 4, 9
+
+
+class Wording:
+    """An API in one version: frames and answers without a look at its spec, so that the members
+    themselves take little of the time."""
+
+    def __init__(self, request: Any, response: Any, version: int) -> None:
+        self._encode = partial(codec.encode, version=version)
+        self._decode = codec.decoder(response, version)
+        body = codec.encode(request(), version)
+        self._head = frame_of(request(), version, 0)[4 : -len(body)]
+        self._answer_at = 4 + headers.response_header_version(response.API_KEY, version)
+
+    def frame(self, request: Any) -> bytes:
+        body = self._encode(request)
+        return (len(self._head) + len(body)).to_bytes(4, "big") + self._head + body
+
+    def answer(self, reply: memoryview) -> Any:
+        return self._decode(reply, self._answer_at)
+
+
+JOINING = Wording(JoinGroupRequest, JoinGroupResponse, JOIN)
+SYNCING = Wording(SyncGroupRequest, SyncGroupResponse, SYNC)
+BEATING = Wording(HeartbeatRequest, HeartbeatResponse, HEARTBEAT)
 
 
 @dataclass(slots=True)
@@ -52,14 +82,13 @@ class Member:
     group_id: str
     member_id: str = ""
     generation: int = -1
-    asked: Any = None
+    asked: Wording | None = None
     is_assigned: bool = False
     next_heartbeat: float = 0.0
-    others: list[str] = field(default_factory=list)
 
-    def send(self, request: Any, version: int) -> None:
-        self.asked = (type(request), version)
-        self.client.send(frame_of(request, version, 0))
+    def send(self, wording: Wording, request: Any) -> None:
+        self.asked = wording
+        self.client.send(wording.frame(request))
 
     def join(self) -> None:
         self.is_assigned = False
@@ -71,24 +100,24 @@ class Member:
             protocol_type="consumer",
             protocols=[JoinGroupRequest.Protocol(name="range", metadata=SUBSCRIPTION)],
         )
-        self.send(request, JOIN)
+        self.send(JOINING, request)
 
     def heartbeat(self) -> None:
         request = HeartbeatRequest(
             group_id=self.group_id, generation_id=self.generation, member_id=self.member_id
         )
-        self.send(request, HEARTBEAT)
+        self.send(BEATING, request)
 
     def receive(self) -> None:
-        kind, version = self.asked
-        answer_class = getattr(messages, kind.__name__.removesuffix("Request") + "Response")
-        answer = decode_reply(self.client.receive(), answer_class, version)
-        self.asked = None
-        {
-            "JoinGroupRequest": self._joined,
-            "SyncGroupRequest": self._synced,
-            "HeartbeatRequest": self._alive,
-        }[kind.__name__](answer)
+        asked, self.asked = self.asked, None
+        assert asked is not None, "an answer to nothing"
+        answer = asked.answer(self.client.receive())
+        if asked is JOINING:
+            self._joined(answer)
+        elif asked is SYNCING:
+            self._synced(answer)
+        else:
+            self._alive(answer)
 
     def _joined(self, answer: Any) -> None:
         self.member_id = answer.member_id or self.member_id
@@ -108,7 +137,7 @@ class Member:
                 for one in answer.members
             ],
         )
-        self.send(request, SYNC)
+        self.send(SYNCING, request)
 
     def _synced(self, answer: Any) -> None:
         if answer.error_code == Error.NONE:
@@ -156,6 +185,7 @@ def rebalances(broker: Target, group_id: str) -> dict[str, float]:
     members = [Member(RawClient(broker.host, broker.port), group_id) for _ in range(MEMBERS)]
     members[0].join()
     drive(members, lambda: members[0].is_assigned)
+    members[0].next_heartbeat = 0.0
     for member in members[1:]:
         member.join()
     joining = drive(members, lambda: in_one_generation(members))
@@ -167,6 +197,8 @@ def rebalances(broker: Target, group_id: str) -> dict[str, float]:
     )
     start = time.perf_counter()
     leaver.client.call(request, 5, messages.LeaveGroupResponse)
+    for member in members:
+        member.next_heartbeat = 0.0
     drive(
         members,
         lambda: in_one_generation(members) and members[0].generation > generation,
@@ -196,32 +228,48 @@ def many_groups(broker: Target, prefix: str) -> dict[str, float]:
 
 def commits(broker: Target, group_id: str) -> dict[str, float]:
     client = RawClient(broker.host, broker.port)
-    request = OffsetCommitRequest(
-        group_id=group_id,
-        topics=[
-            OffsetCommitRequest.Topic(
-                name=TOPIC,
-                partitions=[
-                    OffsetCommitRequest.Partition(partition_index=0, committed_offset=1)
-                ],
-            )
-        ],
-    )
-    frame = frame_of(request, COMMIT, 0)
+    frames = [frame_of(commit_of(group_id), COMMIT, 0)] * COMMITS
     rates = {}
     for in_flight in (1, IN_FLIGHT):
         start = time.perf_counter()
-        sent = received = 0
-        while received < COMMITS:
-            while sent < COMMITS and sent - received < in_flight:
-                client.send(frame)
-                sent += 1
-            answer = decode_reply(client.receive(), OffsetCommitResponse, COMMIT)
-            assert answer.topics[0].partitions[0].error_code == Error.NONE, answer
-            received += 1
+        send_commits(client, frames, in_flight)
         rates[f"commits, {in_flight} at once"] = COMMITS / (time.perf_counter() - start)
     client.close()
     return rates
+
+
+def commit_of(group_id: str) -> OffsetCommitRequest:
+    partition = OffsetCommitRequest.Partition(partition_index=0, committed_offset=1)
+    topics = [OffsetCommitRequest.Topic(name=TOPIC, partitions=[partition])]
+    return OffsetCommitRequest(group_id=group_id, topics=topics)
+
+
+def send_commits(client: RawClient, frames: list[bytes], in_flight: int) -> None:
+    sent = 0
+    for received in range(len(frames)):
+        while sent < len(frames) and sent - received < in_flight:
+            client.send(frames[sent])
+            sent += 1
+        answer = decode_reply(client.receive(), OffsetCommitResponse, COMMIT)
+        assert answer.topics[0].partitions[0].error_code == Error.NONE, answer
+
+
+def idle_groups(target: Target) -> Iterator[Row]:
+    """What groups cost that have offsets and no members: memory, and no processor time."""
+    prefix = uuid.uuid4().hex
+    frames = [frame_of(commit_of(f"{prefix}-{n}"), COMMIT, 0) for n in range(IDLE_GROUPS)]
+    client = RawClient(target.host, target.port)
+    send_commits(client, frames[:WARM], IN_FLIGHT)
+    memory = target.memory()
+    send_commits(client, frames[WARM:], IN_FLIGHT)
+    client.close()
+    grown = (target.memory() - memory) / (IDLE_GROUPS - WARM)
+    before = target.cpu_seconds()
+    time.sleep(IDLE_SECONDS)
+    busy = (target.cpu_seconds() - before) / IDLE_SECONDS
+    name = f"of {IDLE_GROUPS - WARM:,} idle groups"
+    yield Row(SUITE, f"memory of one {name}", "bytes", [grown], is_rate=False, limit=IDLE_BYTES)
+    yield Row(SUITE, f"processor {name}", "cores", [busy], is_rate=False, limit=IDLE_CORES)
 
 
 def prepare(target: Target) -> None:
@@ -247,6 +295,8 @@ def measure(run: Run, targets: list[Target]) -> Iterator[Row]:
     if not run.is_quick:
         yield from _rows(run, targets, many_groups, "s")
     yield from _rows(run, targets, commits, "commits/s")
+    # Of kafkalite alone: the size of a Java heap tells nothing of what is in it.
+    yield from idle_groups(next(target for target in targets if target.name == OURS))
 
 
 def _rows(
