@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from kafkalite.coordinators.ports import Partition
@@ -15,6 +16,10 @@ from kafkalite.coordinators.runtime import APPEND_TIMEOUT_MS, Runtime, Shard
 from kafkalite.env import Env
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error, KafkaError
+
+# Each request of a group or transaction asks for its partition, by a hash that goes over the key
+# unit by unit; so many keys are remembered.
+KEPT_KEYS = 4_096
 
 
 def java_hash(text: str) -> int:
@@ -26,6 +31,7 @@ def java_hash(text: str) -> int:
     return value - (1 << 32) if value >> 31 else value
 
 
+@lru_cache(KEPT_KEYS)
 def partition_of(key: str, partition_count: int) -> int:
     """The partition that coordinates a key; Kafka counts the one hash without an absolute as 0."""
     value = java_hash(key)
