@@ -7,50 +7,28 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from crc32c import crc32c
 
 from kafkalite.env.background import QueuedBackground
-from kafkalite.env.later import Later
 from kafkalite.handlers.call import CloseConnection
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import ProduceRequest
 from kafkalite.records.batch import Compression
 from kafkalite.records.legacy import build_message, build_message_set
 from kafkalite.records.record import Record
-from kafkalite.replication import examining
+from tests.unit.handlers.producing import (
+    PartitionData,
+    TopicData,
+    batch_of,
+    by_producer,
+    only,
+    produce,
+    request,
+    with_checksum,
+)
 from tests.unit.handlers.whole_broker import WholeBroker, all_records, records
 
-TopicData, PartitionData = ProduceRequest.TopicData, ProduceRequest.PartitionData
 HOUR_MS = 3_600_000
 _COUNT_AT = 57  # of the records, in a batch v2
-
-
-def request(
-    batch: Any, *, acks: int = -1, topic: str = "t", index: int = 0, **fields: Any
-) -> ProduceRequest:
-    data = TopicData(name=topic, partition_data=[PartitionData(index=index, records=batch)])
-    return ProduceRequest(acks=acks, timeout_ms=1_000, topic_data=[data], **fields)
-
-
-def only(response: Any) -> Any:
-    (topic,) = response.responses
-    (answer,) = topic.partition_responses
-    return answer
-
-
-def produce(broker: WholeBroker, batch: Any, version: int = 9, **fields: Any) -> Any:
-    return only(broker.ask(request(batch, **fields), version))
-
-
-def batch_of(broker: WholeBroker, *values: bytes, **fields: Any) -> Any:
-    return records(values or (b"v",), timestamp=fields.pop("timestamp", broker.now_ms), **fields)
-
-
-def by_producer(broker: WholeBroker, sequence: int, count: int = 1, epoch: int = 0) -> Any:
-    values = [b"%d" % number for number in range(sequence, sequence + count)]
-    return batch_of(
-        broker, *values, producer_id=9, producer_epoch=epoch, base_sequence=sequence
-    )
 
 
 # --- what is taken --------------------------------------------------------------------------------
@@ -115,10 +93,6 @@ def miscounted(batch: Any) -> Any:
     struct.pack_into(">i", batch, _COUNT_AT, 2)
     return with_checksum(batch)
 
-
-def with_checksum(batch: Any) -> Any:
-    struct.pack_into(">I", batch, 17, crc32c(bytes(batch[21:])))
-    return batch
 
 
 BAD: dict[str, tuple[Error, Any]] = {
@@ -416,107 +390,4 @@ def test_who_stops_leading_tells_those_that_wait(careful: WholeBroker) -> None:
     came = careful.send(request(batch_of(careful)), 9)
     careful.stop_leading()
     careful.clock.advance(0)
-    assert only(came.value).error_code == Error.NOT_LEADER_OR_FOLLOWER
-
-
-# --- much to look at ------------------------------------------------------------------------------
-
-MANY = 20_000
-
-
-def many(broker: WholeBroker, compression: Compression = Compression.NONE) -> Any:
-    """A batch whose records cannot be looked at in one go."""
-    return records([b""] * MANY, timestamp=broker.now_ms, compression=compression)
-
-
-@pytest.mark.parametrize("compression", [Compression.NONE, Compression.ZSTD, Compression.GZIP])
-def test_many_records_are_looked_at_in_slices(
-    broker: WholeBroker, compression: Compression
-) -> None:
-    came = broker.send(request(many(broker, compression)), 9)
-    assert not came.is_resolved
-    assert broker.partition().log.log_end_offset == 0
-    broker.clock.advance(0)
-    assert (only(came.value).error_code, only(came.value).base_offset) == (0, 0)
-    assert broker.partition().log.log_end_offset == MANY
-
-
-def test_one_long_value_is_stepped_over_in_slices(broker: WholeBroker) -> None:
-    bomb = records([bytes(50 << 20)], timestamp=broker.now_ms, compression=Compression.ZSTD)
-    came = broker.send(request(bomb), 9)
-    assert not came.is_resolved
-    broker.clock.advance(0)
-    assert only(came.value).error_code == 0
-
-
-def test_what_comes_later_is_appended_later(broker: WholeBroker) -> None:
-    broker.create("elsewhere")
-    sent = [many(broker), batch_of(broker), many(broker, Compression.ZSTD), batch_of(broker)]
-    came = [broker.send(request(batch), 9) for batch in sent]
-    assert produce_now(broker, topic="elsewhere") == 0, "another partition need not wait"
-    assert not any(one.is_resolved for one in came)
-    broker.clock.advance(0)
-    offsets = [only(one.value).base_offset for one in came]
-    assert offsets == [0, MANY, MANY + 1, 2 * MANY + 1]
-    assert produce_now(broker) == 2 * MANY + 2
-
-
-def produce_now(broker: WholeBroker, **fields: Any) -> int:
-    came = broker.send(request(batch_of(broker), **fields), 9)
-    offset: int = only(came.value).base_offset
-    return offset
-
-
-def test_a_batch_that_is_bad_at_its_end_is_refused_alone(broker: WholeBroker) -> None:
-    bad = many(broker)
-    bad[-1] ^= 2  # the last record says it has a header
-    came = [broker.send(request(batch), 9) for batch in (with_checksum(bad), batch_of(broker))]
-    broker.clock.advance(0)
-    assert [only(one.value).error_code for one in came] == [Error.INVALID_RECORD, 0]
-    assert broker.partition().log.log_end_offset == 1
-
-
-def test_siblings_in_a_request_are_answered_together(broker: WholeBroker) -> None:
-    broker.create("two", partitions=2)
-    data = TopicData(
-        name="two",
-        partition_data=[
-            PartitionData(index=0, records=many(broker)),
-            PartitionData(index=1, records=batch_of(broker)),
-        ],
-    )
-    came = broker.send(ProduceRequest(acks=1, timeout_ms=1_000, topic_data=[data]), 9)
-    assert broker.partition("two", 1).log.log_end_offset == 1
-    assert not came.is_resolved
-    broker.clock.advance(0)
-    (topic,) = came.value.responses
-    assert [one.error_code for one in topic.partition_responses] == [0, 0]
-
-
-def test_without_acks_a_long_look_is_not_answered_either(broker: WholeBroker) -> None:
-    answer = broker.broker.dispatcher.answer(
-        broker.frame(request(many(broker), acks=0), 9), broker.connection
-    )
-    assert isinstance(answer, Later)
-    broker.clock.advance(0)
-    assert answer.value == [], "the place of the reply stays empty"
-    assert broker.partition().log.log_end_offset == MANY
-
-
-def test_what_waits_to_be_looked_at_is_bounded(
-    broker: WholeBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(examining, "MAX_HELD_BYTES", 200_000)
-    came = [broker.send(request(many(broker)), 9) for _ in range(3)]
-    assert only(came[1].value).error_code == Error.REQUEST_TIMED_OUT
-    assert only(came[2].value).error_code == Error.REQUEST_TIMED_OUT
-    broker.clock.advance(0)
-    assert only(came[0].value).error_code == 0
-    assert produce(broker, many(broker)).base_offset == MANY, "nothing is held any more"
-
-
-def test_a_topic_that_goes_while_its_records_are_looked_at(broker: WholeBroker) -> None:
-    came = broker.send(request(many(broker)), 9)
-    broker.delete("t")
-    broker.clock.advance(0)
     assert only(came.value).error_code == Error.NOT_LEADER_OR_FOLLOWER
