@@ -21,7 +21,7 @@ from kafkalite.log.checkpoints import read_properties
 from kafkalite.log.config import COMPACT, LogConfig, LogSettings
 from kafkalite.log.manager import LogManager
 from kafkalite.log.partition_log import AppendOrigin, PartitionLog
-from kafkalite.records.batch import Compression
+from kafkalite.records.batch import Compression, iterate_headers
 from tests.compat.brokers import APACHE_KAFKA, start
 from tests.unit.log.making import START_MS, batch, keyed, marker, read_all
 
@@ -143,10 +143,14 @@ def test_kafkas_tool_reads_every_file(kind: str, tmp_path: Path) -> None:
         ) == len(indexes)
 
 
-def produce(bootstrap: str, values: list[bytes], topic: str, **settings: object) -> None:
+def produce(
+    bootstrap: str, values: list[bytes], topic: str, step_ms: int = 1, **settings: object
+) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, **settings})
+    start_ms = time.time_ns() // 1_000_000 - step_ms * len(values)
     for index, value in enumerate(values):
-        producer.produce(topic, value, key=b"k%d" % (index % 10), partition=0)
+        timestamp = start_ms + step_ms * index
+        producer.produce(topic, value, key=b"k%d" % (index % 10), partition=0, timestamp=timestamp)
         producer.poll(0)
     assert producer.flush(30) == 0
 
@@ -172,7 +176,8 @@ def fill_apache_kafka(bootstrap: str) -> list[bytes]:
     """Every codec, transactions of both ends, a compacted topic; returns what is committed."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     compacted = {
-        "cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01",
+        "cleanup.policy": "compact", "segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01",
+        "index.interval.bytes": "100",
     }  # fmt: skip
     topics = [NewTopic("all", 1, 1), NewTopic("some", 1, 1, config=compacted)]
     for created in admin.create_topics(topics).values():
@@ -187,8 +192,46 @@ def fill_apache_kafka(bootstrap: str) -> list[bytes]:
     for outcome in ("commit", "abort", "commit"):
         transact(bootstrap, outcome)
         written += [b"commit"] if outcome == "commit" else []
-    produce(bootstrap, [b"%d" % index for index in range(500)], "some")
+    few = {"batch.num.messages": 10}
+    produce(bootstrap, [b"%d" % index for index in range(500)], "some", step_ms=50, **few)
     return written
+
+
+def wait_for_compaction(data: Path) -> None:
+    """Until Apache Kafka's cleaner has gone over the compacted topic."""
+    deadline = time.monotonic() + 60
+    path = data / "cleaner-offset-checkpoint"
+    while not (path.exists() and "some 0 " in path.read_text()):
+        assert time.monotonic() < deadline, "nothing was compacted"
+        time.sleep(0.1)
+
+
+def check_as_kafka_reads_it(log: PartitionLog) -> None:
+    """Every record, as `kafka-dump-log` prints it, and each of them by the indexes."""
+    records = read_all(log)
+    files = [path for path in files_of(log) if path.suffix == ".log"]
+    printed = dump("--deep-iteration", "--print-data-log", files=files)
+    rows = re.findall(
+        r"^\| offset: (\d+) CreateTime: (-?\d+) keySize: (-?\d+) valueSize: (-?\d+)", printed,
+        re.MULTILINE,
+    )  # fmt: skip
+    sizes = [
+        (
+            one.offset,
+            one.timestamp,
+            *(-1 if part is None else len(part) for part in (one.key, one.value)),
+        )
+        for one in records
+    ]
+    assert [tuple(map(int, row)) for row in rows] == sizes
+    for record in records[:: max(1, len(records) // 300)]:
+        found = log.read(record.offset, 1).range
+        assert found is not None
+        header = next(iterate_headers(found.read()))
+        assert header.base_offset <= record.offset <= header.last_offset
+        at = log.offset_for_time(record.timestamp)
+        assert at is not None
+        assert at.offset == next(r.offset for r in records if r.timestamp >= record.timestamp)
 
 
 def transact(bootstrap: str, outcome: str) -> None:
@@ -223,7 +266,12 @@ def check_and_write_on(folder: Path, written: list[bytes]) -> tuple[list[bytes],
     newest = log.offset_for_time(-3)
     assert newest is not None
     assert newest.timestamp == max(record.timestamp for record in records)
-    latest = {record.key: record.value for record in read_all(found_log(manager, "some"))}
+    check_as_kafka_reads_it(log)
+    some = found_log(manager, "some")
+    check_as_kafka_reads_it(some)
+    assert len(read_all(some)) < 400
+    assert manager.periodic.cleaner.cleaned_to(some) > 0
+    latest = {record.key: record.value for record in read_all(some)}
     assert latest == {b"k%d" % index: b"%d" % (490 + index) for index in range(10)}
     added = [b"written by the other broker %d" % index for index in range(50)]
     for value in added:
@@ -241,6 +289,7 @@ def test_both_brokers_go_on_where_the_other_stopped(tmp_path: Path) -> None:
     broker = start(APACHE_KAFKA, tmp_path, SMALL)
     written = fill_apache_kafka(broker.bootstrap)
     assert consume(broker.bootstrap, "all", **committed) == written
+    wait_for_compaction(tmp_path / "data")
     broker.stop()
     added, end_offset = check_and_write_on(tmp_path / "data", written)
 
