@@ -42,6 +42,7 @@ class Examiner:
         self._clock = clock
         self._lines: dict[_Key, deque[_Waiting]] = {}
         self._held_bytes = 0
+        self._is_due = False
 
     def is_busy(self, partition: Partition) -> bool:
         """Whether something has to be waited for before the next append."""
@@ -57,32 +58,42 @@ class Examiner:
         """Calls `done` in the partition's order; raises KafkaError when too much waits already."""
         if self._held_bytes + size > MAX_HELD_BYTES and self._lines:
             raise KafkaError(Error.REQUEST_TIMED_OUT, "too many large batches are being looked at")
-        if not self._lines:
-            self._clock.call_later(0, self._turn)
+        self._go_on()
         self._held_bytes += size
         self._lines.setdefault(_key(partition), deque()).append(_Waiting(steps, size, done))
 
+    def _go_on(self) -> None:
+        """Has a turn come, one at a time whoever asks."""
+        if not self._is_due:
+            self._is_due = True
+            self._clock.call_later(0, self._turn)
+
     def _turn(self) -> None:
+        self._is_due = False
         try:
             for _ in range(DONE_PER_TURN):
                 if not (self._lines and self._finish_first()):
                     return
         finally:
             if self._lines:
-                self._clock.call_later(0, self._turn)
+                self._go_on()
 
     def _finish_first(self) -> bool:
         """One slice for the line whose turn it is; whether that was its batch's last."""
         key, line = next(iter(self._lines.items()))
-        first = line[0]
-        outcome = advance(first.steps)
-        if outcome is None:
-            self._lines[key] = self._lines.pop(key)  # behind the others
-            return False
-        line.popleft()
-        if not line:
-            del self._lines[key]
+        del self._lines[key]
+        first = line.popleft()
         self._held_bytes -= first.size
+        try:
+            outcome = advance(first.steps)
+            if outcome is None:
+                line.appendleft(first)
+                self._held_bytes += first.size
+        finally:
+            if line:
+                self._lines[key] = line  # behind the others
+        if outcome is None:
+            return False
         first.done(outcome)
         return True
 
