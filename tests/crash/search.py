@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import dataclass
 from random import Random
 
@@ -35,7 +34,7 @@ def crash_points(workload: Workload, states: int, compound: float = 0.1) -> int:
             random = Random(f"{workload.seed}/{disk.operations}/{state}")
             # The first state is that of a process that dies, the others those of a machine.
             left = disk.stopped() if state == 0 else disk.crashed(random)
-            expected = deepcopy(run.expected)
+            expected = run.expected.copy()
             # A write that returned lasts longer than its process, but not than the machine.
             is_machine = state > 0 or workload.is_fsynced
             if is_machine and not workload.is_fsynced:

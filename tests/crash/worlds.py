@@ -7,7 +7,7 @@ machine may die. What must hold then is said in `Expected.check`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -51,6 +51,10 @@ class Expected:
     appended: list[Appended] = field(default_factory=list)
     removed_below: int = 0  # retention and DeleteRecords may have removed these
     cut_from: int | None = None  # a truncation that may or may not have lasted
+
+    def copy(self) -> Expected:
+        """As it is now, while the workload goes on."""
+        return replace(self, appended=[replace(batch) for batch in self.appended])
 
     @property
     def acknowledged_end(self) -> int:
