@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.init_producer_id import init_producer_id
 from kafkalite.protocol.errors import Error
-from kafkalite.protocol.messages import InitProducerIdRequest
+from kafkalite.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
 from tests.unit.handlers.whole_broker import WholeBroker
 from tests.unit.handlers.writer import Writer, writer
 
@@ -114,3 +116,23 @@ def test_a_forgotten_transaction_is_aborted_by_time(broker: WholeBroker) -> None
     assert who.end(commit=True) is Error.INVALID_TXN_STATE
     assert who.init(producer_id=who.producer_id, producer_epoch=who.epoch) is Error.NONE
     who.transact(b"b", commit=True)
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        ({"enable2_pc": True}, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        ({"keep_prepared_txn": True}, Error.UNSUPPORTED_VERSION),
+    ],
+)
+def test_two_phase_commit_is_refused_as_where_it_is_disabled(
+    broker: WholeBroker, asked: dict[str, bool], code: Error
+) -> None:
+    """The version that has it (KIP-939) is not stable and no listener serves it: the handler
+    is asked itself."""
+    request = InitProducerIdRequest(transactional_id="w", transaction_timeout_ms=60_000, **asked)
+    call = Call(InitProducerIdRequest.API_KEY, 6, 0, "me", broker.connection)
+    answer = init_producer_id(broker.context, call, request)
+    assert isinstance(answer, InitProducerIdResponse)
+    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (code, -1, -1)
+    assert writer(broker).epoch == 0, "nothing has begun"
