@@ -310,6 +310,7 @@ class ConsumerPeer:
     instance_id: str | None = None
     assignor: str | None = None
     epoch: int = 0
+    heartbeat_interval_ms: int = -1
     owned: dict[bytes, list[int]] = field(default_factory=dict)
 
     def beat(self, epoch: int | None = None, *, is_full: bool = False) -> Error:
@@ -335,6 +336,7 @@ class ConsumerPeer:
         answer = self.client.call(request, 1, response_class(request))
         if answer.error_code == Error.NONE:
             self.epoch = answer.member_epoch
+            self.heartbeat_interval_ms = answer.heartbeat_interval_ms
             if answer.assignment is not None:
                 self.owned = {
                     one.topic_id: sorted(one.partitions)

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from kafkalite.protocol.errors import Error
-from kafkalite.protocol.messages import ConsumerGroupHeartbeatRequest
+from kafkalite.protocol.messages import (
+    ConsumerGroupHeartbeatRequest,
+    IncrementalAlterConfigsRequest,
+)
 from tests.compat.brokers import Broker
 from tests.compat.group_peer import (
     ClassicPeer,
@@ -21,6 +24,7 @@ from tests.compat.group_peer import (
 )
 
 NONE = Error.NONE
+GROUP_RESOURCE = 32
 
 
 @pytest.fixture
@@ -319,3 +323,25 @@ def test_other_protocol_types_stay_apart(group: GroupPeer, made: str) -> None:
     bob = group.consumer("bob", topics=[made])
     assert bob.beat() == Error.GROUP_ID_NOT_FOUND
     assert connect.heartbeat() == NONE
+
+
+def test_group_has_settings_of_its_own(group: GroupPeer, made: str) -> None:
+    """They reach a member with a heartbeat, and go as they came."""
+    ana = group.consumer("ana", topics=[made])
+    assert ana.beat() == NONE
+    assert ana.heartbeat_interval_ms == 5_000
+    configure(group, "consumer.heartbeat.interval.ms", "7000")
+    beats(ana, lambda: ana.heartbeat_interval_ms == 7_000)
+    configure(group, "consumer.heartbeat.interval.ms", None)
+    beats(ana, lambda: ana.heartbeat_interval_ms == 5_000)
+
+
+def configure(group: GroupPeer, name: str, value: str | None) -> None:
+    """Sets or unsets one setting of the group."""
+    kinds = IncrementalAlterConfigsRequest
+    config = kinds.Config(name=name, config_operation=value is None, value=value)
+    resource = kinds.Resource(
+        resource_type=GROUP_RESOURCE, resource_name=group.group_id, configs=[config]
+    )
+    answer = group.ask(kinds(resources=[resource]), 1)
+    assert answer.responses[0].error_code == NONE, answer
