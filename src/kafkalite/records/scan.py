@@ -84,7 +84,7 @@ def scan_in_steps(
     rules: RecordRules = ANYTHING,
     step_records: int = STEP_RECORDS,
 ) -> Steps[BatchSummary]:
-    """The same, giving way after every step_records records and every window."""
+    """The same, giving way after every step_records records and every few windows."""
     check_countable(header)
     check_record_count(header.record_count)
     summary = BatchSummary()
@@ -118,7 +118,7 @@ def scan_window(
     is_append_time = header.timestamp_type == TimestampType.LOG_APPEND_TIME
     oldest, newest = _oldest_and_newest(header, rules)
     data, position, size = window.data, 0, len(window.data)
-    index, next_step = 0, step_records
+    index, next_step, cuts = 0, step_records, 0
     while index < header.record_count:
         end, timestamp_delta, offset_delta, _, key_length, value_at, value_length = read_fields(
             data, position, size
@@ -136,7 +136,9 @@ def scan_window(
                 window, position, summary
             )
             data, position, size = window.data, 0, len(window.data)
-            yield
+            cuts += 1
+            if cuts % STEP_CHUNKS == 0:
+                yield
         timestamp = base_timestamp + timestamp_delta
         if timestamp > summary.max_timestamp:
             summary.max_timestamp = timestamp
@@ -152,16 +154,20 @@ def scan_window(
     window.check_exhausted(position)
 
 
-def _count_headers(summary: BatchSummary, count: int) -> None:
+def _count_headers(summary: BatchSummary, count: int) -> bool:
+    """Whether so many have been seen since the last step that it is time for another."""
+    before = summary.header_count
     summary.header_count += count
     if summary.header_count > MAX_BATCH_HEADERS:
         raise RecordsTooLarge(f"a batch of more than {MAX_BATCH_HEADERS} headers")
+    return before // STEP_HEADERS != summary.header_count // STEP_HEADERS
 
 
 def _after_headers(data: bytes, position: int, end: int, summary: BatchSummary) -> Steps[int]:
     count, position = read_varint(data, position)
     check_header_count(count, end - position)
-    _count_headers(summary, count)
+    if _count_headers(summary, count):
+        yield
     for number in range(1, count + 1):
         length, position = read_varint(data, position)
         check_header_key(length)
@@ -197,7 +203,8 @@ def _scan_across(
     yield from cursor.skip(cursor.read_varint())
     count = cursor.read_varint()
     check_header_count(count, length - (cursor.consumed - start))
-    _count_headers(summary, count)
+    if _count_headers(summary, count):
+        yield
     for number in range(1, count + 1):
         key_size = cursor.read_varint()
         check_header_key(key_size)

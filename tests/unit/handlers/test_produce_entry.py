@@ -10,6 +10,7 @@ from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import ProduceRequest
 from kafkalite.records.batch import Compression
+from kafkalite.records.record import BatchBuilder
 from kafkalite.replication import examining
 from tests.unit.handlers.producing import (
     PartitionData,
@@ -45,6 +46,17 @@ def test_many_records_are_looked_at_in_slices(
 def test_one_long_value_is_stepped_over_in_slices(broker: WholeBroker) -> None:
     bomb = records([bytes(50 << 20)], timestamp=broker.now_ms, compression=Compression.ZSTD)
     came = broker.send(request(bomb), 9)
+    assert not came.is_resolved
+    broker.clock.advance(0)
+    assert only(came.value).error_code == 0
+
+
+def test_many_headers_are_looked_at_in_slices(broker: WholeBroker) -> None:
+    builder = BatchBuilder()
+    for _ in range(100):
+        builder.append(broker.now_ms, None, b"", [("h", None)] * 1_000)
+    batch = memoryview(builder.build(compression=Compression.ZSTD))
+    came = broker.send(request(batch), 9)
     assert not came.is_resolved
     broker.clock.advance(0)
     assert only(came.value).error_code == 0
