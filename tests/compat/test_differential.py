@@ -12,19 +12,32 @@ import pytest
 
 from kafkalite.protocol.messages import (
     AlterPartitionReassignmentsRequest,
+    AlterReplicaLogDirsRequest,
     CreateTopicsRequest,
+    DeleteGroupsRequest,
+    DescribeConfigsRequest,
+    DescribeGroupsRequest,
     DescribeProducersRequest,
     DescribeQuorumRequest,
+    DescribeTopicPartitionsRequest,
+    ElectLeadersRequest,
     FetchRequest,
     InitProducerIdRequest,
     JoinGroupRequest,
+    ListGroupsRequest,
     ListOffsetsRequest,
+    MetadataRequest,
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+    ProduceRequest,
     TxnOffsetCommitRequest,
+    UpdateFeaturesRequest,
     WriteTxnMarkersRequest,
 )
 from kafkalite.testing.comparison.differences import as_page
 from tests.compat import brokers
 from tests.differential.__main__ import converse
+from tests.differential.batches import TIMESTAMP, Batch
 from tests.differential.generating import Step
 from tests.differential.report import show
 from tests.differential.running import Runner, Speaker
@@ -114,6 +127,57 @@ def init(transactional_id: str | None, **fields: Any) -> Step:
     return Step(InitProducerIdRequest(transactional_id=transactional_id, **fields), 3)
 
 
+def created_with(name: str, value: str) -> Step:
+    step = created()
+    step.request.topics[0].configs = [CreateTopicsRequest.Config(name=name, value=value)]
+    return step
+
+
+def produced() -> Step:
+    batch = Batch(((TIMESTAMP, None, b"value", ()),))
+    data = ProduceRequest.PartitionData(index=0, records=batch)
+    topic = ProduceRequest.TopicData(name=TOPIC, partition_data=[data])
+    return Step(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic]), 9)
+
+
+def joining(member_id: str, instance_id: str | None) -> Step:
+    request = JoinGroupRequest(
+        group_id="readers-RUN", session_timeout_ms=10_000, rebalance_timeout_ms=700,
+        protocol_type="consumer", member_id=member_id, group_instance_id=instance_id,
+        protocols=[JoinGroupRequest.Protocol(name="range", metadata=b"")],
+    )
+    return Step(request, 6)
+
+
+def copied(topic: str) -> Step:
+    asked = AlterReplicaLogDirsRequest.Topic(name=topic, partitions=[0])
+    directory = AlterReplicaLogDirsRequest.Dir(path="/nowhere", topics=[asked])
+    return Step(AlterReplicaLogDirsRequest(dirs=[directory]), 2)
+
+
+def refused_member() -> Step:
+    """It supports no protocol."""
+    request = JoinGroupRequest(
+        group_id="readers-RUN", session_timeout_ms=10_000, rebalance_timeout_ms=700,
+        protocol_type="consumer",
+    )
+    return Step(request, 6)
+
+
+def refused_commit() -> Step:
+    partition = OffsetCommitRequest.Partition(
+        partition_index=0, committed_offset=3, committed_metadata="x" * 4097
+    )
+    topic = OffsetCommitRequest.Topic(name=TOPIC, partitions=[partition])
+    return Step(OffsetCommitRequest(group_id="readers-RUN", topics=[topic]), 2)
+
+
+def offset_deletion() -> Step:
+    partition = OffsetDeleteRequest.Partition(partition_index=0)
+    topic = OffsetDeleteRequest.Topic(name=TOPIC, partitions=[partition])
+    return Step(OffsetDeleteRequest(group_id="readers-RUN", topics=[topic]), 0)
+
+
 # Each once differed, until kafkalite was mended.
 MENDED: dict[str, list[Step]] = {
     "beyond the end no aborted transactions are told": [created(), beyond_the_end()],
@@ -140,6 +204,59 @@ MENDED: dict[str, list[Step]] = {
     ],
     "producers of an impossible topic": [producers("no good!RUN")],
     "producers of a topic that is not there": [producers("nix-RUN")],
+    "a resource of no known type refuses the whole request": [
+        Step(
+            DescribeConfigsRequest(resources=[
+                DescribeConfigsRequest.Resource(resource_type=kind, resource_name=TOPIC)
+                for kind in (2, 99)
+            ]),
+            4,
+        )
+    ],
+    "a topic without a name or an id": [
+        Step(MetadataRequest(topics=[MetadataRequest.Topic(name=None)]), version)
+        for version in (12, 13)
+    ],
+    "a topic without a name among topics": [
+        Step(
+            DescribeTopicPartitionsRequest(
+                topics=[DescribeTopicPartitionsRequest.Topic(name=one) for one in ("", "nix-RUN")]
+            ),
+            0,
+        )
+    ],
+    "a name that a copy's directory has no room for": [copied("x" * 213), copied("x" * 214)],
+    "the first version of UpdateFeatures only raises": [
+        Step(
+            UpdateFeaturesRequest(feature_updates=[
+                UpdateFeaturesRequest.FeatureUpdate(
+                    feature="transaction.version", max_version_level=1, allow_downgrade=True
+                )
+            ]),
+            0,
+        )
+    ],
+    "all replicas are enough": [created_with("min.insync.replicas", "2"), produced()],
+    "a pending member has no instance id": [
+        joining("", None),
+        joining("member-1", "static-RUN"),
+    ],
+    "an election among no partitions": [
+        Step(ElectLeadersRequest(election_type=2, topic_partitions=[], timeout_ms=1000), 1)
+    ],
+    "a group that only a refused commit has named": [
+        created(),
+        refused_commit(),
+        Step(DeleteGroupsRequest(groups_names=["readers-RUN"]), 1),
+    ],
+    "a group that only a refused member has named": [
+        refused_member(),
+        Step(DescribeGroupsRequest(groups=["readers-RUN"]), 5),
+        Step(ListGroupsRequest(), 4),
+        offset_deletion(),
+        Step(DeleteGroupsRequest(groups_names=["readers-RUN"]), 2),
+        Step(DescribeGroupsRequest(groups=["readers-RUN"]), 5),
+    ],
     "no reassignments": [Step(AlterPartitionReassignmentsRequest(), version) for version in (0, 1)],
 }
 

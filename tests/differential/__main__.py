@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import tempfile
 import time
@@ -25,8 +26,12 @@ from tests.differential.running import Outcome, Runner, Speaker
 from tests.differential.shrinking import shrink
 
 STEPS = 25
-# Otherwise Apache Kafka gathers changes of metadata for 25 ms before it writes them.
-SETTINGS = {"controller.quorum.append.linger.ms": "0"}
+# Otherwise Apache Kafka gathers changes of metadata for 25 ms before it writes them, and may assign
+# a consumer group's partitions up to a second after a change, or not.
+SETTINGS = {
+    "controller.quorum.append.linger.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
+}
 Address = tuple[str, int]
 
 
@@ -50,10 +55,10 @@ def main() -> int:
         pair = [_address(kind, given, stack) for kind, given in _chosen(options)]
         runner = _runner(pair)
         converse_as = partial(_converse, pair, options.seed, options.theme)
-        with ProcessPoolExecutor(options.workers) as pool:
-            numbers = range(options.first, options.first + options.rounds)
-            findings = pool.map(converse_as, numbers)
-            return fuzz(runner, options, findings)
+        pool = ProcessPoolExecutor(options.workers)
+        stack.callback(pool.shutdown, cancel_futures=True)
+        numbers = range(options.first, options.first + options.rounds)
+        return fuzz(runner, options, pool.map(converse_as, numbers))
 
 
 def fuzz(runner: Runner, options: argparse.Namespace, findings: Iterator[Finding]) -> int:
@@ -72,6 +77,8 @@ def fuzz(runner: Runner, options: argparse.Namespace, findings: Iterator[Finding
                 print(_shortest(runner, options, found), flush=True)
             if len(seen) > options.keep_going:
                 break
+        if time.monotonic() - began > options.seconds:
+            break
     print(table(asked, runner.served))
     for reason, count in allowed.most_common():
         print(f"{count:6} allowed: {reason}")
@@ -128,6 +135,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=100, help="conversations of 26 requests")
     parser.add_argument("--first", type=int, default=0, help="number of the first conversation")
     parser.add_argument("--workers", type=int, default=3, help="conversations at a time")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="stop after this time")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.add_argument("--write-page", type=Path, help="only write the table of differences")
     parser.add_argument("--theme", choices=list(THEMES))

@@ -6,6 +6,7 @@ Only then is it known which producer id stands for the canonical one on that sid
 from __future__ import annotations
 
 import random
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +15,8 @@ from kafkalite.records.record import BatchBuilder
 from kafkalite.testing.comparison.names import PRODUCER_ID, Names
 from tests.differential.memory import Memory
 
-TIMESTAMP = 1_600_000_000_000
+# So long ago that views tell it from now, and not so long that retention would delete it.
+TIMESTAMP = (int(time.time()) - 3 * 86_400) * 1000
 WRONGS = ("checksum", "cut", "control", "count", "empty", "twice")
 
 
@@ -80,7 +82,7 @@ def random_batch(rng: random.Random, memory: Memory, *, transactional: bool) -> 
 def _of_producer(
     batch: Batch, rng: random.Random, memory: Memory, *, transactional: bool
 ) -> Batch:
-    producer_id, epoch = memory.producers[-1] if memory.producers else (7, 0)
+    producer_id, epoch = memory.producers[-1] if memory.producers else (10**15, 0)
     sequence = memory.sequences.get((producer_id, epoch), 0)
     if rng.random() < 0.15:
         sequence = rng.choice((0, 1, 5, -1, 2**31 - 1))

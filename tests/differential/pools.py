@@ -1,9 +1,12 @@
 """The values of which requests are made: mostly those that fit, sometimes those that do not.
 
 A pool is asked by field name, or by API and field name. RUN in a text becomes the conversation's
-own word when it is sent, so that conversations on one broker do not meet.
+own word when it is sent, so that conversations on one broker do not meet; a group or transaction
+without a name, which they would share, is only named where it is refused.
 
-Not made, though the answers are known to differ: isolation levels other than 0 and 1, batches of
+Not made, though the answers are known to differ: markers of no producer, epoch or partition (Apache
+Kafka fails inside or never answers), names of hosts as ip entities of quotas (kafkalite looks none
+up), fetches of a topic id of zeros, isolation levels other than 0 and 1, batches of
 an unknown magic, fetches by a replica that is none, a negative max_bytes, empty salted passwords,
 operations on settings that do not exist, the same partition twice in one request.
 """
@@ -23,7 +26,7 @@ ODD_TOPICS = ("nix-RUN", "", "..", "apples.RUN", "apples_RUN", "no good!RUN", "R
 GROUPS = ("readers-RUN", "readers-RUN", "clerks-RUN")
 TRANSACTIONS = ("till-RUN", "till-RUN", "bank-RUN")
 SETTINGS = (
-    ("retention.ms", ("-1", "86400000", "-2", "x")),
+    ("retention.ms", ("-1", "864000000", "-2", "x")),
     ("cleanup.policy", ("delete", "compact", "compact,delete", "shred", "")),
     ("min.insync.replicas", ("1", "2", "0")),
     ("compression.type", ("producer", "gzip", "zstd", "uncompressed", "rar")),
@@ -35,6 +38,10 @@ SETTINGS = (
     ("unclean.leader.election.enable", ("true", "false")),
     ("no.such.setting", ("1",)),
 )
+
+
+STRANGER = 10**15  # the id of a producer that no broker will ever have given out
+UNKNOWN_ID = canonical_id("topic id", 99)
 
 
 class Pools:
@@ -63,7 +70,7 @@ class Pools:
         return str(self.often(self.one_of(*TOPICS), *ODD_TOPICS, chance=0.08))
 
     def topic_id(self) -> bytes:
-        unknown = (canonical_id("topic id", 99), bytes(16))
+        unknown = (UNKNOWN_ID, bytes(16))
         if not self.memory.topic_ids:
             return self.rng.choice(unknown)
         known = self.rng.choice(list(self.memory.topic_ids))
@@ -73,10 +80,10 @@ class Pools:
         return int(self.often(self.one_of(0, 0, 0, 1), 2, 7, -1))
 
     def group_id(self) -> str:
-        return str(self.often(self.group, "", "nix-RUN", chance=0.06))
+        return str(self.often(self.group, "nix-RUN", chance=0.06))
 
     def transactional_id(self) -> str:
-        return str(self.often(self.one_of(*TRANSACTIONS), "", "nix-RUN", chance=0.06))
+        return str(self.often(self.one_of(*TRANSACTIONS), "nix-RUN", chance=0.06))
 
     def member_id(self) -> str:
         return str(self.often(self.member[0], "", "stranger"))
@@ -85,7 +92,7 @@ class Pools:
         return int(self.often(self.member[1], 0, 1, -1, -2, 99))
 
     def producer_id(self) -> int:
-        return int(self.often(self.producer[0], -1, 5, -7, chance=0.06))
+        return int(self.often(self.producer[0], -1, STRANGER, -7, chance=0.06))
 
     def producer_epoch(self) -> int:
         epoch = self.producer[1]
@@ -163,6 +170,7 @@ POOLS: dict[str, Pool] = {
     "config_operation": lambda p: p.often(0, 1, 2, 3, chance=0.4),
     "Produce.transactional_id": lambda p: None,
     "Produce.acks": lambda p: p.often(p.one_of(-1, 1), 0, 2, -2, chance=0.06),
+    "Fetch.topic_id": lambda p: max(p.topic_id(), UNKNOWN_ID),
     "Fetch.max_wait_ms": lambda p: p.often(0, 20, -1),
     "Fetch.min_bytes": lambda p: p.one_of(0, 1),
     "Fetch.max_bytes": lambda p: p.often(1 << 20, 0, 1, 100),
@@ -177,6 +185,10 @@ POOLS: dict[str, Pool] = {
     "FindCoordinator.key": lambda p: p.one_of(*GROUPS, *TRANSACTIONS, ""),
     "FindCoordinator.coordinator_keys": lambda p: p.one_of(*GROUPS, *TRANSACTIONS, ""),
     "FindCoordinator.key_type": lambda p: p.often(p.one_of(0, 1), 2, -1, 9),
+    **{
+        f"{api}.group_id": lambda p: p.often(p.group_id(), "", chance=0.04)
+        for api in ("JoinGroup", "SyncGroup", "Heartbeat", "ConsumerGroupHeartbeat")
+    },
     "JoinGroup.session_timeout_ms": lambda p: p.often(10_000, 0, 5, 10_000_000),
     "JoinGroup.rebalance_timeout_ms": lambda p: 700,
     "JoinGroup.protocol_type": lambda p: p.often("consumer", "", "connect"),
@@ -195,18 +207,20 @@ POOLS: dict[str, Pool] = {
     "CreatePartitions.count": lambda p: p.often(p.one_of(2, 3, 4), 1, 0, -1),
     "InitProducerId.transactional_id": lambda p: p.often(p.transactional_id(), None, chance=0.3),
     "InitProducerId.transaction_timeout_ms": lambda p: p.often(60_000, 0, -1, 10_000_000),
-    "InitProducerId.producer_id": lambda p: p.often(-1, p.producer[0], 5, chance=0.4),
+    "InitProducerId.producer_id": lambda p: p.often(-1, p.producer[0], STRANGER, chance=0.4),
     "InitProducerId.producer_epoch": lambda p: p.often(-1, p.producer[1], 5, chance=0.4),
     "AddPartitionsToTxn.verify_only": lambda p: p.rng.random() < 0.2,
+    "WriteTxnMarkers.producer_id": lambda p: max(p.producer[0], STRANGER),
+    "WriteTxnMarkers.producer_epoch": lambda p: max(p.producer_epoch(), 0),
     "WriteTxnMarkers.coordinator_epoch": lambda p: p.often(0, 1, -1),
     "WriteTxnMarkers.transaction_version": lambda p: p.often(0, 1, 2, 3),
     "Dir.path": lambda p: "/nowhere",
     "ElectLeaders.election_type": lambda p: p.often(p.one_of(0, 1), 2),
     "DescribeClientQuotas.entity_type": lambda p: p.often(p.one_of("user", "client-id"), "ip", "x"),
     "DescribeClientQuotas.match_type": lambda p: p.often(p.one_of(0, 1, 2), 3, -1),
-    "DescribeClientQuotas.match": lambda p: p.one_of("alice-RUN", None, "bob-RUN"),
+    "DescribeClientQuotas.match": lambda p: p.one_of("alice_RUN", None, "bob_RUN"),
     "AlterClientQuotas.entity_type": lambda p: p.often(p.one_of("user", "client-id"), "ip", "x"),
-    "AlterClientQuotas.entity_name": lambda p: p.one_of("alice-RUN", "bob-RUN", ""),
+    "AlterClientQuotas.entity_name": lambda p: p.one_of("alice_RUN", "bob_RUN", ""),
     "AlterClientQuotas.key": lambda p: p.often(
         p.one_of("producer_byte_rate", "consumer_byte_rate", "request_percentage"), "nix", ""
     ),

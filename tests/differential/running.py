@@ -90,7 +90,7 @@ class Runner:
         for step in steps:
             outcome.steps.append(step)
             self._step(step, outcome, memory)
-            if outcome.differences:
+            if outcome.differences or any(map(_parts_states, outcome.allowed)):
                 break
         self._clean_up(outcome)
         return outcome
@@ -139,6 +139,11 @@ class Runner:
             elif step.api in settling.TRANSACTIONAL:
                 names = [side.names.text_out(name) for name in TRANSACTIONAL_IDS]
                 settling.settle_transactions(side, names)
+
+
+def _parts_states(difference: Difference) -> bool:
+    """After an answer on one side only, the sides may not be in the same state any more."""
+    return difference.path.startswith("answer:") or difference.theirs == "UNKNOWN_SERVER_ERROR"
 
 
 def _served(*sides: Speaker) -> dict[str, range]:

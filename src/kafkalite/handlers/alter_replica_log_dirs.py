@@ -11,6 +11,9 @@ from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 
+# What a directory's name has room for beside a copy's own id: ".", 32 digits, "-future".
+LONGEST_NAME = 255 - 40
+
 Response = AlterReplicaLogDirsResponse
 
 
@@ -36,6 +39,8 @@ def alter_replica_log_dirs(
 
 
 def _move(context: Context, topic: str, index: int, path: str) -> None:
+    if len(f"{topic}-{index}") > LONGEST_NAME:
+        raise KafkaError(Error.INVALID_TOPIC_EXCEPTION, "The topic name is too long.")
     directory = next((each for each in context.logs.directories if each.path == path), None)
     if directory is None:
         raise KafkaError(Error.LOG_DIR_NOT_FOUND)

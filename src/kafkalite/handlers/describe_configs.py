@@ -42,6 +42,10 @@ Result = DescribeConfigsResponse.Result
 def describe_configs(
     context: Context, call: Call, request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse:
+    for asked in request.resources:
+        if asked.resource_type not in DESCRIBERS:
+            why = f"Unexpected resource type {asked.resource_type}"
+            raise KafkaError(Error.INVALID_REQUEST, f"{why} for resource {asked.resource_name}")
     return DescribeConfigsResponse(
         results=[_resource(context, request, asked) for asked in request.resources]
     )
@@ -56,11 +60,7 @@ def _resource(
         resource_name=asked.resource_name,
     )
     try:
-        describe = DESCRIBERS.get(asked.resource_type)
-        if describe is None:
-            why = f"Unsupported resource type: {asked.resource_type}"
-            raise KafkaError(Error.INVALID_REQUEST, why)
-        answers = describe(context, asked.resource_name)
+        answers = DESCRIBERS[asked.resource_type](context, asked.resource_name)
     except KafkaError as error:
         result.error_code, result.error_message = error.code, text_of(error)
         return result

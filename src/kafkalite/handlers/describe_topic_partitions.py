@@ -26,6 +26,9 @@ def describe_topic_partitions(
     context: Context, call: Call, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
     names = _names(context, request)
+    if "" in names:
+        # Apache Kafka tells what a client may do with each topic, which fails for no name at all.
+        raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
     most = context.config.get_int("max.request.partition.size.limit")
     room = max(min(most, request.response_partition_limit), 1)
     cursor = request.cursor

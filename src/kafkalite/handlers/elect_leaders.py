@@ -10,13 +10,15 @@ from kafkalite.coordinators.cluster.deciding import text_of
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.protocol.errors import KafkaError
+from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ElectLeadersRequest, ElectLeadersResponse
 
 
 def elect_leaders(
     context: Context, call: Call, request: ElectLeadersRequest
 ) -> Later[ElectLeadersResponse]:
+    if request.topic_partitions == []:  # not null, which means all: nothing is asked for
+        return Later.of(ElectLeadersResponse(error_code=Error.NONE))
     try:
         later: Later[ElectLeadersResponse] = context.cluster.submit(request)
     except KafkaError as error:

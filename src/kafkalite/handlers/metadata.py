@@ -44,7 +44,9 @@ def metadata(
     if ids:
         answers = [_by_id(context, call, topic_id) for topic_id in dict.fromkeys(ids)]
         return _respond(context, call, request, answers)
-    names = list(dict.fromkeys(each.name for each in request.topics if each.name is not None))
+    if any(each.name is None for each in request.topics):
+        raise KafkaError(Error.UNKNOWN_SERVER_ERROR, "a topic without a name and without an id")
+    names = list(dict.fromkeys(each.name or "" for each in request.topics))
     return _by_name(context, call, request, names)
 
 

@@ -37,6 +37,10 @@ class Leadership:
     replicas: list[int]
     isr: list[int]
 
+    def has_enough_in_sync(self, wanted: int) -> bool:
+        """All replicas are enough, however many a topic's settings want."""
+        return len(self.isr) >= min(wanted, len(self.replicas))
+
 
 @dataclass(slots=True)
 class PartitionRead:
@@ -147,7 +151,7 @@ class Partition:
         if self.leadership.leader_id != self.node_id:
             self.check_leader()
         log = self.log
-        if is_all and len(self.leadership.isr) < log.config.min_insync_replicas:
+        if is_all and not self.leadership.has_enough_in_sync(log.config.min_insync_replicas):
             raise KafkaError(Error.NOT_ENOUGH_REPLICAS)
         result = log.append_as_leader(
             records, self.leadership.leader_epoch, origin, now_ms,

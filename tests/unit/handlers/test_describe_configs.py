@@ -143,7 +143,7 @@ def test_groups_and_subscriptions_answer_without_existing(world):
         (LOGGER, "7", Error.INVALID_REQUEST, "expected 1 but received 7"),
         (CLIENT_METRICS, "", Error.INVALID_REQUEST, "must not be empty"),
         (GROUP, "", Error.INVALID_REQUEST, "must not be empty"),
-        (99, "x", Error.INVALID_REQUEST, "Unsupported resource type"),
+        (99, "x", Error.INVALID_REQUEST, "Unexpected resource type"),
     ],
 )
 def test_refuses_as_kafka_does(world, kind, name, code, message):

@@ -15,19 +15,26 @@ def update(world, *updates, version=2, validate_only=False):
             feature=name,
             max_version_level=level,
             upgrade_type=kind,
-            allow_downgrade=kind != UPGRADE,
+            allow_downgrade=True,
         )
         for name, level, kind in updates
     ]
     return world.ask(Request(feature_updates=given, validate_only=validate_only), version)
 
 
-@pytest.mark.parametrize("version", range(3))
+@pytest.mark.parametrize("version", (1, 2))
 def test_down_and_up_again(world, version):
     features = world.cluster.image.features
     assert update(world, ("transaction.version", 1, SAFE), version=version).error_code == 0
     assert features["transaction.version"] == 1
     assert update(world, ("transaction.version", 2, UPGRADE), version=version).error_code == 0
+    assert features["transaction.version"] == 2
+
+
+def test_first_version_only_raises(world):
+    features = world.cluster.image.features
+    response = update(world, ("transaction.version", 1, SAFE), version=0)
+    assert response.error_code == Error.INVALID_UPDATE_VERSION
     assert features["transaction.version"] == 2
 
 

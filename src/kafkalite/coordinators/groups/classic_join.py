@@ -90,8 +90,8 @@ def _join_existing_member(state: GroupsState, turn: Turn, group: ClassicGroup, e
         return
     if request.member_id in group.pending_join:
         if request.group_instance_id is not None:
-            # Ids are handed out to dynamic members only.
-            turn.reply(join_error(request.member_id, Error.UNKNOWN_MEMBER_ID))
+            # Ids are handed out to dynamic members only; this is what Apache Kafka says of it.
+            turn.reply(join_error(NO_MEMBER_ID, Error.UNKNOWN_SERVER_ERROR))
             return
         _add_member(state, turn, group, event, request.member_id)
         return

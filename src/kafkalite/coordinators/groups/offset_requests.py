@@ -75,8 +75,9 @@ def _check_commit(state: GroupsState, turn: Turn, event: CommitOffsets) -> Parti
     epoch = request.generation_id_or_member_epoch
     group = state.groups.get(request.group_id)
     if group is None:
-        if epoch < 0:
-            return _any_partition  # from outside any group: a tool, Spark, a plain reader
+        if epoch < 0:  # from outside any group: a tool, Spark, a plain reader
+            state.create_classic_group(request.group_id, turn.now_ms)
+            return _any_partition
         is_new_client = event.version >= GROUP_ID_NOT_FOUND_SINCE
         raise KafkaError(Error.GROUP_ID_NOT_FOUND if is_new_client else Error.ILLEGAL_GENERATION)
     instance_id = request.group_instance_id
@@ -122,7 +123,7 @@ def utf16_length(text: str) -> int:
 def commit_transactional(state: GroupsState, turn: Turn, event: CommitTransactionalOffsets) -> None:
     """Stores offsets that count once the producer's transaction is committed."""
     request = event.request
-    check = _check_transactional(state, event)
+    check = _check_transactional(state, event, turn.now_ms)
     response = TxnOffsetCommitResponse()
     for topic in request.topics:
         answer = TxnOffsetCommitResponse.Topic(name=topic.name)
@@ -149,13 +150,16 @@ def commit_transactional(state: GroupsState, turn: Turn, event: CommitTransactio
     turn.reply(response)
 
 
-def _check_transactional(state: GroupsState, event: CommitTransactionalOffsets) -> PartitionCheck:
+def _check_transactional(
+    state: GroupsState, event: CommitTransactionalOffsets, now_ms: int
+) -> PartitionCheck:
     request = event.request
     group = state.groups.get(request.group_id)
     member_id, instance_id = request.member_id, request.group_instance_id
     if group is None:
         if request.generation_id >= 0:
             raise KafkaError(Error.ILLEGAL_GENERATION)
+        state.create_classic_group(request.group_id, now_ms)
         return _any_partition
     epoch = request.generation_id
     if isinstance(group, ClassicGroup):

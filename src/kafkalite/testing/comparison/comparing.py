@@ -84,6 +84,9 @@ class Comparison:
         elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
             for position, (left, right) in enumerate(zip(ours, theirs, strict=True)):
                 yield from self._walk(f"{place}[{position}]", left, right)
+        elif isinstance(ours, list) and isinstance(theirs, list) and _match_if_filled(ours, theirs):
+            yield place, _hollow(ours), _hollow(theirs)
+            yield from self._walk(place, _filled(ours), _filled(theirs))
         elif isinstance(ours, Unknown) or isinstance(theirs, Unknown) or ours != theirs:
             yield place, ours, theirs
 
@@ -97,6 +100,24 @@ def resolve(view: Any, names: Names) -> Any:
     if isinstance(view, Unknown):
         return names.canonical(view.kind, view.actual)
     return view
+
+
+def _is_hollow(value: Any) -> bool:
+    """Whether an element names something and nothing in it: a topic without partitions."""
+    return isinstance(value, dict) and [] in value.values()
+
+
+def _hollow(values: list[Any]) -> list[Any]:
+    return [each for each in values if _is_hollow(each)]
+
+
+def _filled(values: list[Any]) -> list[Any]:
+    return [each for each in values if not _is_hollow(each)]
+
+
+def _match_if_filled(ours: list[Any], theirs: list[Any]) -> bool:
+    """Whether two lists are of the same length but for hollow elements."""
+    return len(_filled(ours)) == len(_filled(theirs))
 
 
 def _at(view: Any, place: str) -> Any:

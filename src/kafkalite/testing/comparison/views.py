@@ -163,7 +163,7 @@ def _is_same_topic(one: Any, other: Any) -> bool:
 
 def _identity(value: Any) -> str:
     if isinstance(value, dict):
-        return repr([value[key] for key in _IDENTITY if key in value] or value)
+        return f"{[value[key] for key in _IDENTITY if key in value]} {value}"
     return repr(value)
 
 
