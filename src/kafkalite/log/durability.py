@@ -26,6 +26,7 @@ class Durability:
         "_directory_changes",
         "_has_new_epochs",
         "_log",
+        "_rolled_from",
         "_snapshots",
         "_truncations",
         "_waiters",
@@ -40,6 +41,7 @@ class Durability:
         self._directory_changes = 0  # how often: what changes during a sync waits for the next
         self._snapshots: list[str] | None = None
         self._has_new_epochs = False
+        self._rolled_from: int | None = None  # of the first segment completed since the last sync
         self._truncations = 0
 
     # --- what changed -----------------------------------------------------------------------------
@@ -52,6 +54,12 @@ class Durability:
             self._directories = (log.directory, log.home.path)
         elif not self._directories:
             self._directories = (log.directory,)
+
+    def segment_completed(self, base_offset: int) -> None:
+        """A segment got its last index entries, and lost what lay behind its records, though all
+        of these may be durable already."""
+        if self._rolled_from is None or base_offset < self._rolled_from:
+            self._rolled_from = base_offset
 
     def snapshot_written(self, path: str) -> None:
         if self._snapshots is None:
@@ -85,7 +93,8 @@ class Durability:
         """Whether records, or what is kept beside them, wait to be synced."""
         log = self._log
         is_behind = log.recovery_point < log.log_end_offset
-        return is_behind or self._has_new_epochs or bool(self._snapshots)
+        has_new_files = self._has_new_epochs or bool(self._snapshots)
+        return is_behind or has_new_files or self._rolled_from is not None
 
     @property
     def is_complete(self) -> bool:
@@ -131,6 +140,8 @@ class Durability:
         log = self._log
         work = FlushWork(log.log_end_offset, self._truncations, is_complete=is_complete)
         from_offset = log.recovery_point if is_complete else self.durable_offset
+        if is_complete and self._rolled_from is not None:
+            from_offset = min(from_offset, self._rolled_from)
         for segment in log.segments[max(0, reader.slot_of(log.bases, from_offset)) :]:
             work.files.append(segment.path(LOG))
             if is_complete:
@@ -162,6 +173,8 @@ class Durability:
         end_offset = work.end_offset if work.truncations == self._truncations else 0
         if work.directory_changes == self._directory_changes:
             self._directories = ()
+            if work.is_complete:
+                self._rolled_from = None
         self.durable_offset = max(self.durable_offset, end_offset)
         log = self._log
         if work.is_complete:

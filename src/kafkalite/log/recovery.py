@@ -70,8 +70,11 @@ def recover(recovery: Recovery, segments: list[Segment]) -> list[Segment]:
             _discard(recovery.disk, segments[index:])
             return segments[:index]
         if not _recover_segment(recovery, segment):
-            _discard(recovery.disk, segments[index + 1 :])
-            return segments[: index + 1]
+            behind = segments[index + 1 :]
+            if not behind or behind[0].base_offset != recovery.producers.end_offset:
+                _discard(recovery.disk, behind)
+                return segments[: index + 1]
+            # What was cut lay behind the last batch that this segment ever had.
     return segments
 
 

@@ -82,6 +82,7 @@ def roll(log: PartitionLog, base_offset: int) -> Segment:
     home = log.home
     log.take_snapshot(base_offset)
     old.finish()
+    log.durability.segment_completed(old.base_offset)
     segment = begin_segment(home, log.directory, base_offset, log.config)
     log.add_segment(segment)
     log.roll_jitter_ms = draw_jitter(home, log.config)

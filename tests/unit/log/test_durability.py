@@ -11,7 +11,7 @@ from kafkalite.log.config import LogConfig
 from kafkalite.log.names import RECOVERY_POINTS
 from kafkalite.log.partition_log import AppendOrigin
 from kafkalite.sim.disk import CrashDisk
-from tests.unit.log.making import ROOT, World, batch, marker, read_all
+from tests.unit.log.making import ROOT, START_MS, World, batch, marker, read_all
 
 SMALL = LogConfig(segment_bytes=500, index_interval_bytes=100)
 
@@ -67,6 +67,19 @@ def test_after_a_clean_stop_aborted_transactions_outlast_a_power_cut():
     world.manager.close()
     found = after_power_cut(world).log()
     assert found.aborted_transactions(0, 3) == [(7, 1)]
+
+
+def test_a_completed_segment_keeps_its_last_time_though_its_records_were_synced_before():
+    world = synced_world()
+    world.log().append_as_leader(batch([b"b"], timestamp=START_MS + 9), 0)
+    world.log().flush()
+    world.log().roll()
+    world.manager.checkpoint(RECOVERY_POINTS)  # so that recovery does not look at the first
+    world.log().append_as_leader(batch([b"c"], timestamp=START_MS), 0)
+    world.log().flush()
+    found = after_power_cut(world).log().offset_for_time(START_MS + 9)
+    assert found is not None
+    assert found.offset == 1
 
 
 class SlowToTell:

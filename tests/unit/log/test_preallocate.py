@@ -52,6 +52,16 @@ def test_after_a_restart_the_file_ends_with_the_records(clean, caplog):
     assert len(read_all(log)) == 15
 
 
+def test_a_hole_behind_a_completed_segment_takes_nothing_of_the_next():
+    """Its removal was lost in a crash."""
+    world = World(CONFIG, CrashDisk())
+    fill(world.log(), 60)
+    before = read_all(world.log())
+    first = world.log().segments[0]
+    world.disk.open(first.path(".log")).truncate(CONFIG.segment_bytes)
+    assert read_all(world.restart(clean=False)) == before
+
+
 def test_of_a_damaged_file_no_hole_is_kept():
     world = World(CONFIG, CrashDisk())
     fill(world.log(), 10)
