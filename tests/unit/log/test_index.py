@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkalite.env.memory import MemoryDisk
@@ -40,6 +40,7 @@ class Model:
         return next((offset for offset, at in self.entries if at >= position), None)
 
 
+@settings(deadline=None)
 @given(steps)
 def test_a_search_finds_what_a_list_would(steps: list[tuple[str, int]]) -> None:
     disk = MemoryDisk()

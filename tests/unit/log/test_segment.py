@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkalite.env.memory import MemoryDisk
@@ -42,6 +42,7 @@ def by_walking(segment: Segment, offset: int) -> tuple[int, int] | None:
     return None
 
 
+@settings(deadline=None)
 @given(steps)
 def test_a_batch_is_found_where_walking_finds_it(steps: list[tuple[str, int]]) -> None:
     disk = MemoryDisk()
