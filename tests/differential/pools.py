@@ -189,7 +189,7 @@ POOLS: dict[str, Pool] = {
         f"{api}.group_id": lambda p: p.often(p.group_id(), "", chance=0.04)
         for api in ("JoinGroup", "SyncGroup", "Heartbeat", "ConsumerGroupHeartbeat")
     },
-    "JoinGroup.session_timeout_ms": lambda p: p.often(10_000, 0, 5, 10_000_000),
+    "JoinGroup.session_timeout_ms": lambda p: p.often(30_000, 0, 5, 10_000_000),
     "JoinGroup.rebalance_timeout_ms": lambda p: 700,
     "JoinGroup.protocol_type": lambda p: p.often("consumer", "", "connect"),
     "JoinGroup.Protocol.name": lambda p: p.often("range", "roundrobin", ""),
