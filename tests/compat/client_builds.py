@@ -1,13 +1,15 @@
 """Builds the programs around clients of other languages, once per source, into the user's cache.
 
-The sources and locked dependencies lie in `go`, `js` and `rust`; the toolchain is the one on PATH,
-and what it fetches comes from where it is told to. A test whose toolchain is absent is skipped.
+The sources and locked dependencies lie in `go`, `js`, `rust` and `programs`; the toolchain is the
+one on PATH, and what it fetches comes from where it is told to. A test whose toolchain is absent is
+skipped.
 """
 
 import fcntl
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -54,6 +56,11 @@ def rust() -> Command:
     return [str(_built("rust", _build_rust) / "client")]
 
 
+def python(program: str) -> Path:
+    """The folder of a program of `programs`, with what it needs in `packages`."""
+    return _built(f"programs/{program}", _install_python)
+
+
 def kcat() -> tuple[Command, dict[str, str]]:
     """kcat from PATH, else from Debian's packages beside the rest; with what it needs around it."""
     on_path = shutil.which("kcat")
@@ -78,6 +85,11 @@ def _build_rust(folder: Path) -> None:
     _run([*call, "--target-dir", "target"], folder)
     (folder / "target/release/client").replace(folder / "client")
     shutil.rmtree(folder / "target")
+
+
+def _install_python(folder: Path) -> None:
+    call = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    _run([*call, "--no-deps", "--target", "packages", "--requirement", "requirements.txt"], folder)
 
 
 def _unpack_kcat(folder: Path) -> None:
@@ -114,11 +126,12 @@ def _built(language: str, build: Callable[[Path], None], variant: str = "new") -
     again.
     """
     sources = HERE / language
+    name = f"{language.replace('/', '-')}-{variant}"
     cache = _cache_folder()
     cache.mkdir(parents=True, exist_ok=True)
-    made = cache / f"{language}-{variant}-{_digest(sources)}"
-    failed = Path(os.environ[RUN_FOLDER], f"{language}-{variant}-failed")
-    with _one_at_a_time(cache / f"{language}-{variant}.lock"):
+    made = cache / f"{name}-{_digest(sources)}"
+    failed = Path(os.environ[RUN_FOLDER], f"{name}-failed")
+    with _one_at_a_time(cache / f"{name}.lock"):
         if failed.exists():
             raise BuildFailed(failed.read_text())
         if not made.exists():
