@@ -20,7 +20,7 @@ RecordError = ProduceResponse.RecordError
 
 # What is looked at in one go: some milliseconds of work at most.
 LIGHT_RECORDS = 4096
-FREE_SLICES = 4
+FREE_SLICES = 8
 
 
 @dataclass(slots=True)

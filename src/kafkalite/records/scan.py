@@ -29,10 +29,10 @@ from kafkalite.records.varint import (
 )
 from kafkalite.records.window import Window, open_window
 
-# Records, headers or pieces that are stepped over between two steps: a millisecond or two of work.
-STEP_RECORDS = 1024
-STEP_HEADERS = 4096
-STEP_CHUNKS = 8
+# Records, headers or pieces that are stepped over between two steps: under a millisecond.
+STEP_RECORDS = 512
+STEP_HEADERS = 2048
+STEP_CHUNKS = 4
 # What takes time to walk through, however few bytes it was sent in. Apache Kafka has no such bound,
 # and its request handler is busy for minutes with a batch of two thousand million empty records.
 MAX_BATCH_RECORDS = 5_000_000
