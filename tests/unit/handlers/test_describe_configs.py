@@ -65,8 +65,8 @@ def test_synonyms_and_documentation_only_when_asked(world):
 
 def test_a_setting_without_effect_says_so(world):
     world.create("t")
-    found = settings_of(ask(world, TOPIC, "t", ["preallocate"], include_documentation=True))
-    assert "No effect here" in found["preallocate"].documentation
+    found = settings_of(ask(world, TOPIC, "t", ["local.retention.ms"], include_documentation=True))
+    assert "No effect here" in found["local.retention.ms"].documentation
 
 
 def test_sources_from_the_topic_down_to_the_default(world):
