@@ -24,6 +24,7 @@ from kafkalite.protocol.messages import (
     DescribeGroupsRequest,
     FindCoordinatorRequest,
     HeartbeatRequest,
+    IncrementalAlterConfigsRequest,
     JoinGroupRequest,
     JoinGroupResponse,
     LeaveGroupRequest,
@@ -43,6 +44,7 @@ NOT_READY = (
     Error.COORDINATOR_NOT_AVAILABLE,
     Error.NOT_COORDINATOR,
 )
+GROUP_RESOURCE = 32
 SESSION_MS = 6_000  # the least that both brokers take
 
 Partitions = Mapping[str, list[int]]
@@ -175,6 +177,16 @@ class GroupPeer:
         wanted = OffsetDeleteRequest.Topic(name=topic, partitions=[partition])
         answer = self.ask(OffsetDeleteRequest(group_id=self.group_id, topics=[wanted]), 0)
         return Error(answer.error_code or answer.topics[0].partitions[0].error_code)
+
+    def configure(self, name: str, value: str | None) -> None:
+        """Sets or unsets a setting of the group."""
+        kinds = IncrementalAlterConfigsRequest
+        config = kinds.Config(name=name, config_operation=value is None, value=value)
+        resource = kinds.Resource(
+            resource_type=GROUP_RESOURCE, resource_name=self.group_id, configs=[config]
+        )
+        answer = self.ask(kinds(resources=[resource]), 1)
+        assert answer.responses[0].error_code == Error.NONE, answer
 
     def delete(self) -> Error:
         answer = self.ask(DeleteGroupsRequest(groups_names=[self.group_id]), 2)

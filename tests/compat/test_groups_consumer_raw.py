@@ -7,10 +7,7 @@ from typing import Any
 import pytest
 
 from kafkalite.protocol.errors import Error
-from kafkalite.protocol.messages import (
-    ConsumerGroupHeartbeatRequest,
-    IncrementalAlterConfigsRequest,
-)
+from kafkalite.protocol.messages import ConsumerGroupHeartbeatRequest
 from tests.compat.brokers import Broker
 from tests.compat.group_peer import (
     ClassicPeer,
@@ -24,7 +21,6 @@ from tests.compat.group_peer import (
 )
 
 NONE = Error.NONE
-GROUP_RESOURCE = 32
 
 
 @pytest.fixture
@@ -330,18 +326,7 @@ def test_group_has_settings_of_its_own(group: GroupPeer, made: str) -> None:
     ana = group.consumer("ana", topics=[made])
     assert ana.beat() == NONE
     assert ana.heartbeat_interval_ms == 5_000
-    configure(group, "consumer.heartbeat.interval.ms", "7000")
+    group.configure("consumer.heartbeat.interval.ms", "7000")
     beats(ana, lambda: ana.heartbeat_interval_ms == 7_000)
-    configure(group, "consumer.heartbeat.interval.ms", None)
+    group.configure("consumer.heartbeat.interval.ms", None)
     beats(ana, lambda: ana.heartbeat_interval_ms == 5_000)
-
-
-def configure(group: GroupPeer, name: str, value: str | None) -> None:
-    """Sets or unsets one setting of the group."""
-    kinds = IncrementalAlterConfigsRequest
-    config = kinds.Config(name=name, config_operation=value is None, value=value)
-    resource = kinds.Resource(
-        resource_type=GROUP_RESOURCE, resource_name=group.group_id, configs=[config]
-    )
-    answer = group.ask(kinds(resources=[resource]), 1)
-    assert answer.responses[0].error_code == NONE, answer
