@@ -158,7 +158,7 @@ def test_words_are_counted_once(scene: Scene) -> None:
     run(scene, 5_000, ["broker", "application"], timeout_s=110)
 
 
-@pytest.mark.full
+@pytest.mark.slow
 @pytest.mark.timeout(1_500)
 def test_many_words_are_counted_once_over_many_kills(scene: Scene) -> None:
     kills = ["broker", "application", "broker", "broker", "application", "broker", "application"]
