@@ -22,7 +22,7 @@ def update(world, *updates, version=2, validate_only=False):
     return world.ask(Request(feature_updates=given, validate_only=validate_only), version)
 
 
-@pytest.mark.parametrize("version", (1, 2))
+@pytest.mark.parametrize("version", [1, 2])
 def test_down_and_up_again(world, version):
     features = world.cluster.image.features
     assert update(world, ("transaction.version", 1, SAFE), version=version).error_code == 0
