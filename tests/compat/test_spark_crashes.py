@@ -11,13 +11,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
@@ -52,6 +53,7 @@ PARTITIONS = 4
 RECORDS = 1_500  # of each partition
 KEYS = 7
 START_S = 600  # a driver with all pipelines, on a busy machine
+ATTEMPTS, PAUSE_S = 100, 0.2
 ROOT = Path(__file__).parents[2]
 
 # What each pipeline writes records to, if that is a topic.
@@ -246,10 +248,18 @@ def _committed(case: Case) -> dict[int, int]:
         "bootstrap.servers": case.connector.broker.bootstrap,
         "group.id": f"{case.topic}-group",
     }
+    asked = [TopicPartition(case.topic, partition) for partition in range(PARTITIONS)]
     consumer = Consumer(settings)
     try:
-        asked = [TopicPartition(case.topic, partition) for partition in range(PARTITIONS)]
-        return {each.partition: each.offset for each in consumer.committed(asked, WAIT_S)}
+        for _ in range(ATTEMPTS):
+            try:
+                return {each.partition: each.offset for each in consumer.committed(asked, WAIT_S)}
+            except KafkaException as error:
+                # The first group of a broker: its coordinator is still being made.
+                if error.args[0].code() != KafkaError.NOT_COORDINATOR:
+                    raise
+                time.sleep(PAUSE_S)
+        raise AssertionError("no coordinator")
     finally:
         consumer.close()
 
@@ -285,7 +295,9 @@ def _stumble(step: str, batch: Batch) -> None:
 def test_a_batch_that_comes_again_is_there_once(connector: Connector, topic: str) -> None:
     """The short one: no process dies, but its first batch is written a second time."""
     _fill(connector, topic)
-    cases = [_case(connector, topic, pipeline) for pipeline in ("to-lake", "dlq", "mirror")]
+    whole = {"per_batch": PARTITIONS * RECORDS}
+    names = ("to-lake", "dlq", "mirror")
+    cases = [_case(connector, topic, pipeline, **whole) for pipeline in names]
     for case in cases:
         with pytest.raises(Stumbled):
             spark_driver.run(connector.spark, case.task, _stumble)
@@ -326,7 +338,7 @@ def test_once_though_the_broker_dies(
     """It comes back under its address while the driver runs, which goes on or fails by itself."""
     connector.broker = start_broker()
     _fill(connector, topic)
-    cases = [_case(connector, topic, pipeline, per_batch=500) for pipeline in PROOFS]
+    cases = [_case(connector, topic, pipeline, per_batch=1_000) for pipeline in PROOFS]
     for case in cases:
         if case.name == "replay":
             case.task["rate"] = 100

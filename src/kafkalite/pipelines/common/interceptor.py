@@ -5,6 +5,7 @@ executors as a jar. Nothing of it stays in a record that was written.
 """
 
 import tempfile
+import threading
 import zipfile
 from importlib.resources import files
 from pathlib import Path
@@ -20,13 +21,16 @@ TIMESTAMP_HEADER = "__kafkalite.timestamp"
 RATE_OPTION = "kafka.kafkalite.records.per.second"
 
 _contexts: WeakKeyDictionary[SparkContext, bool] = WeakKeyDictionary()
+_handing_out = threading.Lock()
 
 
 def options(spark: SparkSession, rate: int | None) -> dict[str, str]:
     """Options of Spark's sink that put the interceptor in place."""
-    if spark.sparkContext not in _contexts:
-        _hand_out(spark)
-        _contexts[spark.sparkContext] = True
+    # Pipelines may run beside each other in one session, which takes a jar of a name once.
+    with _handing_out:
+        if spark.sparkContext not in _contexts:
+            _hand_out(spark)
+            _contexts[spark.sparkContext] = True
     chosen = {"kafka.interceptor.classes": CLASS}
     if rate is not None:
         chosen[RATE_OPTION] = str(rate)
