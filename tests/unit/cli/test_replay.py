@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from click.testing import CliRunner, Result
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from kafkalite.cli.main import main
+from kafkalite.testing.comparison.replaying import Replay
+from kafkalite.testing.comparison.side import Side
 from kafkalite.testing.embedded import EmbeddedKafka
 from kafkalite.testing.recording.recorder import Recorder
 from kafkalite.testing.recording.trace import to_json
@@ -86,6 +89,17 @@ def test_broker_that_differs(trace: Path, oracle: EmbeddedKafka) -> None:
         done = replay(trace, against, oracle)
     assert done.exit_code == 1
     assert "log_append_time_ms" in done.output
+
+
+def test_trace_of_a_cluster(oracle: EmbeddedKafka) -> None:
+    with EmbeddedKafka(brokers=3) as kafka, Recorder(f"127.0.0.1:{kafka.port}") as recorder:
+        application(recorder.bootstrap_servers)
+    with EmbeddedKafka() as against:
+        ours, theirs = (Side("127.0.0.1", each.port) for each in (against, oracle))
+        with closing(ours), closing(theirs):
+            exchanges = list(Replay(ours, theirs, recorder.said).run())
+    assert [str(one) for each in exchanges for one in each.differences] == []
+    assert len({each.asked.broker for each in exchanges}) > 1
 
 
 def test_file_that_is_no_trace(tmp_path: Path, oracle: EmbeddedKafka) -> None:

@@ -29,8 +29,8 @@ from kafkalite.testing.recording.trace import REQUEST, Said
 ANSWER_TIMEOUT_S = 40.0
 # What is not answered in this time waits for something that comes later in the trace.
 PARKED_AFTER_S = 0.1
-FETCH_WAIT_MS = 10_000
-ATTEMPTS, PAUSE_S = 12, 0.03
+FETCH_WAIT_MS = 3_000
+ATTEMPTS, PAUSE_S = 9, 0.03
 SETTLED_USER = "kafkalite-replay-settled"
 
 
@@ -233,6 +233,7 @@ def _name_nodes(side: Side, events: Sequence[tuple[str, Exchange]]) -> None:
             for broker in each.answered.message.brokers
         }
     )
-    actual = sorted(broker.node_id for broker in side.ask(MetadataRequest(topics=[]), 5).brokers)
-    for canonical, node_id in zip(recorded, actual, strict=False):
-        side.names.bind(NODE_ID, node_id, canonical)
+    actual = side.ask(MetadataRequest(topics=[]), 5).brokers
+    actual.sort(key=lambda broker: broker.node_id)
+    for canonical, broker in zip(recorded, actual, strict=False):
+        side.names.bind(NODE_ID, broker.node_id, canonical)
