@@ -44,10 +44,11 @@ MEASURES = {"batch scan": 1.0, "available-now stream": 1.0, "to-lake (Delta)": N
 
 @dataclass(slots=True)
 class Round:
-    """One round with one broker: seconds of each measure, and what to-lake spent them on."""
+    """One round with one broker: seconds of each measure, and what they were spent on."""
 
     seconds: dict[str, float]
     phases_ms: Counter[str]
+    cpu_seconds: float  # of the broker, for the scan and the stream
 
 
 def measure(run: Run, targets: list[Target]) -> Iterator[Row]:
@@ -62,7 +63,7 @@ def measure_rounds(run: Run, targets: list[Target], records: int) -> dict[str, l
     spark.sparkContext.setLogLevel("OFF")
     for target in targets:
         fill(spark, target.bootstrap, records)
-    return run.turns(targets, lambda target: one_round(spark, target.bootstrap, records), SUITE)
+    return run.turns(targets, lambda target: one_round(spark, target, records), SUITE)
 
 
 def rows_of(rounds: dict[str, list[Round]], records: int) -> Iterator[Row]:
@@ -71,6 +72,13 @@ def rows_of(rounds: dict[str, list[Round]], records: int) -> Iterator[Row]:
             [records / each.seconds[name] for each in rounds[side]] for side in (OURS, THEIRS)
         )
         yield Row(SUITE, name, "records/s", ours, theirs, goal=goal)
+    # What a busy machine does not change: two reads of all records.
+    cpu = {
+        side: [each.cpu_seconds / records / 2 * 1e6 for each in found]
+        for side, found in rounds.items()
+    }
+    name = "processor time of the broker"
+    yield Row(SUITE, name, "µs/record", cpu[OURS], cpu[THEIRS], is_rate=False)
 
 
 def fill(spark: SparkSession, address: str, records: int) -> None:
@@ -85,11 +93,13 @@ def fill(spark: SparkSession, address: str, records: int) -> None:
     writer.option("topic", TOPIC).save()
 
 
-def one_round(spark: SparkSession, address: str, records: int) -> Round:
+def one_round(spark: SparkSession, target: Target, records: int) -> Round:
     """All measures, one after the other."""
-    source = KafkaSource(address, (TOPIC,))
+    source = KafkaSource(target.bootstrap, (TOPIC,))
+    cpu_before = target.cpu_seconds()
     bounded = source.with_options(maxOffsetsPerTrigger=str(records // BATCHES))
     took = [_seconds(lambda: scan(spark, source)), _seconds(lambda: stream(spark, bounded))]
+    cpu_seconds = target.cpu_seconds() - cpu_before
     with tempfile.TemporaryDirectory() as folder:
         lake = ToLake(spark, bounded, f"{folder}/lake")
         with _phases(spark) as phases:
@@ -99,7 +109,7 @@ def one_round(spark: SparkSession, address: str, records: int) -> Round:
         took.append(_seconds(lambda: reports.append(audit.run())))
     assert reports[0].faults == [], reports[0].faults
     assert sum(each.lake for each in reports[0].buckets) == records
-    return Round(dict(zip(MEASURES, took, strict=True)), phases)
+    return Round(dict(zip(MEASURES, took, strict=True)), phases, cpu_seconds)
 
 
 def scan(spark: SparkSession, source: KafkaSource) -> None:
