@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 BUILD_TIMEOUT_S = 900
 CACHE_VARIABLE = "KAFKALITE_CLIENTS"
 # Neither optimized nor with symbols: that takes a third less time, and nothing here is measured.
-GO_FLAGS = ("-trimpath", "-gcflags=all=-N -l", "-ldflags=-s -w")
+GO_FLAGS = ("-buildvcs=false", "-trimpath", "-gcflags=all=-N -l", "-ldflags=-s -w")
 NPM_FLAGS = ("--no-audit", "--no-fund", "--ignore-scripts", "--omit-lockfile-registry-resolved")
 KCAT_PACKAGES = ("kcat", "librdkafka1", "libyajl2")
 
@@ -73,7 +73,7 @@ def kcat() -> tuple[Command, dict[str, str]]:
 
 def _build_go(folder: Path, modules: str, *flags: str) -> None:
     call = [_tool("go", "Go toolchain"), "build", f"-modfile={modules}", *flags, *GO_FLAGS]
-    _run([*call, "-o", "clients", "."], folder, CGO_ENABLED="0", GOFLAGS="-buildvcs=false")
+    _run([*call, "-o", "clients", "."], folder, CGO_ENABLED="0")
 
 
 def _install_js(folder: Path) -> None:
@@ -94,10 +94,10 @@ def _install_python(folder: Path) -> None:
 
 def _unpack_kcat(folder: Path) -> None:
     apt, dpkg = _tool("apt-get", "kcat, nor apt-get to fetch it"), _tool("dpkg", "dpkg")
-    known = subprocess.run(["apt-cache", "show", "kcat"], capture_output=True, check=False)
-    if known.returncode != 0:
-        pytest.skip("no kcat on PATH, and apt-get knows none")
-    _run([apt, "download", *KCAT_PACKAGES], folder)
+    try:
+        _run([apt, "download", *KCAT_PACKAGES], folder)
+    except BuildFailed:
+        pytest.skip("no kcat on PATH, and apt-get has none")
     for package in folder.glob("*.deb"):
         _run([dpkg, "-x", str(package), "."], folder)
         package.unlink()

@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -163,9 +164,10 @@ class Program:
     """A running program, asked one thing at a time."""
 
     def __init__(self, client: Client, bootstrap: str) -> None:
+        call = [*client.build(), client.library, bootstrap]
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the program
         self._process = subprocess.Popen(
-            [*client.build(), client.library, bootstrap],
+            call,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
         )
 
@@ -175,8 +177,9 @@ class Program:
             fields["records"] = [each.to_json() for each in fields["records"]]
         stdin = self._process.stdin
         assert stdin is not None
-        stdin.write(json.dumps({"do": do, **fields}).encode() + b"\n")
-        stdin.flush()
+        with suppress(BrokenPipeError):  # of a program that has died, which its last words tell
+            stdin.write(json.dumps({"do": do, **fields}).encode() + b"\n")
+            stdin.flush()
         answer = json.loads(self._line())
         if "error" in answer:
             raise Refused(answer["error"])
@@ -205,4 +208,5 @@ class Program:
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout, self._errors):
             assert stream is not None
-            stream.close()
+            with suppress(BrokenPipeError):
+                stream.close()
