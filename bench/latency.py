@@ -41,13 +41,13 @@ COUNTS = (*range(1, 17), *(round(16 * 1.2**step) for step in range(1, 28)))  # u
 POLL_MS = 500
 LONGEST_SECONDS = 60.0
 FETCH_BYTES = 1 << 20
-WARM_UP_SECONDS = 0.5
+WARM_UP_SECONDS = 0.3
 PERCENTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 GOAL = 1.0
 
 
 def measure(run: Run, targets: list[Target]) -> Iterator[Row]:
-    seconds = 1.5 if run.is_quick else 4.0
+    seconds = 0.8 if run.is_quick else 4.0
     cases = {f"produce → consume at {rate // 1000}k/s": rate for rate in RATES}
     if run.wants("tail"):
         found = run.turns(targets, lambda target: tail(target, seconds / 2), "tail fetch wake-up")

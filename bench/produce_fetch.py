@@ -22,7 +22,7 @@ from bench.rows import Row
 from kafkalite.records.batch import HEADER
 
 SUITE = "raw"
-WARM_UP_SECONDS = 0.4
+WARM_UP_SECONDS = 0.25
 FETCHED_BATCH_BYTES = 16_384
 FETCHED_TOPIC_BATCHES = 2_048
 CPU_GOAL, FLOOR_GOAL = 0.4, 2.0
@@ -90,7 +90,7 @@ def measure(run: Run, targets: list[Target]) -> Iterator[Row]:
 
 
 def _measure_case(run: Run, targets: list[Target], case: Case) -> Iterator[Row]:
-    seconds = 0.5 if run.is_quick else 1.5
+    seconds = 0.4 if run.is_quick else 1.5
     found = run.turns(targets, lambda target: _sample(target, case, seconds), case.name)
     ceiling = _against_nobody(case, "produce" if case.is_produce else "fetch", seconds)
     floor = _against_nobody(case, "floor", seconds) if case.is_produce else None
