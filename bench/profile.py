@@ -56,6 +56,8 @@ def main() -> None:
 def _watch(
     spy: str, target: Target, load: Callable[[Target, float], None], seconds: float, path: Path
 ) -> None:
+    if load is rebalance:
+        groups.prepare(target)
     load(target, WARM_UP_SECONDS)
     command = [spy, "record", "--pid", str(target.pid), "--output", str(path)]
     command += ["--rate", str(LOOKS_PER_SECOND), "--duration", str(max(1, round(seconds)))]
@@ -87,7 +89,6 @@ def fetch(target: Target, seconds: float) -> None:
 
 
 def rebalance(target: Target, seconds: float) -> None:
-    groups.prepare(target)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         groups.rebalances(target, f"profiled-{uuid.uuid4().hex[:8]}")
