@@ -37,7 +37,7 @@ NOW_MS = 1_700_000_000_000
 TOPIC_ID = bytes(range(16))
 QUIET = LogSettings(log_cleaner_enable=False)
 MEGA = 1_000_000
-BURST_BYTES = 4 * MEGA  # so much in one go, ours and the bare one in turns
+BURST_BYTES = MEGA // 4  # so much in one go, ours and the bare one in turns
 CLEANING = Path(__file__).parent / "java" / "Cleaning.java"
 
 # Records in a batch, bytes of a record, and the share of a bare pwrite that is asked for.
@@ -102,7 +102,7 @@ def _appending(run: Run, path: Path) -> Iterator[Row]:
     manager = logs_in(path)
     for records, size, share in APPENDS:
         data = batch_of(records, size)
-        bursts = 2 * run.rounds if run.is_quick else 10 * run.rounds
+        bursts = (20 if run.is_quick else 200) * run.rounds
         ours, bare = _in_turns(manager, path, data, bursts)
         plural = "s" if records > 1 else ""
         yield Row(
@@ -119,7 +119,7 @@ def _in_turns(manager: LogManager, path: Path, data: bytearray, bursts: int) -> 
     whatever else the machine does only ever makes one longer."""
     log = manager.create("t", 0, TOPIC_ID)
     descriptor = os.open(path / "bare", os.O_RDWR | os.O_CREAT | os.O_TRUNC)
-    count = max(20, BURST_BYTES // len(data))
+    count = max(8, BURST_BYTES // len(data))
     ours, bare = [], []
     for burst in range(bursts):
         ours.append(_append_burst(log, data, count))
@@ -336,7 +336,7 @@ def main() -> None:
         megabytes=given.compact_megabytes,
         partitions=given.partitions,
     ):
-        print(report.line(row), flush=True)
+        print(report.line(row), f"({row.note})" if row.note else "", flush=True)
 
 
 if __name__ == "__main__":
