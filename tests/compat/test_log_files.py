@@ -8,6 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -192,7 +193,7 @@ def fill_apache_kafka(bootstrap: str) -> list[bytes]:
     for outcome in ("commit", "abort", "commit"):
         transact(bootstrap, outcome)
         written += [b"commit"] if outcome == "commit" else []
-    few = {"batch.num.messages": 10}
+    few: dict[str, Any] = {"batch.num.messages": 10}
     produce(bootstrap, [b"%d" % index for index in range(500)], "some", step_ms=50, **few)
     return written
 
