@@ -187,7 +187,7 @@ def fill_apache_kafka(bootstrap: str) -> list[bytes]:
     dice = Random(1)
     for codec in CODECS:
         values = [codec.encode() + dice.randbytes(300) for _ in range(2000)]
-        settings = {"compression.type": codec, "enable.idempotence": True}
+        settings: dict[str, Any] = {"compression.type": codec, "enable.idempotence": True}
         produce(bootstrap, values, "all", **settings)
         written += values
     for outcome in ("commit", "abort", "commit"):
