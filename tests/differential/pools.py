@@ -5,10 +5,10 @@ own word when it is sent, so that conversations on one broker do not meet; a gro
 without a name, which they would share, is only named where it is refused.
 
 Not made, though the answers are known to differ: markers of no producer, epoch or partition,
-fetches of a topic id of zeros, isolation levels other than 0 and 1, empty salted passwords (Apache
-Kafka fails inside or never answers), names of hosts as ip entities of quotas (kafkalite looks none
-up), fetches by a replica, batches of an unknown magic (which Apache Kafka refuses before it looks
-for the topic), the same partition twice in one request.
+fetches of a topic id of zeros or of less than no bytes, isolation levels other than 0 and 1, empty
+salted passwords (Apache Kafka fails inside or never answers), names of hosts as ip entities of
+quotas (kafkalite looks none up), fetches by a replica, batches of an unknown magic (which Apache
+Kafka refuses before it looks for the topic), the same partition twice in one request.
 """
 
 from __future__ import annotations
@@ -173,8 +173,8 @@ POOLS: dict[str, Pool] = {
     "Fetch.topic_id": lambda p: max(p.topic_id(), UNKNOWN_ID),
     "Fetch.max_wait_ms": lambda p: p.often(0, 20, -1),
     "Fetch.min_bytes": lambda p: p.one_of(0, 1),
-    "Fetch.max_bytes": lambda p: p.often(1 << 20, 0, 1, 100, -1),
-    "Fetch.partition_max_bytes": lambda p: p.often(1 << 20, 0, 1, 100, -1),
+    "Fetch.max_bytes": lambda p: p.often(1 << 20, 0, 1, 100),
+    "Fetch.partition_max_bytes": lambda p: p.often(1 << 20, 0, 1, 100),
     "Fetch.session_id": lambda p: p.often(p.session[0], 0, 77),
     "Fetch.session_epoch": lambda p: p.often(p.session[1], 0, -1, 1, 2, chance=0.3),
     "Fetch.replica_id": lambda p: -1,
