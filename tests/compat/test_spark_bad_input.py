@@ -80,6 +80,7 @@ def test_lake_reads_framed_avro_from_schema_files(connector: Connector, topic: s
     assert [tuple(row) for row in rows] == [(1, None), (None, "unknown schema id 8")]
 
 
+@pytest.mark.full
 def test_lake_follows_a_schema_that_grows(
     connector: Connector, topic: str, registry: SchemaRegistry
 ) -> None:

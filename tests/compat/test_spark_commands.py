@@ -185,6 +185,7 @@ def test_dead_letters_are_counted_and_break_the_run(
     assert done.output.splitlines()[-1] == "80 good, 40 bad"
 
 
+@pytest.mark.full
 def test_audit_tells_a_hole_and_hands_its_report_on(
     connector: Connector, topic: str, call: Call
 ) -> None:
