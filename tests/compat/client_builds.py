@@ -81,7 +81,7 @@ def _install_js(folder: Path) -> None:
 
 
 def _build_rust(folder: Path) -> None:
-    call = [_tool("cargo", "Rust toolchain"), "build", "--release", "--locked"]
+    call = [_tool("cargo", "Rust toolchain"), "build", "--release"]
     _run([*call, "--target-dir", "target"], folder)
     (folder / "target/release/client").replace(folder / "client")
     shutil.rmtree(folder / "target")
