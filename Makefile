@@ -21,6 +21,9 @@ QUICK ?=
 WORKERS ?= 2
 ARGS ?=
 
+# Tests and benchmarks start many processes; compiling all of kafkalite in each would tell of that.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run test unit lint compat conformance differential crash hostile simulate bench profile dist clean
 

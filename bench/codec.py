@@ -158,7 +158,7 @@ def row(costs: Costs) -> str:
 
 def measure(message: Any, version: int) -> tuple[Costs, Costs]:
     cls = type(message)
-    frame = bytearray(codec.encode(message, version))
+    frame = memoryview(bytearray(codec.encode(message, version)))  # as the server has it
     subject = layout(cls, version)
     theirs: Construct = subject.compile()
     decode = codec.decoder(cls, version)
