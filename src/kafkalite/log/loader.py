@@ -29,7 +29,7 @@ from kafkalite.log.names import (
 )
 from kafkalite.log.partition_log import PartitionLog
 from kafkalite.log.producers import Producers
-from kafkalite.log.recovery import Progress, Recovery, recover, restart, whole_batches
+from kafkalite.log.recovery import Progress, Recovery, is_hole, recover, restart, whole_batches
 from kafkalite.log.replay import load_snapshot, replay
 from kafkalite.log.segment import Segment
 from kafkalite.log.snapshots import snapshot_offsets, snapshot_path
@@ -206,6 +206,8 @@ class _Loader:
         for segment in sound:
             if not self._has_indexes(segment):
                 self._rebuild_indexes(segment)
+        if sound:
+            _drop_hole(sound[-1])
         base_offset = doubtful[0].base_offset
         if epochs.truncate_end(base_offset):
             self.epochs_changed = True
@@ -283,6 +285,19 @@ class _Loader:
         except CorruptFile as error:
             logger.warning("the topic id is not known: %s", error)
             return UNKNOWN_TOPIC_ID
+
+
+def _drop_hole(segment: Segment) -> None:
+    """Of the last complete segment, which was preallocated: a crash may have undone its cut."""
+    position = segment.index.lookup(segment.index.last_offset)
+    try:
+        for header in segment.walk(position):
+            position = header.position + header.size
+    except CorruptRecords:
+        if is_hole(segment, position, segment.size):
+            segment.size = position
+            segment.drop_tail()
+            segment.log.sync()
 
 
 def _first_unflushed(segments: list[Segment], recovery_point: int) -> int:

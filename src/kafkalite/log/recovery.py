@@ -170,6 +170,11 @@ def _cut(segment: Segment, size: int, problem: CorruptRecords) -> None:
     segment.log.sync()
 
 
+def is_hole(segment: Segment, position: int, size: int) -> bool:
+    """Whether only zeros follow."""
+    return _end_of_contents(segment, position, size) == position
+
+
 def _end_of_contents(segment: Segment, position: int, size: int) -> int:
     """Where only zeros follow; `position` when there is nothing else. A file that had grown before
     its bytes arrived, or was preallocated, ends in a hole."""

@@ -6,8 +6,9 @@ import pytest
 
 from kafkalite.env.disk import RealDisk
 from kafkalite.log.config import LogConfig
+from kafkalite.log.names import RECOVERY_POINTS
 from kafkalite.sim.disk import CrashDisk
-from tests.unit.log.making import START_MS, World, batch, committed, read_all
+from tests.unit.log.making import ROOT, START_MS, World, batch, committed, read_all
 
 CONFIG = LogConfig(segment_bytes=4000, preallocate=True)
 
@@ -60,6 +61,23 @@ def test_a_hole_behind_a_completed_segment_takes_nothing_of_the_next():
     first = world.log().segments[0]
     world.disk.open(first.path(".log")).truncate(CONFIG.segment_bytes)
     assert read_all(world.restart(clean=False)) == before
+
+
+def test_a_hole_below_the_recovery_point_is_cut():
+    world = World(CONFIG, CrashDisk())
+    fill(world.log(), 20)
+    world.log().flush()
+    world.log().roll()
+    world.manager.checkpoint(RECOVERY_POINTS)
+    before = read_all(world.log())
+    first = world.log().segments[0]
+    for path in (f"{ROOT}/t-0/{20:020d}.snapshot", f"{ROOT}/t-0/{0:020d}.snapshot"):
+        if world.disk.exists(path):
+            world.disk.remove(path)
+    world.disk.open(first.path(".log")).truncate(CONFIG.segment_bytes)
+    log = world.restart(clean=False)
+    assert read_all(log) == before
+    assert sizes(world, log)[0] == (first.size, first.size)
 
 
 def test_of_a_damaged_file_no_hole_is_kept():
