@@ -68,10 +68,15 @@ def settle_metadata(side: Side, user: str) -> None:
     def is_there() -> bool:
         return bool(side.ask(question, 0).results[0].credential_infos)
 
-    side.ask(AlterUserScramCredentialsRequest(upsertions=[upsertion]), 0)
+    _alter(side, AlterUserScramCredentialsRequest(upsertions=[upsertion]))
     _until(is_there, "new credentials show")
-    side.ask(AlterUserScramCredentialsRequest(deletions=[deletion]), 0)
+    _alter(side, AlterUserScramCredentialsRequest(deletions=[deletion]))
     _until(lambda: not is_there(), "credentials are gone")
+
+
+def _alter(side: Side, request: AlterUserScramCredentialsRequest) -> None:
+    [result] = side.ask(request, 0).results
+    assert not result.error_code, f"{side.host}:{side.port} refuses: {result}"
 
 
 def settle_transactions(side: Side, transactional_ids: Iterable[str]) -> None:

@@ -10,7 +10,7 @@ from kafkalite.testing.comparison.names import Names, translate
 from kafkalite.testing.comparison.views import View
 from kafkalite.testing.comparison.wire import NoReply, Wire, decode_response, request_frame
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 CLIENT_ID = "comparison"
 FIRST = 0
 _BESIDE = -1  # the connection of questions that are not part of the conversation
