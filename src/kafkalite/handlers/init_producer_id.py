@@ -28,7 +28,7 @@ def init_producer_id(
     try:
         had = _had(request)
         if request.transactional_id is None:
-            return _identity(ProducerIdentity(context.cluster.next_producer_id(), 0))
+            return _without_transactions(context)
         _check(context, request)
     except KafkaError as error:
         return _refusal(error.code)
@@ -42,6 +42,14 @@ def init_producer_id(
             later.resolve(_identity(value))
 
     context.transactions.submit(request.transactional_id, event).then(answer)
+    return later
+
+
+def _without_transactions(context: Context) -> Later[InitProducerIdResponse]:
+    later: Later[InitProducerIdResponse] = Later()
+    context.cluster.give_producer_id().then(
+        lambda producer_id: later.resolve(_identity(ProducerIdentity(producer_id, 0)))
+    )
     return later
 
 

@@ -92,9 +92,9 @@ def simulate(seed: int) -> Verdict:
 def _run(world: World) -> tuple[dict[Partition, Final], int]:
     world.run_until(lambda: world.is_up, "the broker starts")
     shared = [("t", index) for index in range(world.random.randrange(1, 4))]
-    world.broker.create_topic("t", len(shared))
+    world.create_topic("t", len(shared))
     for name, _ in (SOURCE, TARGET):
-        world.broker.create_topic(name, 1)
+        world.create_topic(name, 1)
     roles = _roles(world, shared)
     for role in roles:
         role.live()

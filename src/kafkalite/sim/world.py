@@ -16,6 +16,8 @@ from kafkalite.broker import Broker
 from kafkalite.config import BrokerConfig
 from kafkalite.env import Env
 from kafkalite.env.clock import ManualClock
+from kafkalite.protocol.errors import Error
+from kafkalite.protocol.messages import CreateTopicsRequest
 from kafkalite.sim.client import Client
 from kafkalite.sim.disk import CrashDisk
 from kafkalite.sim.history import History
@@ -93,9 +95,23 @@ class World:
         assert error is None, error
         self.is_up = True
 
+    def create_topic(self, name: str, partitions: int) -> None:
+        """Creates it and waits for the answer, as clients do: before it, a power cut may take the
+        topic from everybody."""
+        topic = CreateTopicsRequest.Topic(
+            name=name, num_partitions=partitions, replication_factor=-1
+        )
+        later = self.broker.cluster.submit(CreateTopicsRequest(topics=[topic]))
+        self.run_until(lambda: later.is_resolved, f"{name} is created")
+        [created] = later.value.topics
+        assert created.error_code == Error.NONE, created
+
     def crash(self) -> None:
         """The process dies; with fsync it may be the machine."""
-        is_power_cut = self.durability == "fsync" and self.random.random() < 0.5
+        self.die(is_power_cut=self.durability == "fsync" and self.random.random() < 0.5)
+
+    def die(self, *, is_power_cut: bool) -> None:
+        """The broker's life ends here, and another begins a little later."""
         self._end_life()
         self.disk = self.disk.crashed(self.random) if is_power_cut else self.disk.stopped()
         self.history.count("power cuts" if is_power_cut else "kills")

@@ -11,8 +11,11 @@ from kafkalite.coordinators.transactions import ending, markers
 from kafkalite.coordinators.transactions.shard import TransactionShard
 from kafkalite.log.partition_log import PartitionLog
 from kafkalite.log.producers import Producers
+from kafkalite.protocol.messages import InitProducerIdRequest
 from kafkalite.replication.partition import Partition
+from kafkalite.sim.client import Ask, Script, Sleep
 from kafkalite.sim.run import Verdict, simulate
+from kafkalite.sim.world import World
 
 SEEDS = 20
 # How many seeds a broken broker is given to show itself.
@@ -36,6 +39,46 @@ def test_sound_brokers_show_no_anomaly(seed: int) -> None:
 
 def test_a_seed_determines_the_run() -> None:
     assert simulate(1) == simulate(1)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_topics_that_a_run_relies_on_outlast_a_power_cut(seed: int) -> None:
+    """Also one that comes before anything else was asked."""
+    world = World(seed, durability="fsync")
+    world.run_until(lambda: world.is_up, "the broker starts")
+    world.create_topic("t", 2)
+    world.die(is_power_cut=True)
+    world.run_until(lambda: world.is_up, "the broker comes back")
+    assert len(world.broker.cluster.image.topics["t"].partitions) == 2
+
+
+@pytest.mark.parametrize("seed", range(2 * SEEDS))
+def test_a_producer_id_is_given_to_one_producer_whatever_is_cut(seed: int) -> None:
+    world = World(seed, durability="fsync")
+    world.run_until(lambda: world.is_up, "the broker starts")
+    first = producer_id(world)
+    world.die(is_power_cut=True)
+    world.run_until(lambda: world.is_up, "the broker comes back")
+    assert producer_id(world) != first
+
+
+def producer_id(world: World) -> int:
+    """As a producer without transactions gets it."""
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+    given: list[int] = []
+
+    def asking() -> Script:
+        while not given:
+            [answer] = yield Ask([(request, 4)])
+            if answer is not None and not answer.error_code:
+                given.append(answer.producer_id)
+            else:
+                yield Sleep(20)
+
+    client = world.client()
+    client.start(asking())
+    world.run_until(lambda: not client.is_running, "a producer id is given")
+    return given[0]
 
 
 def found_by(first: int) -> tuple[set[str], Verdict]:
@@ -67,7 +110,7 @@ def test_coordinator_that_ends_transactions_for_zombies_is_caught(monkeypatch) -
 
     monkeypatch.setattr("kafkalite.coordinators.transactions.shard.outcome_of", careless)
     kinds, verdict = found_by(first=12)
-    assert kinds & {"half visible", "aborted but visible", "lost"}, verdict.anomalies
+    assert kinds & {"half visible", "aborted but visible", "lost", "kept twice"}, verdict.anomalies
 
 
 def test_coordinator_that_commits_what_is_to_be_aborted_is_caught(monkeypatch) -> None:

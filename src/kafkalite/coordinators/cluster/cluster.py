@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.brokers import (
@@ -41,6 +41,7 @@ from kafkalite.protocol.messages import (
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
 Subscriber = Callable[[Changes], None]
 
 
@@ -134,9 +135,13 @@ class Cluster:
         """As `decide`, but the reply comes when the records are as durable as is configured."""
         end_offset = self.log.end_offset
         reply = self.decide(event)
-        if not self.is_fsynced or self.log.end_offset == end_offset:
+        return Later.of(reply) if self.log.end_offset == end_offset else self._once_durable(reply)
+
+    def _once_durable(self, reply: T) -> Later[T]:
+        """A reply that comes when all records so far are as durable as is configured."""
+        if not self.is_fsynced:
             return Later.of(reply)
-        later: Later[Any] = Later()
+        later: Later[T] = Later()
         self.log.when_durable().then(lambda _: later.resolve(reply))
         return later
 
@@ -194,6 +199,11 @@ class Cluster:
             block = range(first, first + PRODUCER_ID_BLOCK)
         self._producer_ids[node_id] = block[1:]
         return block[0]
+
+    def give_producer_id(self) -> Later[int]:
+        """A producer id for somebody who writes it nowhere: it comes when its block lasts, so that
+        nobody is given it again after a power cut."""
+        return self._once_durable(self.next_producer_id())
 
     def nodes_for(self, connection: Reached, *, with_fenced: bool = False) -> list[Node]:
         """Brokers as the client at the other end should reach them, by id."""
