@@ -55,9 +55,23 @@ API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 
 @dataclass(slots=True, frozen=True)
 class Sizes:
-    topics: int
+    topics: int  # of PARTITIONS each
+    small_topics: int  # of one partition each
     connections: int
     gigabytes: float
+
+
+@dataclass(slots=True, frozen=True)
+class Step:
+    """Topics that are made together."""
+
+    prefix: str
+    topics: int
+    partitions: int
+
+    def __str__(self) -> str:
+        each = f"{self.partitions} partitions" if self.partitions > 1 else "one partition"
+        return f"{self.topics:,} topics of {each}"
 
 
 @dataclass(slots=True)
@@ -70,7 +84,7 @@ class Measured:
 
 
 def measure(run: Run) -> Iterator[Row]:
-    sizes = Sizes(100, 500, 0.2) if run.is_quick else Sizes(1_000, 5_000, 10.0)
+    sizes = Sizes(100, 500, 1_000, 0.2) if run.is_quick else Sizes(1_000, 5_000, 10_000, 10.0)
     with tempfile.TemporaryDirectory(prefix="kafkalite-bench-") as folder:
         found = {
             pair.NAMES[kind]: _measure_alone(run, kind, Path(folder) / kind, sizes)
@@ -92,54 +106,66 @@ def _measure_alone(run: Run, kind: str, folder: Path, sizes: Sizes) -> Measured:
     found = Measured()
     target = pair.start(kind, folder)
     try:
-        with ExitStack() as stack:
-            client = RawClient(target.host, target.port)
-            make_topic(client, "first")
-            _cost(target, client, "first")  # warms up
-            small = _cost(target, client, "first")
-            partitions = sizes.topics * PARTITIONS
-            run.tell(f"{kind}: {partitions:,} partitions")
-            _topics(target, client, sizes, found)
-            name = f"a produce of 16 KB beside {partitions:,} partitions"
-            found.costs[name] = _cost(target, client, "first") / small
-            run.tell(f"{kind}: {sizes.connections:,} connections")
-            _connect(stack, target, sizes.connections)
-            found.memory[f"memory with {sizes.connections:,} connections too"] = _memory(target)
-            name = f"the same beside {sizes.connections:,} connections too"
-            found.costs[name] = _cost(target, client, "first") / small
-            run.tell(f"{kind}: a log of {sizes.gigabytes:g} GB")
-            _long_log(target, client, sizes.gigabytes, found)
+        client = RawClient(target.host, target.port)
+        make_topic(client, "first")
+        _cost(target, client, "first")  # warms up
+        small = _cost(target, client, "first")
+        _connections(run, target, client, sizes.connections, small, found)
+        big = Step("scale", sizes.topics, PARTITIONS)
+        run.tell(f"{kind}: {big}")
+        _topics(target, client, big, 0, found)
+        name = f"a produce of 16 KB beside {big}"
+        found.costs[name] = _cost(target, client, "first") / small
+        more = Step("small", sizes.small_topics, 1)
+        run.tell(f"{kind}: {more}")
+        _topics(target, client, more, sizes.topics, found)
+        run.tell(f"{kind}: a log of {sizes.gigabytes:g} GB")
+        _long_log(target, client, sizes.gigabytes, found)
     finally:
         target.broker.kill()
     return found
 
 
-def _topics(target: Target, client: RawClient, sizes: Sizes, found: Measured) -> None:
-    names = [f"scale-{number}" for number in range(sizes.topics)]
-    what = f"{sizes.topics:,} topics of {PARTITIONS} partitions"
+def _connections(
+    run: Run, target: Target, client: RawClient, count: int, small: float, found: Measured
+) -> None:
+    """Alone with a topic: with thousands of partitions too, a broker's open files would not do."""
+    run.tell(f"{target.name}: {count:,} connections")
+    name = f"{count:,} idle connections"
+    with ExitStack() as stack:
+        started = time.perf_counter()
+        _connect(stack, target, count)
+        found.seconds[f"open {name}"] = time.perf_counter() - started
+        found.memory[f"memory with {name}"] = _memory(target)
+        found.costs[f"a produce of 16 KB beside {name}"] = _cost(target, client, "first") / small
+
+
+def _topics(target: Target, client: RawClient, step: Step, before: int, found: Measured) -> None:
+    """Makes them, after so many others, asks for all, and writes to each partition."""
+    names = [f"{step.prefix}-{number}" for number in range(step.topics)]
     started = time.perf_counter()
-    for start in range(0, sizes.topics, TOPICS_PER_REQUEST):
-        _create(client, names[start : start + TOPICS_PER_REQUEST])
-    _await_all(client, sizes.topics)
-    found.seconds[f"create {what}"] = time.perf_counter() - started
+    for start in range(0, step.topics, TOPICS_PER_REQUEST):
+        _create(client, names[start : start + TOPICS_PER_REQUEST], step.partitions)
+    _await_all(client, before + step.topics)
+    found.seconds[f"create {step}"] = time.perf_counter() - started
     started = time.perf_counter()
-    _await_all(client, sizes.topics)
-    found.seconds[f"metadata of {what}"] = time.perf_counter() - started
+    _await_all(client, before + step.topics)
+    found.seconds[f"metadata after {step}"] = time.perf_counter() - started
     started = time.perf_counter()
     for name in names:
-        _produce_to_all(client, name)
-    found.seconds[f"produce to {what}"] = time.perf_counter() - started
-    found.memory[f"memory with {what}"] = _memory(target)
+        _produce_to_all(client, name, step.partitions)
+    found.seconds[f"produce to {step}"] = time.perf_counter() - started
+    found.memory[f"memory after {step}"] = _memory(target)
 
 
 def _memory(target: Target) -> float:
     return target.memory() / MEGA
 
 
-def _create(client: RawClient, names: list[str]) -> None:
+def _create(client: RawClient, names: list[str], partitions: int) -> None:
     request = CreateTopicsRequest(
         topics=[
-            CreateTopicsRequest.Topic(name=name, num_partitions=PARTITIONS, replication_factor=1)
+            CreateTopicsRequest.Topic(name=name, num_partitions=partitions, replication_factor=1)
             for name in names
         ],
         timeout_ms=TIMEOUT_MS,
@@ -160,10 +186,10 @@ def _await_all(client: RawClient, topics: int) -> None:
     raise AssertionError(f"metadata of {topics} topics did not come")
 
 
-def _produce_to_all(client: RawClient, topic: str) -> None:
+def _produce_to_all(client: RawClient, topic: str, partitions: int) -> None:
     """A record to each partition of a topic, again for those that are not led yet."""
     batch, _ = make_batch(100, 100)
-    waiting = range(PARTITIONS)
+    waiting = list(range(partitions))
     deadline = time.monotonic() + TIMEOUT_MS / 1000
     while waiting and time.monotonic() < deadline:
         data = [ProduceRequest.PartitionData(index=index, records=batch) for index in waiting]
@@ -173,7 +199,7 @@ def _produce_to_all(client: RawClient, topic: str) -> None:
         )  # fmt: skip
         answer = client.call(request, PRODUCE_VERSION, ProduceResponse)
         answers = answer.responses[0].partition_responses
-        waiting = [one.index for one in answers if one.error_code]  # type: ignore[assignment]
+        waiting = [one.index for one in answers if one.error_code]
     assert not waiting, f"{topic} has no leader"
 
 
