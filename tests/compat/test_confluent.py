@@ -276,13 +276,17 @@ def test_bad_topics_are_refused(options, error, admin, topic) -> None:
         one(admin.create_topics([NewTopic(**{"topic": topic, "num_partitions": 1, **options})]))
 
 
-def test_describe_and_alter_configs(admin, make_topic) -> None:
+def test_describe_and_alter_configs(broker, admin, make_topic) -> None:
     topic = make_topic(retention_ms="1000000")
     change = ConfigEntry("retention.ms", "2000000", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
     one(admin.incremental_alter_configs([resource]))
-    configs = one(admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]))
-    assert configs["retention.ms"].value == "2000000"
+
+    def described() -> Any:
+        return one(admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]))
+
+    eventually(broker, lambda: described()["retention.ms"].value == "2000000")
+    configs = described()
     assert not configs["retention.ms"].is_default
     assert configs["max.message.bytes"].value == "1048588"
     assert configs["max.message.bytes"].is_default

@@ -24,7 +24,7 @@ from tests.compat.group_peer import (
     subscription,
 )
 from tests.compat.java_tools import JavaTools
-from tests.compat.waiting import eventually
+from tests.compat.waiting import PATIENCE_S, eventually
 
 GROUP_COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 ALL_GROUPS_COMMAND = "org.apache.kafka.tools.GroupsCommand"
@@ -78,6 +78,15 @@ def member_of(group: GroupPeer, topic: str) -> ClassicPeer:
     return ana
 
 
+def described_rows(command: Command, name: str, *words: str) -> list[list[str]]:
+    """Asked again while there are none: the command gives up on all groups when one of them, of
+    some other test, goes away under it."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not (found := rows(command("--describe", *words), name)):
+        assert time.monotonic() < deadline, f"{name} is not described"
+    return found
+
+
 def test_classic_group_is_listed_and_described(
     group: GroupPeer, topic: str, command: Command
 ) -> None:
@@ -96,7 +105,7 @@ def test_classic_group_is_listed_and_described(
     assert rows(both, name) == [[name, "Classic", "Stable"]]
     expected = [[topic, "0", "3", "5", "2"], [topic, "1", "5", "5", "0"]]
     for words in (["--group", name], ["--all-groups", "--offsets"]):
-        described = rows(command("--describe", *words), name)
+        described = described_rows(command, name, *words)
         assert [row[1:6] for row in described] == expected
         assert {row[6] for row in described} == {ana.member_id}
     verbose = rows(command("--describe", "--group", name, "--offsets", "--verbose"), name)

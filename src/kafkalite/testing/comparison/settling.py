@@ -7,6 +7,7 @@ the moment between, the next one waits; and an answer that says "not yet" is ask
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -57,7 +58,8 @@ def texts(view: Any) -> Iterator[str]:
 
 def settle_metadata(side: Side, user: str) -> None:
     """Two changes of a user's, one after the other: when the second shows, all before the first is
-    applied."""
+    applied. A user of its own each time, since others may settle beside."""
+    user = f"{user}-{uuid.uuid4().hex[:8]}"
     upsertion = AlterUserScramCredentialsRequest.Upsertion(
         name=user, mechanism=1, iterations=4096, salt=b"s", salted_password=b"p" * 32
     )
@@ -69,7 +71,7 @@ def settle_metadata(side: Side, user: str) -> None:
         return bool(side.ask(question, 0).results[0].credential_infos)
 
     _alter(side, AlterUserScramCredentialsRequest(upsertions=[upsertion]))
-    _until(is_there, "new credentials show")
+    _until(is_there, f"new credentials show at {side.host}:{side.port}")
     _alter(side, AlterUserScramCredentialsRequest(deletions=[deletion]))
     _until(lambda: not is_there(), "credentials are gone")
 
