@@ -1,7 +1,6 @@
 """Spark reading a million records from both brokers: batch scan, stream, `to-lake` and `audit`.
 
-    python -m bench.spark                      # the rows, and where the time of to-lake went
-    python -m bench --suites spark             # the rows, kept with all others
+    python -m bench --suites spark
 
 Four measures: a batch scan and an available-now stream that touch every byte and keep nothing,
 then `to-lake` into Delta and `audit` of what it wrote, which must find no fault. The goal: scan and
@@ -11,7 +10,6 @@ only the ratios are worth comparing.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from collections import Counter
@@ -22,11 +20,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
-from rich.console import Console
 
-from bench import pair
 from bench.pair import OURS, THEIRS, Run, Target
-from bench.report import line
 from bench.rows import Row
 from kafkalite import spark as kafkalite_spark
 from kafkalite.pipelines import Audit, KafkaSource, ToLake
@@ -40,6 +35,9 @@ VALUE_BYTES = 100
 BATCHES = 4
 # Each with its goal, as a ratio to Apache Kafka.
 MEASURES = {"batch scan": 1.0, "available-now stream": 1.0, "to-lake (Delta)": None, "audit": None}
+# Where the time of to-lake goes, in Spark's own words; sums over all batches.
+PHASES = ("triggerExecution", "addBatch", "queryPlanning", "walCommit", "commitOffsets",
+          "latestOffset")  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -79,6 +77,9 @@ def rows_of(rounds: dict[str, list[Round]], records: int) -> Iterator[Row]:
     }
     name = "processor time of the broker"
     yield Row(SUITE, name, "µs/record", cpu[OURS], cpu[THEIRS], is_rate=False)
+    for phase in PHASES:
+        ours, theirs = ([each.phases_ms[phase] for each in rounds[side]] for side in (OURS, THEIRS))
+        yield Row(SUITE, f"to-lake, {phase}", "ms", ours, theirs, is_rate=False)
 
 
 def fill(spark: SparkSession, address: str, records: int) -> None:
@@ -157,33 +158,3 @@ def _seconds(work: Callable[[], Any]) -> float:
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
-
-
-def show_phases(rounds: dict[str, list[Round]]) -> None:
-    """Of the quickest round of each broker."""
-    name = "to-lake (Delta)"
-    best = {side: min(found, key=lambda each: each.seconds[name]) for side, found in rounds.items()}
-    print("\nwhere the time of to-lake went, in ms over all batches of its quickest round")
-    print(f"{'':24}" + "".join(f"{side:>12}" for side in best))
-    for phase, _ in best[OURS].phases_ms.most_common():
-        cells = "".join(f"{each.phases_ms[phase]:>12,}" for each in best.values())
-        print(f"{phase:24}{cells}")
-    whole = "".join(f"{each.seconds[name] * 1000:>12,.0f}" for each in best.values())
-    print(f"{'from start to end':24}{whole}")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--records", type=int, default=RECORDS)
-    parser.add_argument("--rounds", type=int, default=3)
-    arguments = parser.parse_args()
-    with pair.both() as targets:
-        rounds = measure_rounds(Run(rounds=arguments.rounds), targets, arguments.records)
-    print(f"{arguments.records:,} records of {VALUE_BYTES} bytes, {PARTITIONS} partitions")
-    for row in rows_of(rounds, arguments.records):
-        Console(width=140).print(line(row))
-    show_phases(rounds)
-
-
-if __name__ == "__main__":
-    main()
