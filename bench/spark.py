@@ -78,7 +78,9 @@ def rows_of(rounds: dict[str, list[Round]], records: int) -> Iterator[Row]:
     name = "processor time of the broker"
     yield Row(SUITE, name, "µs/record", cpu[OURS], cpu[THEIRS], is_rate=False)
     for phase in PHASES:
-        ours, theirs = ([each.phases_ms[phase] for each in rounds[side]] for side in (OURS, THEIRS))
+        ours, theirs = (
+            [float(each.phases_ms[phase]) for each in rounds[side]] for side in (OURS, THEIRS)
+        )
         yield Row(SUITE, f"to-lake, {phase}", "ms", ours, theirs, is_rate=False)
 
 
