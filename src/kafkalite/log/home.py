@@ -35,6 +35,8 @@ class LogHome:
         self.failure: OSError | None = None
         self.flusher = Flusher(env, self.fail)
         self._on_failure = on_failure
+        self._doomed: list[str] = []
+        self._is_removing = False
         # Set by who keeps them: the checkpoint itself, and what it says of a log.
         self.save_recovery_points: Callable[[], None] = lambda: None
         self.saved_recovery_point: Callable[[str, int], int] = lambda topic, partition: 0
@@ -72,12 +74,35 @@ class LogHome:
         return KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))
 
     def remove_later(self, paths: list[str], delay_ms: int) -> None:
-        """Removes files after a delay in which readers may finish with them."""
-        self.env.clock.call_later(delay_ms, lambda: self.remove_now(paths))
+        """Removes files after a delay in which readers may finish with them.
+
+        A worker does it, since a gigabyte takes a tenth of a second, and one at a time: workers are
+        few, and others wait for theirs.
+        """
+        self.env.clock.call_later(delay_ms, lambda: self._doom(paths))
+
+    def _doom(self, paths: list[str]) -> None:
+        self._doomed += paths
+        if not self._is_removing:
+            self._remove_doomed()
+
+    def _remove_doomed(self) -> None:
+        doomed, self._doomed = self._doomed, []
+        self._is_removing = True
+        self.env.background.submit(lambda: self.remove_now(doomed), self._removed)
+
+    def _removed(self, outcome: object) -> None:
+        self._is_removing = False
+        if isinstance(outcome, BaseException):
+            raise outcome
+        if self._doomed:
+            self._remove_doomed()
 
     def remove_now(self, paths: list[str]) -> None:
         """Removes files or whole directories; those that are gone already are no problem."""
-        for path in paths if self.failure is None else ():
+        for path in paths:
+            if self.failure is not None:
+                return
             try:
                 if self.disk.is_directory(path):
                     self.disk.remove_tree(path)

@@ -82,6 +82,30 @@ def test_a_deleted_log_is_gone_at_once_and_its_files_later():
     assert names == ["t-0"]
 
 
+def test_files_are_removed_off_the_loop_and_by_one_worker_at_a_time():
+    world = World(LogConfig(file_delete_delay_ms=1000))
+    background = world.env.background = QueuedBackground()
+    for topic in ("a", "b", "c"):
+        fill(world.log(topic))
+        world.manager.delete(topic, 0)
+    world.clock.advance(1000)
+    assert len(background) == 1
+    assert sum(name.endswith("-delete") for name in world.disk.list_directory(ROOT)) == 3
+    background.run_all()
+    assert not any(name.endswith("-delete") for name in world.disk.list_directory(ROOT))
+
+
+def test_nothing_more_is_removed_once_the_directory_is_closed():
+    world = World(LogConfig(file_delete_delay_ms=1000))
+    background = world.env.background = QueuedBackground()
+    fill(world.log())
+    world.manager.delete("t", 0)
+    world.clock.advance(1000)
+    world.manager.directories[0].home.refuse_writes()
+    background.run_all()
+    assert any(name.endswith("-delete") for name in world.disk.list_directory(ROOT))
+
+
 def test_what_is_being_sent_can_be_read_after_deletion():
     world = World(SMALL)
     fill(world.log())
