@@ -4,7 +4,7 @@ Owns the order of these steps and what a producer is told of a batch that is the
 waits for a disk and never changes a batch that is written. Invariant: when an append raises, no
 reader and no later append finds anything of it.
 
-The two functions are methods of `PartitionLog`. Most batches are one at a time, of a producer
+`PartitionLog` says what the two functions take. Most batches are one at a time, of a producer
 without an id or with the next sequence number: that way is the shortest here.
 """
 
@@ -43,20 +43,12 @@ def append_as_leader(
     log: PartitionLog,
     records: Writable | Checked,
     leader_epoch: int,
-    origin: AppendOrigin = AppendOrigin.CLIENT,
-    now_ms: int | None = None,
-    *,
-    verification: Verification | None = None,
-    is_verified: bool = True,
-    transaction_version: int = 0,
+    origin: AppendOrigin,
+    now_ms: int | None,
+    verification: Verification | None,
+    is_verified: bool,
+    transaction_version: int,
 ) -> AppendResult:
-    """Gives a batch its offsets and writes it; raises KafkaError, and then nothing has changed.
-
-    What was examined before (see `validator.examine`) is not looked at again.
-    `is_verified` false asks for the proof (`verification`, see `start_verification`) that the
-    coordinator of a transaction knows of this partition. `transaction_version` is that of the
-    marker, when it is one.
-    """
     home = log.home
     if home.failure is not None:
         home.check_online()
@@ -90,10 +82,9 @@ def append_as_leader(
 def append_as_follower(
     log: PartitionLog,
     records: Writable,
-    leader_epoch: int | None = None,
-    now_ms: int | None = None,
+    leader_epoch: int | None,
+    now_ms: int | None,
 ) -> AppendResult:
-    """Writes batches as another broker's leader gave them out."""
     log.home.check_online()
     checked = check_as_given(records, log.log_end_offset, leader_epoch)
     start, end = log.log_end_offset, log.log_end_offset

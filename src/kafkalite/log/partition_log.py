@@ -36,6 +36,7 @@ from kafkalite.log.replay import look_back
 from kafkalite.log.segment import Segment
 from kafkalite.log.snapshots import write_snapshot
 from kafkalite.log.txn_index import AbortedTransaction
+from kafkalite.log.validator import Checked, Writable
 from kafkalite.protocol.errors import Error, KafkaError
 
 __all__ = ["AppendOrigin", "AppendResult", "FoundOffset", "LogRead", "PartitionLog"]
@@ -156,8 +157,34 @@ class PartitionLog:
 
     # --- appending --------------------------------------------------------------------------------
 
-    append_as_leader = appending.append_as_leader
-    append_as_follower = appending.append_as_follower
+    def append_as_leader(
+        self,
+        records: Writable | Checked,
+        leader_epoch: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        now_ms: int | None = None,
+        *,
+        verification: Verification | None = None,
+        is_verified: bool = True,
+        transaction_version: int = 0,
+    ) -> AppendResult:
+        """Gives a batch its offsets and writes it; raises KafkaError, and then nothing has changed.
+
+        What was examined before (see `validator.examine`) is not looked at again.
+        `is_verified` false asks for the proof (`verification`, see `start_verification`) that the
+        coordinator of a transaction knows of this partition. `transaction_version` is that of the
+        marker, when it is one.
+        """
+        return appending.append_as_leader(
+            self, records, leader_epoch, origin, now_ms, verification, is_verified,
+            transaction_version,
+        )  # fmt: skip
+
+    def append_as_follower(
+        self, records: Writable, leader_epoch: int | None = None, now_ms: int | None = None
+    ) -> AppendResult:
+        """Writes batches as another broker's leader gave them out."""
+        return appending.append_as_follower(self, records, leader_epoch, now_ms)
 
     def needed_producers(self) -> Producers:
         """Its producers, from now on if there were none."""

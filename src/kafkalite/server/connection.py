@@ -34,6 +34,7 @@ UNSENT_FILE_BYTES = 16 * 1024 * 1024  # in all: parts of files cost nothing whil
 Reply = list[Part]
 Outcome = Reply | CloseConnection
 Answer = Outcome | Later[Outcome] | None
+View = memoryview  # mypyc looks for the types of a dataclass among the names of its module
 
 _size_at = struct.Struct(">i").unpack_from
 
@@ -63,7 +64,7 @@ class Common:
     memory: RequestMemory
     deadlines: Deadlines
     soon: Callable[[Callable[[], None]], None]
-    buffer: memoryview = field(
+    buffer: View = field(
         default_factory=lambda: memoryview(bytearray(RECEIVE_BUFFER_BYTES)), repr=False
     )
     _flushing: list[Connection] = field(default_factory=list)
