@@ -25,7 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=("kafkalite", "apache-kafka"),
         help="run compatibility tests on this one only",
     )
-    parser.addoption("--matrix", type=Path, help="write the table of what passed to this file")
+    parser.addoption("--matrix", type=Path, help="write what passed into this table")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -39,7 +39,14 @@ def pytest_configure(config: pytest.Config) -> None:
             start_new_session=True,
         )
     if config.getoption("--matrix") and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Matrix(config.getoption("--matrix")))
+        matrix = Matrix(config.getoption("--matrix"), is_whole=not leaves_out_cases(config))
+        config.pluginmanager.register(matrix)
+
+
+def leaves_out_cases(config: pytest.Config) -> bool:
+    """Whether a test may run without some of its cases, by what the command line says."""
+    names = ("keyword", "markexpr", "broker", "maxfail", "lf", "deselect")
+    return any(map(config.getoption, names)) or any("[" in word for word in config.args)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
