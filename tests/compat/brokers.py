@@ -58,7 +58,7 @@ COMMON = {
     "transaction.state.log.replication.factor": "1",
 }
 
-_LOG4J_2 = """rootLogger.level=warn
+LOG4J_2 = """rootLogger.level=warn
 rootLogger.appenderRef.console.ref=console
 appender.console.type=Console
 appender.console.name=console
@@ -137,7 +137,6 @@ def start(
     Apache Kafka's JVM: those for tests would not be fair in a measurement.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    _register(folder)
     settings = {**COMMON, **(overrides or {})}
     is_kafkalite = kind == KAFKALITE
     launch = (
@@ -147,8 +146,6 @@ def start(
     )
     for attempt in range(START_ATTEMPTS):
         process, port_of = launch(folder, settings, heap, port)
-        (folder / "pid").write_text(str(process.pid))
-        _running[process.pid] = process
         if _answers(process, port_of):
             (folder / "address").write_text(f"{kind} 127.0.0.1 {port_of()}")
             return Broker(kind, "127.0.0.1", port_of(), folder)
@@ -227,7 +224,7 @@ def _launch_kafkalite(
         text = port_file.read_text().strip() if port_file.exists() else ""
         return int(text) if text else 0
 
-    return _spawn(call, folder), port
+    return spawn(call, folder), port
 
 
 def _launch_apache_kafka(
@@ -252,13 +249,13 @@ def _launch_apache_kafka(
     }
     lines = (f"{name}={value}\n" for name, value in properties.items())
     (folder / "server.properties").write_text("".join(lines))
-    (folder / "log4j2.properties").write_text(_LOG4J_2)
+    (folder / "log4j2.properties").write_text(LOG4J_2)
     (folder / "log4j.properties").write_text(_LOG4J_1)
     kafka = partial(_kafka_command, jars.class_path(jar_group), folder)
     if not (folder / "data" / "meta.properties").exists():
         tool = ("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c")
         _format(kafka(TEST_JVM, "128M", *tool))
-    return _spawn(kafka(jvm, heap, "kafka.Kafka"), folder), lambda: port
+    return spawn(kafka(jvm, heap, "kafka.Kafka"), folder), lambda: port
 
 
 def _format(call: list[str]) -> None:
@@ -285,12 +282,20 @@ def _kafka_command(
     return [call[0], *jvm, *logging, *call[1:]]
 
 
-def _spawn(call: list[str], folder: Path) -> subprocess.Popen[bytes]:
-    """Starts it in a process group of its own, so that a Ctrl-C reaches only the tests."""
+def spawn(call: list[str], folder: Path) -> subprocess.Popen[bytes]:
+    """Starts a program whose folder this is; `end` ends it, the end of the run at the latest.
+
+    In a process group of its own, so that a Ctrl-C reaches only the tests.
+    """
+    _register(folder)
     with (folder / "log").open("ab") as log:
-        return subprocess.Popen(
-            call, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        process = subprocess.Popen(
+            call, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            start_new_session=True,
         )
+    (folder / "pid").write_text(str(process.pid))
+    _running[process.pid] = process
+    return process
 
 
 def _answers(process: subprocess.Popen[bytes], port: Callable[[], int]) -> bool:
