@@ -7,18 +7,23 @@ text in a layer has been parsed and accepted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from kafkalite.config.layers import Given, Source, synonyms_of
 from kafkalite.config.listeners import Listener, parse_listeners, protocol_map
 from kafkalite.config.setting import InvalidSetting, Setting, Value
 from kafkalite.config.tables import base_name, broker_settings
 
+T = TypeVar("T")
+
 
 class BrokerConfig:
     """Settings of a broker by name; values are parsed once per change and then a dict look-up."""
 
-    __slots__ = ("_cluster_wide", "_given", "_per_broker", "_static", "_values", "settings")
+    __slots__ = (
+        "_cluster_wide", "_derived", "_given", "_per_broker", "_static", "_values", "settings",
+    )  # fmt: skip
 
     def __init__(self, static: Mapping[str, str] | None = None) -> None:
         self.settings = broker_settings()
@@ -27,6 +32,7 @@ class BrokerConfig:
         self._per_broker: dict[str, str] = {}
         self._values: dict[str, Value] = {}
         self._given: dict[str, list[Given]] = {}
+        self._derived: dict[Callable[[BrokerConfig], Any], Any] = {}
         for name, text in self._static.items():
             if base_name(name) in self.settings:
                 self.settings[base_name(name)].parse(text)
@@ -37,6 +43,7 @@ class BrokerConfig:
         self._cluster_wide, self._per_broker = dict(cluster_wide), dict(per_broker)
         self._values.clear()
         self._given.clear()
+        self._derived.clear()
 
     def with_dynamic(
         self, cluster_wide: Mapping[str, str], per_broker: Mapping[str, str]
@@ -54,6 +61,13 @@ class BrokerConfig:
             text = self._text(name)
             self._values[name] = setting.default() if text is None else setting.parse(text)
         return self._values[name]
+
+    def derived(self, derive: Callable[[BrokerConfig], T]) -> T:
+        """What a function makes of this configuration, kept until a setting changes."""
+        if derive not in self._derived:
+            self._derived[derive] = derive(self)
+        found: T = self._derived[derive]
+        return found
 
     def get_int(self, name: str) -> int:
         """The value of a setting that is a whole number and never null."""

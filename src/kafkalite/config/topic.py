@@ -67,7 +67,17 @@ def check_topic_settings(config: BrokerConfig, overrides: Mapping[str, str]) -> 
 
 def topic_values(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Value]:
     """Every setting of a topic, parsed, internal ones included."""
-    return {name: topic_value(config, overrides, name) for name in topic_settings()}
+    values = dict(config.derived(_values_without_own))
+    values |= {
+        name: setting.parse(overrides[name])
+        for name, setting in topic_settings().items()
+        if name in overrides
+    }
+    return values
+
+
+def _values_without_own(config: BrokerConfig) -> dict[str, Value]:
+    return {name: topic_value(config, {}, name) for name in topic_settings()}
 
 
 def topic_value(config: BrokerConfig, overrides: Mapping[str, str], name: str) -> Value:

@@ -44,3 +44,10 @@ class CloseConnection:
     """Returned in place of a response: what is ready is sent, then the connection ends."""
 
     reason: str
+
+
+@dataclass(slots=True, frozen=True)
+class Encoded:
+    """Returned in place of a response: its bytes, in the version that was asked in."""
+
+    body: bytes

@@ -13,6 +13,7 @@ from kafkalite.coordinators.groups.front import Groups
 from kafkalite.coordinators.transactions.front import Transactions
 from kafkalite.env import Env
 from kafkalite.handlers.fetch_sessions import FetchSessions
+from kafkalite.handlers.kept_replies import KeptReplies
 from kafkalite.handlers.telemetry import Telemetry
 from kafkalite.log.manager import LogManager
 from kafkalite.replication.examining import Examiner
@@ -37,6 +38,7 @@ class Context:
     transactions: Transactions = field(init=False)
     logs: LogManager = field(init=False)
     telemetry: Telemetry = field(default_factory=Telemetry)
+    kept_replies: KeptReplies = field(default_factory=KeptReplies)
     examiner: Examiner = field(init=False)
 
     def __post_init__(self) -> None:

@@ -32,6 +32,7 @@ def describe_topic_partitions(
     most = context.config.get_int("max.request.partition.size.limit")
     room = max(min(most, request.response_partition_limit), 1)
     cursor = request.cursor
+    reachable = {node.node_id for node in context.cluster.nodes_for(call.connection)}
     response = DescribeTopicPartitionsResponse(next_cursor=None)
     for name in names:
         if room == 0:
@@ -46,7 +47,7 @@ def describe_topic_partitions(
             continue
         indexes = sorted(topic.partitions)[first : first + room]
         states = [topic.partitions[index] for index in indexes]
-        response.topics.append(_topic(context, call, name, topic.topic_id, states))
+        response.topics.append(_topic(name, topic.topic_id, states, reachable))
         room -= len(states)
         if first + len(states) < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=first + len(states))
@@ -85,9 +86,8 @@ def _missing(name: str) -> Answer:
 
 
 def _topic(
-    context: Context, call: Call, name: str, topic_id: bytes, states: list[PartitionState]
+    name: str, topic_id: bytes, states: list[PartitionState], reachable: set[int]
 ) -> Answer:
-    reachable = {node.node_id for node in context.cluster.nodes_for(call.connection)}
     return Answer(
         error_code=Error.NONE,
         name=name,

@@ -16,7 +16,7 @@ from kafkalite import handlers
 from kafkalite.env.later import Later
 from kafkalite.env.network import Part
 from kafkalite.handlers.api_versions import API_VERSIONS_KEY, unknown_version
-from kafkalite.handlers.call import Call, CloseConnection, ConnectionInfo
+from kafkalite.handlers.call import Call, CloseConnection, ConnectionInfo, Encoded
 from kafkalite.handlers.context import Context
 from kafkalite.protocol import codec, headers, spec
 from kafkalite.protocol.errors import Error, KafkaError, MalformedFrame
@@ -124,7 +124,10 @@ class Dispatcher:
 
     def _encode(self, route: Route, correlation_id: int, response: Any) -> list[Part]:
         parts: list[Any] = []
-        route.encode(response, parts)
+        if type(response) is Encoded:
+            parts.append(response.body)
+        else:
+            route.encode(response, parts)
         tags = b"\0" if route.response_has_tags else b""
         if not route.has_records:
             body = b"".join(parts)

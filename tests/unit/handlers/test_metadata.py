@@ -126,3 +126,33 @@ def test_brokers_that_did_not_start_again_are_not_named():
     again = broker.started_again()
     assert [each.node_id for each in again.ask(MetadataRequest(topics=[]), 12).brokers] == [1]
     again.close()
+
+
+def test_a_kept_reply_knows_what_has_come_since(world):
+    everything = MetadataRequest(topics=None)
+    world.create("a")
+    before = world.ask(everything, 12)
+    assert world.ask(everything, 12) == before
+    world.create("b", 2)
+    after = world.ask(everything, 12)
+    assert [(each.name, len(each.partitions)) for each in after.topics] == [("a", 1), ("b", 2)]
+    world.cluster.decide(FenceBroker(1))
+    assert [each.leader_id for each in world.ask(everything, 12).topics[0].partitions] == [-1]
+
+
+def test_a_kept_reply_is_given_only_to_the_same_question(world):
+    world.create("a")
+    world.create("b")
+    asked = [
+        (names, version, fields)
+        for names in (["a"], ["b"], ["a", "b"])
+        for version in (8, 10, 12)
+        for fields in ({}, {"include_topic_authorized_operations": True})
+    ]
+    first = [ask(world, *names, version=version, **fields) for names, version, fields in asked]
+    again = [ask(world, *names, version=version, **fields) for names, version, fields in asked]
+    assert first == again
+    for (names, _, fields), response in zip(asked, first, strict=True):
+        assert [each.name for each in response.topics] == names
+        operations = {each.topic_authorized_operations >= 0 for each in response.topics}
+        assert operations == {bool(fields)}

@@ -18,7 +18,7 @@ from kafkalite.coordinators.cluster.replicas import Replicas
 from kafkalite.env import Env, manual_env
 from kafkalite.env.later import Later
 from kafkalite.env.memory import MemoryDisk
-from kafkalite.handlers.call import Call, ConnectionInfo
+from kafkalite.handlers.call import Call, ConnectionInfo, Encoded
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.fetch_sessions import FetchSessions
 from kafkalite.log.manager import LogManager
@@ -114,6 +114,8 @@ class World:
             assert answer.is_resolved, f"{api.name} is not answered yet"
             answer = answer.value
         cls = message_class(f"{api.name}Response")
+        if isinstance(answer, Encoded):
+            return codec.decode(cls, version, answer.body)
         assert type(answer) is cls
         return codec.decode(cls, version, codec.encode(answer, version))
 

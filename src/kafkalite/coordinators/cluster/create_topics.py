@@ -9,7 +9,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from kafkalite.config import InvalidSetting, Source, check_topic_settings, given_for_topic, render
+from kafkalite.config import (
+    BrokerConfig,
+    InvalidSetting,
+    Source,
+    check_topic_settings,
+    given_for_topic,
+    render,
+)
 from kafkalite.config.tables import topic_settings
 from kafkalite.config.topic import topic_value
 from kafkalite.coordinators.cluster.assignments import (
@@ -39,7 +46,6 @@ TopicAsked = CreateTopicsRequest.Topic
 Records = list[object]
 
 
-
 def create_topics(view: View, request: CreateTopicsRequest) -> Effects:
     """Creates topics with their partitions and settings."""
     _check_total(view, request)
@@ -59,7 +65,6 @@ def create_topics(view: View, request: CreateTopicsRequest) -> Effects:
     return decided([] if request.validate_only else records, response)
 
 
-
 def _check_total(view: View, request: CreateTopicsRequest) -> None:
     default = view.config.get_int("num.partitions")
     total = 0
@@ -69,7 +74,6 @@ def _check_total(view: View, request: CreateTopicsRequest) -> None:
     if total > MAX_PARTITIONS_PER_REQUEST:
         why = "Excessively large number of partitions per request."
         raise KafkaError(Error.POLICY_VIOLATION, why)
-
 
 
 def _create_or_refuse(
@@ -83,10 +87,8 @@ def _create_or_refuse(
         return _refused(topic.name, Error.INVALID_CONFIG, str(error))
 
 
-
 def _refused(name: str, code: Error, why: str) -> CreateTopicsResponse.Topic:
     return CreateTopicsResponse.Topic(name=name, error_code=code, error_message=why, configs=[])
-
 
 
 def _create_topic(
@@ -114,7 +116,6 @@ def _create_topic(
     return _created(view, topic.name, topic_id, assignments, settings)
 
 
-
 def check_topic_name(name: str) -> None:
     """Raises INVALID_TOPIC_EXCEPTION unless a topic may have this name."""
     if not name:
@@ -133,11 +134,9 @@ def check_topic_name(name: str) -> None:
     raise KafkaError(Error.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {why}")
 
 
-
 def elr_enabled(view: View) -> bool:
     """Whether eligible leader replicas are tracked (KIP-966)."""
     return view.image.features.get("eligible.leader.replicas.version", 0) > 0
-
 
 
 def _settings(view: View, topic: TopicAsked) -> dict[str, str]:
@@ -148,7 +147,6 @@ def _settings(view: View, topic: TopicAsked) -> dict[str, str]:
     settings = {config.name: config.value for config in topic.configs if config.value is not None}
     check_topic_settings(view.config, settings)
     return settings
-
 
 
 def _assignments(view: View, topic: TopicAsked) -> list[list[int]]:
@@ -170,7 +168,6 @@ def _assignments(view: View, topic: TopicAsked) -> list[list[int]]:
     except KafkaError as error:
         why = f"Unable to replicate the partition {factor} time(s): {error.message}"
         raise KafkaError(error.code, why) from None
-
 
 
 def _manual_assignments(view: View, topic: TopicAsked) -> list[list[int]]:
@@ -200,7 +197,6 @@ def _manual_assignments(view: View, topic: TopicAsked) -> list[list[int]]:
     return [found[index] for index in range(len(found))]
 
 
-
 def _created(
     view: View, name: str, topic_id: bytes, assignments: list[list[int]], settings: dict[str, str]
 ) -> CreateTopicsResponse.Topic:
@@ -211,20 +207,34 @@ def _created(
         error_message=None,
         num_partitions=len(assignments),
         replication_factor=len(assignments[0]),
-        configs=[
-            _described(view, each, settings)
-            for each, setting in sorted(topic_settings().items())
-            if not setting.internal or each in settings
-        ],
+        configs=_described(view, settings),
     )
 
 
+def _described(view: View, settings: dict[str, str]) -> list[CreateTopicsResponse.Config]:
+    """A topic's settings as its creator is told of them; most are those of every topic."""
+    usual: dict[str, CreateTopicsResponse.Config] = view.config.derived(_described_usually)
+    if not settings:
+        return list(usual.values())
+    own = {name: _described_one(view.config, name, settings) for name in settings}
+    return [found for _, found in sorted((usual | own).items())]
 
-def _described(view: View, name: str, settings: dict[str, str]) -> CreateTopicsResponse.Config:
-    given = given_for_topic(view.config, settings, name)
+
+def _described_usually(config: BrokerConfig) -> dict[str, CreateTopicsResponse.Config]:
+    return {
+        name: _described_one(config, name, {})
+        for name, setting in sorted(topic_settings().items())
+        if not setting.internal
+    }
+
+
+def _described_one(
+    config: BrokerConfig, name: str, settings: dict[str, str]
+) -> CreateTopicsResponse.Config:
+    given = given_for_topic(config, settings, name)
     return CreateTopicsResponse.Config(
         name=name,
-        value=render(topic_value(view.config, settings, name)),
+        value=render(topic_value(config, settings, name)),
         read_only=False,
         config_source=given[0].source if given else Source.DEFAULT,
         is_sensitive=False,

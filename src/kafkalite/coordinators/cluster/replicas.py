@@ -51,8 +51,6 @@ class Replicas:
         self.partitions = partitions
         self.logs = logs
         self.node_id = partitions.node_id
-        # The settings of every topic that has none of its own.
-        self._plain: LogConfig | None = None
 
     def start(self) -> None:
         """Opens every replica that the image gives this broker, and follows changes from here on.
@@ -76,11 +74,7 @@ class Replicas:
     def config_of(self, topic: str) -> LogConfig:
         """The settings of a topic's logs, as they now are."""
         overrides = self.cluster.image.config(TOPIC, topic)
-        if overrides:
-            return log_config(self.config, overrides)
-        if self._plain is None:
-            self._plain = log_config(self.config, {})
-        return self._plain
+        return log_config(self.config, overrides) if overrides else self.config.derived(_plain)
 
     def changed(self, changes: Changes) -> None:
         """Brings this broker's replicas to what the metadata now says."""
@@ -171,7 +165,6 @@ class Replicas:
         own = (BROKER, str(self.node_id))
         if own in changes.configs or (BROKER, "") in changes.configs:
             self.cluster.apply_dynamic_config(self.config, self.node_id)
-            self._plain = None
             topics = {partition.topic for partition in self.partitions}
         else:
             topics = {name for kind, name in changes.configs if kind == TOPIC}
@@ -184,6 +177,11 @@ class Replicas:
                 partition = self.partitions.get(name, index)
                 if partition is not None:
                     partition.log.config = settings
+
+
+def _plain(config: BrokerConfig) -> LogConfig:
+    """The settings of every topic that has none of its own."""
+    return log_config(config, {})
 
 
 def leadership_of(state: PartitionState) -> Leadership:

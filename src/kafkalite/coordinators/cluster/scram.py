@@ -10,7 +10,7 @@ import hashlib
 import hmac
 from typing import Final
 
-from kafkalite.coordinators.cluster.deciding import View, decided, text_of
+from kafkalite.coordinators.cluster.deciding import View, decided
 from kafkalite.coordinators.effects import Effects
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
@@ -45,6 +45,11 @@ def alter_user_scram_credentials(
             outcomes[change.name] = _refusal(view, change)
             if outcomes[change.name] is None:
                 wanted[change.name] = change
+    for change in list(wanted.values()):
+        if isinstance(change, Upsertion) and not change.salted_password:
+            del wanted[change.name]
+            # Nothing can be derived from it, which Apache Kafka finds out as late.
+            outcomes[change.name] = KafkaError(Error.UNKNOWN_SERVER_ERROR)
     response = AlterUserScramCredentialsResponse(
         results=[_result(user, outcome) for user, outcome in outcomes.items()]
     )
@@ -73,7 +78,7 @@ def _result(user: str, outcome: KafkaError | None) -> AlterUserScramCredentialsR
         user=user, error_code=Error.NONE, error_message=None
     )
     if outcome is not None:
-        result.error_code, result.error_message = outcome.code, text_of(outcome)
+        result.error_code, result.error_message = outcome.code, outcome.message
     return result
 
 

@@ -1,0 +1,34 @@
+"""Replies in their bytes, kept for as long as the cluster's metadata stays as it is.
+
+Owns how long a reply may be given again, and how much memory such replies may take. Knows nothing
+of what is in them. Invariant: no reply outlives the metadata it was made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+MOST_BYTES = 16 * 1024 * 1024
+
+
+class KeptReplies:
+    """The bodies of replies by what was asked."""
+
+    __slots__ = ("_bodies", "_offset", "_size")
+
+    def __init__(self) -> None:
+        self._bodies: dict[Hashable, bytes] = {}
+        self._offset = -1  # of the last metadata record that the replies know of
+        self._size = 0
+
+    def find(self, offset: int, asked: Hashable) -> bytes | None:
+        """The body that was given to the same question, with nothing new since."""
+        return self._bodies.get(asked) if offset == self._offset else None
+
+    def keep(self, offset: int, asked: Hashable, body: bytes) -> None:
+        """Keeps a body; all that came before go when there is news, or no more room."""
+        self._size += len(body)
+        if offset != self._offset or self._size > MOST_BYTES:
+            self._bodies = {}
+            self._offset, self._size = offset, len(body)
+        self._bodies[asked] = body
