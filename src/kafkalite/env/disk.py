@@ -17,7 +17,7 @@ import os
 import resource
 import shutil
 import threading
-from collections import deque
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -262,7 +262,8 @@ class RealDisk:
     def __init__(self, max_open_files: int | None = None) -> None:
         self._max_open_files = max_open_files or default_open_files()
         self._owner = threading.get_ident()
-        self._open: deque[RealFile] = deque()  # in second-chance order: the next to be closed first
+        # In second-chance order: the next to be closed first.
+        self._open: OrderedDict[RealFile, None] = OrderedDict()
 
     # --- descriptors ------------------------------------------------------------------------------
 
@@ -279,29 +280,29 @@ class RealDisk:
     def _remember(self, file: RealFile) -> None:
         if threading.get_ident() == self._owner:
             self._evict()
-            self._open.append(file)
+            self._open[file] = None
 
     def _evict(self) -> None:
         """Closes files not used since the hand last passed them, until there is room for one
         more."""
         while len(self._open) >= self._max_open_files:
-            file = self._open.popleft()
-            if file._descriptor < 0:
-                continue
+            file = next(iter(self._open))
             if file._recent:
                 file._recent = False
-                self._open.append(file)
+                self._open.move_to_end(file)
             else:
-                os.close(file._descriptor)
-                file._descriptor = -1
+                del self._open[file]
+                if file._descriptor >= 0:  # or a thread that works in the background closed it
+                    os.close(file._descriptor)
+                    file._descriptor = -1
 
     def _close_descriptor(self, file: RealFile) -> None:
         if file._descriptor < 0:
             return
         os.close(file._descriptor)
         file._descriptor = -1
-        if threading.get_ident() == self._owner and file in self._open:
-            self._open.remove(file)
+        if threading.get_ident() == self._owner:
+            self._open.pop(file, None)
 
     @property
     def open_files(self) -> int:
