@@ -35,7 +35,7 @@ from kafkalite.handlers.fetch_sessions import FetchSessions
 from kafkalite.log.config import LogConfig
 from kafkalite.log.manager import LogManager
 from kafkalite.protocol.errors import Error, KafkaError
-from kafkalite.protocol.messages import CreateTopicsRequest
+from kafkalite.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.waiting import Waiting
 from kafkalite.server.dispatch import Dispatcher
@@ -78,6 +78,7 @@ class Broker:
             cluster_id=self.cluster_id,
             settings=log_settings(config),
             config_of=self._config_of,
+            topic_id_of=self._topic_id_of,
         )
         self.partitions = Partitions(self.node_id)
         self.context = Context(
@@ -181,6 +182,11 @@ class Broker:
     def _config_of(self, topic: str) -> LogConfig:
         return log_config(self.config, self.cluster.image.config(TOPIC, topic))
 
+    def _topic_id_of(self, topic: str, index: int) -> bytes | None:
+        """Of a partition that this broker has a replica of."""
+        state = self.cluster.image.partition(topic, index)
+        return state.topic_id if state is not None and self.node_id in state.replicas else None
+
     def _registration(self) -> RegisterBroker:
         return RegisterBroker(
             self.node_id,
@@ -215,8 +221,9 @@ class Broker:
 
     def create_topic(
         self, name: str, partitions: int = -1, configs: Mapping[str, str] | None = None
-    ) -> None:
-        """Creates a topic as a client would; raises KafkaError when it is refused."""
+    ) -> Later[KafkaError | None]:
+        """Creates a topic as a client would. Filled when it lasts as is configured, with None or
+        with why it is refused."""
         settings = [
             CreateTopicsRequest.Config(name=key, value=value)
             for key, value in (configs or {}).items()
@@ -224,9 +231,19 @@ class Broker:
         topic = CreateTopicsRequest.Topic(
             name=name, num_partitions=partitions, replication_factor=-1, configs=settings
         )
-        answer = self.cluster.decide(CreateTopicsRequest(topics=[topic])).topics[0]
-        if answer.error_code != Error.NONE:
-            raise KafkaError(Error(answer.error_code), answer.error_message)
+        outcome: Later[KafkaError | None] = Later()
+
+        def answered(response: CreateTopicsResponse) -> None:
+            [answer] = response.topics
+            code = Error(answer.error_code)
+            refusal = None if code is Error.NONE else KafkaError(code, answer.error_message)
+            outcome.resolve(refusal)
+
+        try:
+            self.cluster.submit(CreateTopicsRequest(topics=[topic])).then(answered)
+        except KafkaError as error:
+            return Later.of(error)
+        return outcome
 
     # --- stopping ---------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import TextIO
 from kafkalite import config as settings
 from kafkalite.broker import Broker
 from kafkalite.config import BrokerConfig, InvalidSetting, Judgement, parse_properties
+from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error, KafkaError
 
 DEFAULT_LISTEN = "localhost:9092"
@@ -76,10 +77,25 @@ def topic(text: str) -> TopicWanted:
     return wanted
 
 
-def create(broker: Broker, wanted: TopicWanted) -> None:
-    """Creates a topic unless it is there."""
-    try:
-        broker.create_topic(wanted.name, wanted.partitions, wanted.configs)
-    except KafkaError as error:
-        if error.code != Error.TOPIC_ALREADY_EXISTS:
-            raise InvalidSetting(f"--topic {wanted.name}: {error.message}") from None
+def create(broker: Broker, topics: list[TopicWanted]) -> Later[InvalidSetting | None]:
+    """Creates topics unless they are there; filled when all of them last as is configured, or with
+    why one is refused."""
+    created: Later[InvalidSetting | None] = Later()
+    waiting = list(topics)
+
+    def create_next() -> None:
+        if not waiting:
+            created.resolve(None)
+            return
+        wanted = waiting.pop(0)
+        answer = broker.create_topic(wanted.name, wanted.partitions, wanted.configs)
+        answer.then(lambda refusal: answered(wanted, refusal))
+
+    def answered(wanted: TopicWanted, refusal: KafkaError | None) -> None:
+        if refusal is None or refusal.code == Error.TOPIC_ALREADY_EXISTS:
+            create_next()
+        else:
+            created.resolve(InvalidSetting(f"--topic {wanted.name}: {refusal.message}"))
+
+    create_next()
+    return created

@@ -116,12 +116,13 @@ class _Serving:
         if failure is not None:
             self._fail(_reason(failure))
             return
-        try:
-            for wanted in self._topics:
-                _properties.create(broker, wanted)
-        except InvalidSetting as error:
-            reason = str(error)
+        _properties.create(broker, self._topics).then(lambda refusal: self._ready(broker, refusal))
+
+    def _ready(self, broker: Broker, refusal: InvalidSetting | None) -> None:
+        if refusal is not None:
+            reason = str(refusal)
             broker.stop().then(lambda _: self._fail(reason))
+        if refusal is not None or self._is_stopping:
             return
         if self._port_file is not None:
             _write_port(self._port_file, broker)

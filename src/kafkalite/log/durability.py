@@ -25,6 +25,7 @@ class Durability:
         "_directories",
         "_directory_changes",
         "_has_new_epochs",
+        "_holds",
         "_log",
         "_rolled_from",
         "_snapshots",
@@ -43,6 +44,7 @@ class Durability:
         self._has_new_epochs = False
         self._rolled_from: int | None = None  # of the first segment completed since the last sync
         self._truncations = 0
+        self._holds = 0  # by what has to last before anything here counts as durable
 
     # --- what changed -----------------------------------------------------------------------------
 
@@ -103,6 +105,16 @@ class Durability:
 
     # --- waiting ----------------------------------------------------------------------------------
 
+    def hold(self) -> None:
+        """Until it is released, nothing more of this log counts as durable: it would be worth
+        nothing without something else that is not, perhaps on another disk."""
+        self._holds += 1
+
+    def release(self) -> None:
+        self._holds -= 1
+        if self._waiters and not self._holds:
+            self._log.home.flusher.request(self)
+
     def when_durable(self, offset: int) -> Later[int]:
         if offset <= self.durable_offset or not self._log.home.is_online:
             return Later.of(self.durable_offset)
@@ -131,7 +143,8 @@ class Durability:
                 rest.append((offset, later))
         if rest:
             self._waiters = rest + (self._waiters or [])
-            log.home.flusher.request(self)
+            if not self._holds:
+                log.home.flusher.request(self)
 
     # --- flushing ---------------------------------------------------------------------------------
 
@@ -152,6 +165,8 @@ class Durability:
                     self.directory_changed()  # the file may be new
         if is_complete:
             self._add_side_files(work)
+        if len(self._directories) > 1:  # the log is new: what it is called lasts, and whose it is
+            work.files.append(f"{log.directory}/{PARTITION_METADATA}")
         work.directories.extend(self._directories)
         work.directory_changes = self._directory_changes
         return work
@@ -165,12 +180,11 @@ class Durability:
             self.directory_changed()
         work.files.extend(self._snapshots or ())
         self._snapshots = None
-        if len(self._directories) > 1:  # the log is new
-            work.files.append(f"{log.directory}/{PARTITION_METADATA}")
 
     def flushed(self, work: FlushWork) -> None:
         # What was cut off meanwhile has lasted, but not what was written in its place.
-        end_offset = work.end_offset if work.truncations == self._truncations else 0
+        is_valid = work.truncations == self._truncations and not self._holds
+        end_offset = work.end_offset if is_valid else 0
         if work.directory_changes == self._directory_changes:
             self._directories = ()
             if work.is_complete:

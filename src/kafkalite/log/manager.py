@@ -36,6 +36,7 @@ from kafkalite.log.names import (
 from kafkalite.log.partition_log import PartitionLog
 from kafkalite.log.periodic import Periodic
 from kafkalite.log.recovery import Progress
+from kafkalite.log.retired import OnceDurable, Retired, bring_back, now
 from kafkalite.protocol.errors import Error, KafkaError
 
 logger = logging.getLogger(__name__)
@@ -68,17 +69,20 @@ class LogManager:
         cluster_id: str,
         settings: LogSettings | None = None,
         config_of: Callable[[str], LogConfig] = lambda topic: _DEFAULTS,
+        topic_id_of: Callable[[str, int], bytes | None] = lambda topic, partition: None,
         on_offline: Callable[[LogHome], None] = lambda home: None,
     ) -> None:
         self.env = env
         self.settings = settings or LogSettings()
         self.identity = Identity(cluster_id, node_id)
         self.config_of = config_of
+        self._topic_id_of = topic_id_of
         self.loading = Loading()
         self.directories: list[LogDirectory] = []
         self._on_offline = on_offline
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._future: dict[TopicPartition, PartitionLog] = {}
+        self._retired = Retired(self)
         # Logs in each directory, so that finding the emptiest is no walk over all of them.
         self._counts: Counter[str] = Counter()
         self.periodic = Periodic(self)
@@ -120,6 +124,7 @@ class LogManager:
     def start(self) -> Later[None]:
         """Takes the directories and opens every log in them; filled when all are open."""
         self.take()
+        self._bring_back()
         for directory in self.directories:
             if directory.home.is_online:
                 try:
@@ -130,6 +135,13 @@ class LogManager:
                     directory.home.fail(error)
         self.loading.total = len(self.loading.waiting)
         return self._load_all()
+
+    def _bring_back(self) -> None:
+        paths = [each.path for each in self.directories if each.home.is_online]
+        try:
+            bring_back(self.env.disk, paths, self._topic_id_of, self._unique)
+        except OSError as error:
+            logger.error("deleted logs cannot be looked at: %s", error)
 
     def _take_all(self) -> None:
         taken: list[LogDirectory] = []
@@ -228,10 +240,26 @@ class LogManager:
             logs = self._future if is_future else self._logs
             other = logs.get(key)
             if other is not None:
-                logger.error("%s is another copy of %s and is not used", result, other)
+                self._keep_one(logs, result, other)
                 continue
             logs[key] = result
             self._counts[result.home.path] += 1
+
+    def _keep_one(
+        self, logs: dict[TopicPartition, PartitionLog], log: PartitionLog, other: PartitionLog
+    ) -> None:
+        """Of two in different directories: that of the topic which the cluster knows, when one is
+        of an earlier topic whose removal did not last."""
+        wanted = self._topic_id_of(log.topic, log.partition)
+        if log.topic_id == wanted != other.topic_id:
+            logs[log.topic, log.partition] = log
+            self._counts[other.home.path] -= 1
+            self._counts[log.home.path] += 1
+            log, other = other, log
+        if log.topic_id == other.topic_id:
+            logger.error("%s is another copy of %s and is not used", log, other)
+        else:
+            self._lay_aside(log)
 
     def _ready(self) -> None:
         for key in [key for key in self._future if key not in self._logs]:
@@ -255,6 +283,7 @@ class LogManager:
         """Makes everything last and says that this stop was clean."""
         self.periodic.stop()
         self.mover.stop()
+        self._retired.remove_all()
         for directory in self.directories:
             if directory.home.is_online:
                 self._close_directory(directory, broker_epoch)
@@ -334,6 +363,7 @@ class LogManager:
         config = config or self.config_of(topic)
         path = f"{place.path}/{name}"
         try:
+            self._retired.make_way(path)
             log = PartitionLog.create(place.home, topic, partition, topic_id, path, config)
         except OSError as error:
             raise place.home.storage_error(error) from error
@@ -344,10 +374,14 @@ class LogManager:
 
     def _is_of(self, log: PartitionLog, topic_id: bytes) -> bool:
         """Whether a log is of this topic, and not of an earlier one of the same name."""
-        if log.topic_id == UNKNOWN_TOPIC_ID:  # its file did not tell
+        if log.topic_id == UNKNOWN_TOPIC_ID:  # its file did not tell, as after a power cut
             log.topic_id = topic_id
             path = f"{log.directory}/{PARTITION_METADATA}"
-            write_partition_metadata(self.env.disk, path, topic_id)
+            try:
+                write_partition_metadata(self.env.disk, path, topic_id)
+            except OSError as error:
+                raise log.home.storage_error(error) from error
+            log.durability.directory_changed(is_new=True)
         if topic_id in (log.topic_id, UNKNOWN_TOPIC_ID):
             return True
         self.set_aside(log)
@@ -366,31 +400,33 @@ class LogManager:
     def _unique(self) -> str:
         return f"{self.env.random.getrandbits(128):032x}"
 
-    def delete(self, topic: str, partition: int) -> None:
-        """Takes a log out of service at once; its files vanish after file.delete.delay.ms."""
+    def delete(
+        self, topic: str, partition: int, once_durable: OnceDurable = now
+    ) -> None:
+        """Takes a log out of service at once; its files vanish later, see `retired`."""
         for logs in (self._logs, self._future):
             log = logs.pop((topic, partition), None)
             if log is not None:
                 self._counts[log.home.path] -= 1
-                self._delete(log)
+                self._retired.add(log, once_durable)
 
     def set_aside(self, log: PartitionLog) -> None:
         """Takes a log out of service that no topic of the cluster knows; its files stay."""
         if self._logs.get((log.topic, log.partition)) is log:
             del self._logs[log.topic, log.partition]
             self._counts[log.home.path] -= 1
-            logger.warning("%r belongs to no topic and is set aside as a stray", log)
-            self._rename(log, "stray")
+            self._lay_aside(log)
 
-    def _delete(self, log: PartitionLog) -> None:
-        path = self._rename(log, "delete")
-        if path is not None:
-            log.home.remove_later([path], log.config.file_delete_delay_ms)
+    def _lay_aside(self, log: PartitionLog) -> None:
+        logger.warning("%r belongs to no topic and is set aside as a stray", log)
+        self.rename(log, "stray")
 
-    def _rename(self, log: PartitionLog, role: str) -> str | None:
+    def rename(self, log: PartitionLog, role: str) -> None:
+        """Gives the directory of a log that is out of service another name."""
         log.home.flusher.forget(log.durability)
+        log.durability.hold()  # for ever: a sync that runs may not find the files any more
         if not log.home.is_online:
-            return None
+            return
         name = renamed_directory(log.topic, log.partition, self._unique(), role)
         path = f"{log.home.path}/{name}"
         try:
@@ -399,7 +435,6 @@ class LogManager:
             raise log.home.storage_error(error) from error
         log.moved(path)
         log.release()
-        return path
 
     # --- moving -----------------------------------------------------------------------------------
 
@@ -418,14 +453,14 @@ class LogManager:
         future = self._future.pop((topic, partition), None)
         if future is not None:
             self._counts[future.home.path] -= 1
-            self._delete(future)
+            self._retired.add(future, now)
 
     def replace(self, log: PartitionLog, future: PartitionLog) -> None:
         """The copy is the log now; the old one's directory goes."""
         key = (log.topic, log.partition)
         assert self._logs[key] is log
         self._counts[log.home.path] -= 1
-        self._delete(log)
+        self._retired.add(log, now)
         del self._future[key]
         self._logs[key] = future
 

@@ -31,7 +31,6 @@ JUMP_MS = 1_200_000
 SETTINGS = {
     "node.id": "1",
     "listeners": f"PLAINTEXT://sim:{PORT}",
-    "log.dirs": DATA,
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
@@ -51,6 +50,7 @@ class World:
 
     seed: int
     durability: str = "page-cache"
+    directories: str = DATA
     clock: ManualClock = field(default_factory=ManualClock)
     disk: CrashDisk = field(default_factory=CrashDisk)
     history: History = field(default_factory=History)
@@ -86,7 +86,13 @@ class World:
         """Begins a new life on what the disk holds."""
         life = self.life = Life(self.clock, self.random)
         self.network = SimNetwork(self.clock, self.random, life)
-        config = BrokerConfig({**SETTINGS, "kafkalite.durability": self.durability})
+        config = BrokerConfig(
+            {
+                **SETTINGS,
+                "log.dirs": self.directories,
+                "kafkalite.durability": self.durability,
+            }
+        )
         env = Env(life, self.disk, life, Random(self.random.random()))
         self.broker = Broker(env, self.network, config)
         self.broker.start().then(self._started)

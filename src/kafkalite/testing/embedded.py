@@ -14,11 +14,13 @@ import asyncio
 import threading
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kafkalite.broker import Broker
     from kafkalite.env.disk import Disk
+    from kafkalite.env.later import Later
+    from kafkalite.protocol.errors import KafkaError
 
 START_TIMEOUT_SECONDS = 30
 STOP_TIMEOUT_SECONDS = 10
@@ -116,22 +118,22 @@ class EmbeddedKafka:
     def create_topic(
         self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None
     ) -> None:
-        """Creates a topic; it can be used when this returns."""
+        """Creates a topic; it can be used, and lasts as configured, when this returns."""
         self._call(lambda broker: broker.create_topic(name, partitions, configs))
 
-    def _call(self, action: Callable[[Broker], Any]) -> Any:
-        """Runs something on the broker's own thread and returns what it returned."""
+    def _call(self, action: Callable[[Broker], Later[KafkaError | None]]) -> None:
+        """Has something done on the broker's own thread, and returns when it is."""
         assert self._loop is not None, "the broker does not run"
         outcome = _Outcome()
 
         def act() -> None:
             try:
-                outcome.done(action(self._brokers[0]))
+                action(self._brokers[0]).then(outcome.told)
             except Exception as error:  # noqa: BLE001 it is raised again where it was asked for
                 outcome.fail(error)
 
         self._loop.call_soon_threadsafe(act)
-        return outcome.wait(STOP_TIMEOUT_SECONDS, "act")
+        outcome.wait(STOP_TIMEOUT_SECONDS, "act")
 
     # --- on the broker's thread ---------------------------------------------------------------
 
@@ -166,14 +168,13 @@ class EmbeddedKafka:
         def start_next(failure: OSError | None) -> None:
             if failure is not None:
                 started.fail(failure)
-                loop.call_soon(loop.stop)
+                self._end()
             elif waiting:
                 broker = waiting.pop(0)()
                 self._brokers.append(broker)
                 broker.start().then(start_next)
             else:
-                self._create_topics()
-                started.done(None)
+                self._create_topics(started)
 
         start_next(None)
 
@@ -187,25 +188,38 @@ class EmbeddedKafka:
             **self._settings,
         }
 
-    def _create_topics(self) -> None:
+    def _create_topics(self, started: _Outcome) -> None:
+        """Creates what is missing, and says that the start is done when all of it lasts."""
         controller = self._brokers[0]
-        for name, partitions in self._topics.items():
-            if name not in controller.cluster.image.topics:
-                controller.create_topic(name, partitions)
+        known = controller.cluster.image.topics
+        missing = [each for each in self._topics.items() if each[0] not in known]
+
+        def create_next(refusal: KafkaError | None) -> None:
+            if refusal is not None:
+                started.fail(refusal)
+                self._end()
+            elif not missing:
+                started.done()
+            else:
+                controller.create_topic(*missing.pop(0)).then(create_next)
+
+        create_next(None)
 
     def _stop(self, stopped: _Outcome) -> None:
-        assert self._loop is not None
-        loop = self._loop
         waiting = list(self._brokers)
 
         def stop_next(_: None) -> None:
             if waiting:
                 waiting.pop().stop().then(stop_next)
             else:
-                stopped.done(None)
-                loop.call_soon(loop.stop)
+                stopped.done()
+                self._end()
 
         stop_next(None)
+
+    def _end(self) -> None:
+        assert self._loop is not None
+        self._loop.call_soon(self._loop.stop)
 
 
 class _Outcome:
@@ -213,20 +227,20 @@ class _Outcome:
 
     def __init__(self) -> None:
         self._event = threading.Event()
-        self._value: Any = None
         self._error: Exception | None = None
 
-    def done(self, value: Any) -> None:
-        self._value = value
+    def done(self) -> None:
         self._event.set()
+
+    def told(self, refusal: Exception | None) -> None:
+        self.done() if refusal is None else self.fail(refusal)
 
     def fail(self, error: Exception) -> None:
         self._error = error
         self._event.set()
 
-    def wait(self, seconds: float, what: str) -> Any:
+    def wait(self, seconds: float, what: str) -> None:
         if not self._event.wait(seconds):
             raise BrokerFailed(f"the broker did not {what} within {seconds} s")
         if self._error is not None:
             raise BrokerFailed(f"the broker could not {what}: {self._error}") from self._error
-        return self._value

@@ -137,7 +137,8 @@ class WholeBroker:
     def create(self, name: str, partitions: int = 1, **configs: str) -> bytes:
         """Creates a topic (settings with underscores for dots) and returns its id."""
         settings = {key.replace("_", "."): value for key, value in configs.items()}
-        self.broker.create_topic(name, partitions, settings)
+        created = self.broker.create_topic(name, partitions, settings)
+        assert not created.is_resolved or created.value is None, created.value
         topic_id = self.context.cluster.image.topic_id(name)
         assert topic_id is not None
         return topic_id

@@ -11,7 +11,7 @@ from kafkalite.log.config import LogConfig
 from kafkalite.log.names import RECOVERY_POINTS
 from kafkalite.log.partition_log import AppendOrigin
 from kafkalite.sim.disk import CrashDisk
-from tests.unit.log.making import ROOT, START_MS, World, batch, marker, read_all
+from tests.unit.log.making import ROOT, START_MS, TOPIC_ID, World, batch, marker, read_all
 
 SMALL = LogConfig(segment_bytes=500, index_interval_bytes=100)
 
@@ -157,7 +157,10 @@ def acknowledged_on_disk(world: World) -> None:
     send(world.log(), b"a", 0)
     durable = world.log().when_durable(world.log().log_end_offset)
     assert durable.is_resolved
-    assert [record.value for record in read_all(after_power_cut(world).log())] == [b"a"]
+    log = after_power_cut(world).manager.get("t", 0)
+    assert log is not None
+    assert log.topic_id == TOPIC_ID  # or a later topic of the name could not be told apart
+    assert [record.value for record in read_all(log)] == [b"a"]
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -176,6 +179,7 @@ def test_a_log_whose_files_a_power_cut_took_gets_names_that_last():
     world = after_power_cut(world)
     assert world.names() == ["00000000000000000000.index", "00000000000000000000.log",
                              "00000000000000000000.timeindex"]
+    world.manager.create("t", 0, TOPIC_ID)  # the broker says whose it is
     acknowledged_on_disk(world)
 
 

@@ -142,8 +142,18 @@ class Cluster:
         if not self.is_fsynced:
             return Later.of(reply)
         later: Later[T] = Later()
-        self.log.when_durable().then(lambda _: later.resolve(reply))
+        self.once_durable(lambda: later.resolve(reply))
         return later
+
+    def once_durable(self, then: Callable[[], None]) -> None:
+        """Goes on when all records so far are on stable storage: never when their disk fails."""
+        end_offset = self.log.end_offset
+
+        def told(durable: int) -> None:
+            if durable >= end_offset:
+                then()
+
+        self.log.when_durable().then(told)
 
     def _enact(self, effects: Effects) -> None:
         if not effects.records:

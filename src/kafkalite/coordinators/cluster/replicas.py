@@ -100,13 +100,8 @@ class Replicas:
             self._lead(partition, state)
 
     def _open(self, topic: Topic, state: PartitionState) -> None:
-        log = self.logs.get(topic.name, state.index)
-        if log is not None and log.topic_id not in (topic.topic_id, bytes(16)):
-            # A topic of the same name was deleted while this directory was away.
-            self.logs.set_aside(log)
-            log = None
         try:
-            log = log or self._create_log(topic, state)
+            log = self._log_of(topic, state)
         except KafkaError as error:
             logger.error("%s-%d is offline: %s", topic.name, state.index, error)
             self.partitions.offline.add((topic.name, state.index))
@@ -116,7 +111,8 @@ class Replicas:
         self.partitions.add(partition)
         self._lead(partition, state)
 
-    def _create_log(self, topic: Topic, state: PartitionState) -> PartitionLog:
+    def _log_of(self, topic: Topic, state: PartitionState) -> PartitionLog:
+        """The log that is there, or a new one in the directory that was chosen for it."""
         directory_id = dict(zip(state.replicas, state.directories, strict=False)).get(self.node_id)
         path = next(
             (each.path for each in self.logs.directories if each.directory_id == directory_id),
@@ -132,6 +128,7 @@ class Replicas:
         partition.leadership = leadership_of(state)
         is_new_epoch = partition.is_leader and was_epoch != partition.leader_epoch
         if is_new_epoch:
+            self._hold(partition.log)
             partition.begin_epoch()
         coordinator = self.coordinators.get(partition.topic)
         if coordinator is not None and is_new_epoch:
@@ -140,16 +137,19 @@ class Replicas:
             coordinator.lost(partition.index)
         partition.wake()
 
+    def _hold(self, log: PartitionLog) -> None:
+        """No record is acknowledged before the topic and the epoch that it belongs to last."""
+        if not log.is_durable_on_append:
+            log.durability.hold()
+            self.cluster.once_durable(log.durability.release)
+
     def _close(self, topic: str, index: int) -> None:
         """Nothing of ours any more: out of service at once, its files a while later."""
         coordinator = self.coordinators.get(topic)
         if coordinator is not None:
             coordinator.lost(index)
         self.partitions.remove(topic, index)
-        try:
-            self.logs.delete(topic, index)
-        except KafkaError as error:
-            logger.error("the log of %s-%d could not be removed: %s", topic, index, error)
+        self.logs.delete(topic, index, self.cluster.once_durable)
 
     def _delete(self, topic: Topic) -> None:
         for index in topic.partitions:

@@ -1,0 +1,121 @@
+"""Logs whose topic was deleted, on their way off the disk.
+
+Owns the time between a log's end of service and the removal of its directory, and what a crash left
+of it. Under fsync a directory gets another name only when what says that the topic is deleted is on
+stable storage, unless a new log needs the name before. Invariant: the records of a topic that the
+cluster still knows after a crash are there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kafkalite.env.disk import Disk
+from kafkalite.log.checkpoints import CorruptFile, read_partition_metadata
+from kafkalite.log.names import (
+    PARTITION_METADATA,
+    parse_renamed_directory,
+    partition_directory,
+    renamed_directory,
+)
+from kafkalite.log.partition_log import PartitionLog
+from kafkalite.protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from kafkalite.log.manager import LogManager
+
+logger = logging.getLogger(__name__)
+
+OnceDurable = Callable[[Callable[[], None]], None]
+
+
+def now(act: Callable[[], None]) -> None:
+    """For what need not last before something is done about it."""
+    act()
+
+
+class Retired:
+    """The deleted logs of one broker whose directories still have their names."""
+
+    def __init__(self, manager: LogManager) -> None:
+        self._manager = manager
+        self._logs: dict[str, PartitionLog] = {}  # by directory
+
+    def add(self, log: PartitionLog, once_durable: OnceDurable) -> None:
+        """Removes a log that is out of service; `once_durable` knows when its deletion lasts."""
+        self._logs[log.directory] = log
+        remove = partial(self._remove, log)
+        remove() if log.is_durable_on_append else once_durable(remove)
+
+    def make_way(self, directory: str) -> None:
+        """A new log needs the name: if a deleted one has it, that one's new name lasts first, or
+        the power could fail and leave the new log in place of the old one."""
+        log = self._logs.get(directory)
+        if log is not None:
+            self._rename(log)
+            log.home.disk.sync_directory(log.home.path)
+
+    def remove_all(self) -> None:
+        """The stop is clean: all that was decided will last."""
+        for log in list(self._logs.values()):
+            self._remove(log)
+
+    def _remove(self, log: PartitionLog) -> None:
+        try:
+            self._rename(log)
+        except KafkaError as error:
+            logger.error("%s could not be removed: %s", log, error)
+        else:
+            log.home.remove_later([log.directory], log.config.file_delete_delay_ms)
+
+    def _rename(self, log: PartitionLog) -> None:
+        if self._logs.pop(log.directory, None) is not None:
+            self._manager.rename(log, "delete")
+
+
+def bring_back(
+    disk: Disk,
+    paths: list[str],
+    topic_id_of: Callable[[str, int], bytes | None],
+    unique: Callable[[], str],
+) -> None:
+    """Gives logs their names again whose partition the cluster still has here: a crash took their
+    deletion. The log of an earlier or later topic may have the name."""
+    for path in paths:
+        for name in disk.list_directory(path):
+            renamed = parse_renamed_directory(name)
+            if renamed is None or renamed[2] != "delete":
+                continue
+            topic, partition, _ = renamed
+            topic_id = topic_id_of(topic, partition)
+            directory = f"{path}/{name}"
+            if topic_id is None or _topic_id(disk, directory) != topic_id:
+                continue
+            if any(_has_log(disk, each, topic, partition, topic_id) for each in paths):
+                continue  # it was moved there
+            logger.warning("the deletion of %s did not last", directory)
+            wanted = f"{path}/{partition_directory(topic, partition)}"
+            if disk.exists(wanted):
+                stray = renamed_directory(topic, partition, unique(), "stray")
+                disk.rename(wanted, f"{path}/{stray}")
+            disk.rename(directory, wanted)
+
+
+def _has_log(disk: Disk, path: str, topic: str, partition: int, topic_id: bytes) -> bool:
+    """Whether a directory has a log of the partition, or one that was to take its place."""
+    own, future = partition_directory(topic, partition), (topic, partition, "future")
+    return any(
+        _topic_id(disk, f"{path}/{name}") == topic_id
+        for name in disk.list_directory(path)
+        if name == own or parse_renamed_directory(name) == future
+    )
+
+
+def _topic_id(disk: Disk, directory: str) -> bytes | None:
+    try:
+        return read_partition_metadata(disk, f"{directory}/{PARTITION_METADATA}")
+    except (FileNotFoundError, CorruptFile):
+        return None

@@ -1,0 +1,155 @@
+"""Topics and records over power cuts, with the cluster's metadata on one disk and data on others.
+
+Nothing orders the syncs of different disks but the broker itself.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import CreateTopicsRequest, DeleteTopicsRequest
+from kafkalite.sim.world import World
+from tests.unit.log.making import batch, read_all
+
+SEEDS = 25
+STEPS = 30
+NAMES = ("a", "b", "c")
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Logs that are set aside are told of."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@dataclass(slots=True)
+class Wanted:
+    """A topic as its clients know it."""
+
+    name: str
+    topic_id: bytes = b""
+    is_created: bool = False  # as its creator was told
+    is_doomed: bool = False  # its deletion was asked for
+    is_deleted: bool = False  # as its remover was told
+    values: list[bytes] = field(default_factory=list)  # acknowledged
+
+
+class Clients:
+    """Who creates, writes and deletes, and waits for no answer before what comes next."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.topics: list[Wanted] = []
+        self._count = 0
+
+    def step(self) -> None:
+        kind = self.world.random.random()
+        name = self.world.random.choice(NAMES)
+        known = self._known(name)
+        if known is None:
+            self._create(name)
+        elif kind < 0.12:
+            self._delete(known)
+        else:
+            self._write(known)
+
+    def _known(self, name: str) -> Wanted | None:
+        topic_id = self.world.broker.cluster.image.topic_id(name)
+        return next((each for each in self.topics if each.topic_id == topic_id), None)
+
+    def _create(self, name: str) -> None:
+        cluster = self.world.broker.cluster
+        wanted = Wanted(name)
+        self.topics.append(wanted)
+        topic = CreateTopicsRequest.Topic(name=name, num_partitions=1, replication_factor=-1)
+        later = cluster.submit(CreateTopicsRequest(topics=[topic]))
+        topic_id = cluster.image.topic_id(name)
+        assert topic_id is not None
+        wanted.topic_id = topic_id
+        later.then(lambda _: setattr(wanted, "is_created", True))
+
+    def _delete(self, wanted: Wanted) -> None:
+        wanted.is_doomed = True
+        request = DeleteTopicsRequest(topic_names=[wanted.name])
+        later = self.world.broker.cluster.submit(request)
+        later.then(lambda _: setattr(wanted, "is_deleted", True))
+
+    def _write(self, wanted: Wanted) -> None:
+        partition = self.world.broker.partitions.find(wanted.name, 0)
+        self._count += 1
+        value = b"%d" % self._count
+        now_ms = self.world.clock.now_ms()
+        partition.append(batch([value], timestamp=now_ms), now_ms)
+        acknowledged = partition.when_committed(partition.log.log_end_offset)
+        acknowledged.then(lambda _: wanted.values.append(value))
+
+    def check(self) -> None:
+        """What was acknowledged is there; a topic whose deletion was not is gone or whole."""
+        image = self.world.broker.cluster.image
+        for wanted in self.topics:
+            is_there = image.topic_id(wanted.name) == wanted.topic_id
+            assert is_there or wanted.is_doomed or not (wanted.is_created or wanted.values), wanted
+            assert not (is_there and wanted.is_deleted), wanted
+            if is_there:
+                log = self.world.broker.logs.get(wanted.name, 0)
+                assert log is not None
+                assert log.topic_id == wanted.topic_id
+                found = [one.value for one in read_all(log) if one.value in wanted.values]
+                assert found == wanted.values, wanted
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("directories", ["/data", "/data,/more", "/data,/more,/most"])
+def test_nothing_acknowledged_is_lost_whichever_disk_is_slower(directories: str, seed: int) -> None:
+    world = World(seed, durability="fsync", directories=directories)
+    clients = Clients(world)
+    for _ in range(3):
+        world.run_until(lambda: world.is_up, "the broker comes up")
+        clients.check()
+        clients.topics = [each for each in clients.topics if clients._known(each.name) is each]
+        for _ in range(world.random.randrange(STEPS)):
+            clients.step()
+            world.run(world.random.choice((0, 0, 1, 3, 12)))
+        world.die(is_power_cut=True)
+    world.run_until(lambda: world.is_up, "the broker comes back")
+    clients.check()
+
+
+def test_a_topic_id_that_a_power_cut_took_is_written_again() -> None:
+    world = World(1)
+    world.run_until(lambda: world.is_up, "the broker comes up")
+    world.create_topic("t", 1)
+    topic_id = world.broker.cluster.image.topic_id("t")
+    world.disk.create("/data/t-0/partition.metadata").close()  # its name has lasted, no more
+    world.die(is_power_cut=False)
+    world.run_until(lambda: world.is_up, "the broker comes back")
+    log = world.broker.logs.get("t", 0)
+    assert log is not None
+    assert log.topic_id == topic_id
+    text = bytes(world.disk.file_at("/data/t-0/partition.metadata").data)
+    assert text.startswith(b"version: 0\ntopic_id: ")
+
+
+def test_a_topic_that_cannot_last_is_not_said_to_be_created() -> None:
+    world = World(1, durability="fsync")
+    world.run_until(lambda: world.is_up, "the broker comes up")
+    broken = OSError(5, "the disk is broken")
+
+    def fail(kind: str, path: str, size: int) -> None:
+        if kind == "sync":
+            raise broken
+
+    world.disk.before_operation = fail
+    created = world.broker.create_topic("t", 1)
+    world.run(1_000)
+    assert not created.is_resolved
+    with pytest.raises(KafkaError) as refused:
+        world.broker.cluster.submit(DeleteTopicsRequest(topic_names=["t"]))
+    assert refused.value.code == Error.KAFKA_STORAGE_ERROR
