@@ -1,9 +1,11 @@
-"""A small schema registry for tests: `GET /schemas/ids/<id>`, and whatever else it is told to say.
+"""A small schema registry for tests: schemas by id and by a subject's version, and whatever else it
+is told to say.
 
 It speaks as Confluent's does, error codes included; each id may be given another answer.
 """
 
 import json
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -11,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import unquote
 
 PATH = "/schemas/ids/"
 POLL_S = 0.01
@@ -22,6 +25,7 @@ class SchemaRegistry:
 
     url: str
     answers: dict[int, Any] = field(default_factory=dict)
+    subjects: dict[tuple[str, int], Any] = field(default_factory=dict)
     asked: Counter[int] = field(default_factory=Counter)
     logins: list[str | None] = field(default_factory=list)
     # Called before each answer: gives (status, body) to say that instead, or None.
@@ -30,6 +34,11 @@ class SchemaRegistry:
     def has(self, number: int, schema: Any, **more: Any) -> None:
         """A schema, and what else its answer says: `schemaType`, `references`."""
         self.answers[number] = {"schema": json.dumps(schema), **more}
+
+    def has_subject(self, subject: str, version: int, schema: Any, **more: Any) -> dict[str, Any]:
+        """A version of a subject; returns a reference to it."""
+        self.subjects[subject, version] = {"schema": json.dumps(schema), **more}
+        return {"name": "any", "subject": subject, "version": version}
 
 
 @contextmanager
@@ -62,6 +71,11 @@ def schema_registry() -> Iterator[SchemaRegistry]:
 
 
 def _answer(registry: SchemaRegistry, path: str) -> tuple[int, bytes]:
+    if found := re.fullmatch(r"/subjects/([^/]+)/versions/(\d+)", path):
+        answer = registry.subjects.get((unquote(found[1]), int(found[2])))
+        if answer is None:
+            return 404, b'{"error_code":40401,"message":"Subject not found"}'
+        return 200, json.dumps(answer).encode()
     if not path.startswith(PATH):
         return 404, b'{"error_code":404,"message":"HTTP 404 Not Found"}'
     number = int(path.removeprefix(PATH))

@@ -1,11 +1,14 @@
 """What a schema registry may answer, and what becomes of it: a schema, a reason, or the end."""
 
+import io
+import json
 import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
 
 from kafkalite.pipelines.common import schemas
@@ -44,15 +47,52 @@ def test_schemas_are_asked_for_once(registry: SchemaRegistry) -> None:
         ({"type": "object"}, {"schemaType": "JSON"}, "schema id 3 is JSON, not Avro"),
         ("string", {}, "schema id 3 is not an Avro record"),
         (["null", "string"], {}, "schema id 3 is not an Avro record"),
-        (RECORD, {"references": [{"name": "R"}]}, "schema id 3 refers to other schemas"),
     ],
-    ids=["protobuf", "json", "primitive", "union", "references"],
+    ids=["protobuf", "json", "primitive", "union"],
 )
 def test_schemas_that_are_no_avro_record_are_refused_by_name(
     registry: SchemaRegistry, schema: Any, more: dict[str, Any], reason: str
 ) -> None:
     registry.has(3, schema, **more)
     assert _learned(registry.url, 3) == ([], {3: reason})
+
+
+def test_schemas_come_with_what_they_refer_to(registry: SchemaRegistry) -> None:
+    place = {"type": "record", "name": "b.Place", "fields": [{"name": "at", "type": "string"}]}
+    to_place = registry.has_subject("places/b", 1, place)
+    person = {
+        "type": "record", "name": "Person", "namespace": "a",
+        "fields": [{"name": "home", "type": "b.Place"}, {"name": "work", "type": "b.Place"}],
+    }  # fmt: skip
+    to_person = registry.has_subject("people", 4, person, references=[to_place])
+    team = {
+        "type": "record", "name": "Team", "namespace": "a",
+        "fields": [{"name": "all", "type": {"type": "array", "items": "Person"}}],
+    }  # fmt: skip
+    registry.has(9, team, references=[to_person])
+    found = Schemas(registry.url, 5)
+    found._learn(9)
+    schema = fastavro.parse_schema(json.loads(found._known[9]))
+    value = {"all": [{"home": {"at": "x"}, "work": {"at": "y"}}]}
+    written = io.BytesIO()
+    fastavro.schemaless_writer(written, schema, value)
+    written.seek(0)
+    assert fastavro.schemaless_reader(written, schema, None) == value
+
+
+def test_a_reference_that_leads_nowhere_is_told(registry: SchemaRegistry) -> None:
+    gone = {"name": "X", "subject": "gone", "version": 1}
+    registry.has(5, RECORD, references=[gone])
+    field = {"name": "x", "type": "Nobody"}
+    useless = registry.has_subject("useless", 1, RECORD)
+    registry.has(6, {"type": "record", "name": "S", "fields": [field]}, references=[useless])
+    assert _learned(registry.url, 5, 6) == (
+        [],
+        {
+            5: "schema id 5 needs version 1 of subject gone, which is nowhere",
+            6: "schema id 6 needs Nobody, which is nowhere",
+        },
+    )
 
 
 def test_login_in_the_url_is_sent_and_never_shown(registry: SchemaRegistry) -> None:

@@ -1,6 +1,7 @@
 """Avro schemas by id: from a schema registry's URL, or from files `<id>.avsc` in a folder.
 
-Owns fetching and keeping them. A registry is asked once for an id; ids never change their meaning.
+Owns fetching and keeping them, with the schemas that they refer to. A registry is asked once for an
+id; ids never change their meaning.
 An id that the registry does not know, or that is no Avro record, is the record's fault and told in
 its `error`. A registry that does not answer, or is none, ends the run: it is no record's fault.
 """
@@ -14,11 +15,12 @@ import urllib.request
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from kafkalite.pipelines.common.avro_names import UnknownName, whole
 from kafkalite.pipelines.common.decode import UNKNOWN_SCHEMA, Decoding, schema_id
 from kafkalite.pipelines.common.running import PipelineError
 
@@ -29,9 +31,15 @@ MAX_BYTES = 16 * 1024 * 1024
 # A topic with more schemas than this is not framed Avro, but bytes that look like it.
 MAX_SCHEMAS = 1_000
 
-# What a registry says of an id that it does not have; any other 404 comes from somebody else.
-_NO_SUCH_SCHEMA = 40403
+# A schema refers to at most so many others, directly or not.
+MAX_REFERENCES = 1_000
+
+# What a registry says of a subject, a version or an id that it does not have; any other 404 comes
+# from somebody else.
+_NO_SUCH = (40401, 40402, 40403)
 _TRY_AGAIN = 429
+
+Reference = tuple[str, int]  # subject and version
 
 
 class Schemas:
@@ -58,8 +66,36 @@ class Schemas:
         reason = _unusable(number, answer)
         if answer is None or reason is not None:
             self._refused[number] = reason or ""
-        else:
-            self._known[number] = answer["schema"]
+            return
+        try:
+            self._known[number] = self._whole(answer)
+        except UnknownName as name:
+            self._refused[number] = f"schema id {number} needs {name}, which is nowhere"
+
+    def _whole(self, answer: dict[str, Any]) -> str:
+        """The text of a schema with all that it refers to."""
+        if not answer.get("references"):
+            text: str = answer["schema"]
+            return text
+        found: dict[Reference, dict[str, Any]] = {}
+        waiting = _references(answer)
+        while waiting:
+            reference = waiting.pop()
+            if reference in found:
+                continue
+            if len(found) == MAX_REFERENCES:
+                raise PipelineError(f"a schema refers to more than {MAX_REFERENCES} others")
+            referred = self._source.referred(*reference)
+            if referred is None:
+                raise UnknownName(f"version {reference[1]} of subject {reference[0]}")
+            found[reference] = referred
+            waiting += _references(referred)
+        others = [json.loads(each["schema"]) for each in found.values()]
+        return json.dumps(whole(json.loads(answer["schema"]), others))
+
+
+def _references(answer: dict[str, Any]) -> list[Reference]:
+    return [(each["subject"], each["version"]) for each in answer.get("references") or ()]
 
 
 def _unusable(number: int, answer: dict[str, Any] | None) -> str | None:
@@ -69,8 +105,6 @@ def _unusable(number: int, answer: dict[str, Any] | None) -> str | None:
     kind = answer.get("schemaType", "AVRO")
     if kind != "AVRO":
         return f"schema id {number} is {kind}, not Avro"
-    if answer.get("references"):
-        return f"schema id {number} refers to other schemas"
     schema = json.loads(answer["schema"])
     if not (isinstance(schema, dict) and schema.get("type") == "record"):
         return f"schema id {number} is not an Avro record"
@@ -96,9 +130,14 @@ class _SchemaFiles:
             raise PipelineError(f"{path} is not JSON: {error}") from None
         return {"schema": text}
 
+    def referred(self, subject: str, version: int) -> dict[str, Any] | None:
+        """A file has all in it that it needs."""
+        return None
+
 
 class _Registry:
-    """`GET /schemas/ids/<id>` at a URL, which may carry `user:password@`."""
+    """`GET /schemas/ids/<id>` and `GET /subjects/<subject>/versions/<version>` at a URL, which may
+    carry `user:password@`."""
 
     def __init__(self, url: str, timeout_s: float) -> None:
         parts = urlsplit(url.rstrip("/"))
@@ -112,20 +151,27 @@ class _Registry:
         self._timeout_s = timeout_s
 
     def get(self, number: int) -> dict[str, Any] | None:
-        status, body = self._ask(f"{self._url}/schemas/ids/{number}")
+        return self._schema(f"schemas/ids/{number}", f"schema id {number}")
+
+    def referred(self, subject: str, version: int) -> dict[str, Any] | None:
+        path = f"subjects/{quote(subject, safe='')}/versions/{version}"
+        return self._schema(path, f"version {version} of subject {subject}")
+
+    def _schema(self, path: str, what: str) -> dict[str, Any] | None:
+        status, body = self._ask(f"{self._url}/{path}")
         answer = _parsed(body)
-        if status == 404 and answer.get("error_code") == _NO_SUCH_SCHEMA:
+        if status == 404 and answer.get("error_code") in _NO_SUCH:
             return None
         if status != 200:
             said = answer.get("message", "")
             raise PipelineError(
-                f"the schema registry at {self._url} refused schema id {number}: HTTP {status}"
+                f"the schema registry at {self._url} refused {what}: HTTP {status}"
                 f"{f', {said}' if said else ''}"
             )
         schema = answer.get("schema")
         if not isinstance(schema, str) or not _is_readable(answer, schema):
             raise PipelineError(
-                f"{self._url} answered the question for schema id {number} with something else: "
+                f"{self._url} answered the question for {what} with something else: "
                 "is it a schema registry?"
             )
         return answer
