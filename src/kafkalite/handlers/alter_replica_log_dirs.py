@@ -21,15 +21,17 @@ def alter_replica_log_dirs(
     context: Context, call: Call, request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:
     answers: dict[str, list[Response.Partition]] = {}
+    paths: dict[tuple[str, int], str] = {}  # what is named last for each partition
     for directory in request.dirs:
         for topic in directory.topics:
-            for index in topic.partitions:
-                answer = Response.Partition(partition_index=index, error_code=Error.NONE)
-                try:
-                    _move(context, topic.name, index, directory.path)
-                except KafkaError as error:
-                    answer.error_code = error.code
-                answers.setdefault(topic.name, []).append(answer)
+            paths.update({(topic.name, index): directory.path for index in topic.partitions})
+    for (name, index), path in paths.items():
+        answer = Response.Partition(partition_index=index, error_code=Error.NONE)
+        try:
+            _move(context, name, index, path)
+        except KafkaError as error:
+            answer.error_code = error.code
+        answers.setdefault(name, []).append(answer)
     return Response(
         results=[
             Response.Result(topic_name=name, partitions=partitions)

@@ -22,30 +22,39 @@ def delete_records(
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsResponse.Topic(
-                name=topic.name,
-                partitions=[_delete(context, topic.name, asked) for asked in topic.partitions],
+                name=name,
+                partitions=[_delete(context, name, *asked) for asked in offsets.items()],
             )
-            for topic in request.topics
+            for name, offsets in _by_topic(request).items()
         ]
     )
 
 
+def _by_topic(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
+    """The offset that is named last for each partition."""
+    found: dict[str, dict[int, int]] = {}
+    for topic in request.topics:
+        offsets = found.setdefault(topic.name, {})
+        offsets.update({asked.partition_index: asked.offset for asked in topic.partitions})
+    return found
+
+
 def _delete(
-    context: Context, topic: str, asked: DeleteRecordsRequest.Partition
+    context: Context, topic: str, index: int, offset: int
 ) -> DeleteRecordsResponse.Partition:
     answer = DeleteRecordsResponse.Partition(
-        partition_index=asked.partition_index, low_watermark=NO_LOW_WATERMARK
+        partition_index=index, low_watermark=NO_LOW_WATERMARK
     )
     try:
-        answer.low_watermark = _move_start(context, topic, asked)
+        answer.low_watermark = _move_start(context, topic, index, offset)
     except KafkaError as error:
         answer.error_code = error.code
     return answer
 
 
-def _move_start(context: Context, topic: str, asked: DeleteRecordsRequest.Partition) -> int:
+def _move_start(context: Context, topic: str, index: int, offset: int) -> int:
     if context.cluster.is_internal(topic):
         raise KafkaError(Error.INVALID_TOPIC_EXCEPTION)
-    partition = find_partition(context, topic, asked.partition_index)
+    partition = find_partition(context, topic, index)
     partition.check_leader()
-    return partition.delete_records_before(asked.offset)
+    return partition.delete_records_before(offset)

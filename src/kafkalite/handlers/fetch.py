@@ -27,13 +27,14 @@ from kafkalite.protocol.messages import FetchRequest, FetchResponse
 from kafkalite.replication.partition import Partition, PartitionRead
 
 READ_COMMITTED = 1
+ISOLATION_LEVELS = (0, READ_COMMITTED)
 _NOT_THERE = (
     Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID, Error.INCONSISTENT_TOPIC_ID,
 )
 LAST_OLD_FORMAT_VERSION = 3
 LIMITED_VERSION = 3
-ZSTD_VERSION = 10
 TOPIC_ID_VERSION = 13
+LEADERS_VERSION = 16
 MOVED = (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH)
 
 Answers = list[tuple[Wanted, FetchResponse.Partition, int]]  # and how many bytes of records
@@ -47,6 +48,8 @@ def fetch(
     if asked.error != Error.NONE:
         return FetchResponse(error_code=asked.error)
     attempt = _Attempt(context, call, request, asked)
+    if request.isolation_level not in ISOLATION_LEVELS and attempt.partitions():
+        return _failed(request, call.version)
     if attempt.run(is_last=request.max_wait_ms <= 0 or not asked.wanted):
         return attempt.later.value
     watched = attempt.partitions()
@@ -57,7 +60,9 @@ def fetch(
 class _Attempt:
     """One fetch, read again each time that a partition of it has moved."""
 
-    __slots__ = ("asked", "call", "context", "later", "max_bytes", "min_bytes", "request")
+    __slots__ = (
+        "asked", "call", "context", "is_follower", "later", "max_bytes", "min_bytes", "request",
+    )
 
     def __init__(
         self, context: Context, call: Call, request: FetchRequest, asked: Fetch
@@ -67,6 +72,7 @@ class _Attempt:
         self.request = request
         self.asked = asked
         self.later: Later[FetchResponse] = Later()
+        self.is_follower = max(request.replica_id, request.replica_state.replica_id) >= 0
         most = context.config.get_int("fetch.max.bytes")
         self.max_bytes = min(request.max_bytes, most) if call.version >= LIMITED_VERSION else most
         self.min_bytes = min(request.min_bytes, self.max_bytes)  # more will never come at once
@@ -96,9 +102,10 @@ class _Attempt:
             answer = self._read_one(wanted, room, min_one)
             records = answer.records
             length = len(records) if records is not None else 0
+            if length or (room < 0 and answer.error_code not in _NOT_THERE):
+                room = max(0, room - length)
             if length:
                 size += length
-                room = max(0, room - length)
                 min_one = False
             if answer.error_code or answer.diverging_epoch.end_offset != -1:
                 is_urgent = True
@@ -122,15 +129,20 @@ class _Attempt:
     ) -> FetchResponse.Partition:
         position = wanted.position
         full_max_bytes = position.max_bytes
-        position.max_bytes = min(full_max_bytes, room)
+        position.max_bytes = max_bytes = min(full_max_bytes, room)
+        if self.is_follower:
+            partition.check_leader(position.leader_epoch)
+            raise KafkaError(Error.NOT_LEADER_OR_FOLLOWER)  # nobody replicates
         try:
             found = partition.read(
                 position,
                 is_committed_only=self.request.isolation_level == READ_COMMITTED,
-                min_one=min_one,
+                min_one=min_one or max_bytes < 0,
             )
         finally:
             position.max_bytes = full_max_bytes
+        if max_bytes < 0 and found.records is not None:
+            raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
         return self._answer(wanted, partition, found)
 
     def _answer(
@@ -154,7 +166,7 @@ class _Attempt:
             answer.diverging_epoch = FetchResponse.DivergingEpoch(
                 epoch=epoch, end_offset=end_offset
             )
-        if self.call.version < ZSTD_VERSION:
+        if self.call.version <= LAST_OLD_FORMAT_VERSION:
             self._convert(answer, wanted, partition, found)
         return answer
 
@@ -165,10 +177,11 @@ class _Attempt:
         partition: Partition,
         found: PartitionRead,
     ) -> None:
-        """Give an old client what it can read, or say that it cannot."""
+        """Give an old client what it can read, or say that it cannot. Apache Kafka does the latter
+        no more since it dropped the former: versions 4 to 9 get batches as they are."""
         if partition.log.config.compression_type == "zstd":
             raise KafkaError(Error.UNSUPPORTED_COMPRESSION_TYPE)
-        if self.call.version <= LAST_OLD_FORMAT_VERSION and found.records is not None:
+        if found.records is not None:
             magic = 0 if self.call.version <= 1 else 1
             answer.records = old_format(partition, wanted.position, found, magic)
 
@@ -197,7 +210,7 @@ class _Attempt:
             now_ms = self.context.env.clock.now_ms()
             session_id = self.context.fetch_sessions.close(asked, self.request, version, now_ms)
         response = FetchResponse(session_id=session_id, responses=_by_topic(told, version))
-        if any(answer.error_code for _, answer, _ in told):
+        if version >= LEADERS_VERSION and any(answer.error_code for _, answer, _ in told):
             response.node_endpoints = self._name_leaders(told)
         return response
 
@@ -217,6 +230,20 @@ def _find(context: Context, call: Call, wanted: Wanted) -> Partition:
     is_named = call.version < TOPIC_ID_VERSION
     name = wanted.topic if is_named else find_topic_name(context, wanted.topic_id)
     return find_partition(context, name, wanted.index)
+
+
+def _failed(request: FetchRequest, version: int) -> FetchResponse:
+    """All of it in vain: what Apache Kafka says when it fails at what a request asks for."""
+    code = Error.UNKNOWN_SERVER_ERROR
+    response = FetchResponse(error_code=code, session_id=request.session_id)
+    for topic in request.topics if version < TOPIC_ID_VERSION else ():
+        response.responses.append(FetchResponse.Response(topic=topic.topic, partitions=[
+            FetchResponse.Partition(
+                partition_index=asked.partition, error_code=code, high_watermark=-1, records=b""
+            )
+            for asked in topic.partitions
+        ]))
+    return response
 
 
 def _by_topic(answers: Answers, version: int) -> list[FetchResponse.Response]:

@@ -20,41 +20,41 @@ EARLIEST = -2
 # The names that a client may ask for, and the version from which it may.
 NAMED_SINCE = {LATEST: 0, EARLIEST: 0, -3: 7, -4: 8, -5: 9, -6: 11}
 READ_COMMITTED = 1
-UNKNOWN = -1
+ISOLATION_LEVELS = (0, READ_COMMITTED)
 
+Asked = ListOffsetsRequest.Partition
 Answer = ListOffsetsResponse.Partition
 
 
 def list_offsets(
     context: Context, call: Call, request: ListOffsetsRequest
 ) -> ListOffsetsResponse:
-    twice = _asked_twice(request)
+    if request.isolation_level not in ISOLATION_LEVELS:
+        raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
     response = ListOffsetsResponse()
-    for topic in request.topics:
-        if not topic.partitions:
-            continue  # Apache Kafka answers per partition: without one there is no topic
-        answers = ListOffsetsResponse.Topic(name=topic.name)
+    for name, partitions in _by_topic(request).items():
+        answers = ListOffsetsResponse.Topic(name=name)
         response.topics.append(answers)
-        for asked in topic.partitions:
-            answer = Answer(partition_index=asked.partition_index)
+        for index, asked in partitions.items():
+            answer = Answer(partition_index=index)
             try:
-                if (topic.name, asked.partition_index) in twice:
+                if len(asked) > 1:
                     raise KafkaError(Error.INVALID_REQUEST)
-                _look_up(context, call, request, topic.name, asked, answer)
+                _look_up(context, call, request, name, asked[0], answer)
             except KafkaError as error:
                 answer.error_code = error.code
             answers.partitions.append(answer)
     return response
 
 
-def _asked_twice(request: ListOffsetsRequest) -> set[tuple[str, int]]:
-    seen: set[tuple[str, int]] = set()
-    twice: set[tuple[str, int]] = set()
+def _by_topic(request: ListOffsetsRequest) -> dict[str, dict[int, list[Asked]]]:
+    """What is asked of each partition: it is answered once however often it is named."""
+    found: dict[str, dict[int, list[Asked]]] = {}
     for topic in request.topics:
         for asked in topic.partitions:
-            key = topic.name, asked.partition_index
-            (twice if key in seen else seen).add(key)
-    return twice
+            partitions = found.setdefault(topic.name, {})
+            partitions.setdefault(asked.partition_index, []).append(asked)
+    return found
 
 
 def _look_up(
@@ -62,7 +62,7 @@ def _look_up(
     call: Call,
     request: ListOffsetsRequest,
     topic: str,
-    asked: ListOffsetsRequest.Partition,
+    asked: Asked,
     answer: Answer,
 ) -> None:
     timestamp = asked.timestamp

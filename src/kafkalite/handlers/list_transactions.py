@@ -32,7 +32,7 @@ def list_transactions(
             return
         response.resolve(ListTransactionsResponse(
             unknown_state_filters=[
-                name for name in request.state_filters if name not in STATES_BY_TITLE
+                each for each in dict.fromkeys(request.state_filters) if each not in STATES_BY_TITLE
             ],
             transaction_states=[
                 _listed(one)

@@ -84,8 +84,8 @@ def _merged(refused: list[Answer], accepted: list[Answer]) -> list[Answer]:
     """One entry per topic: what was refused here, then what the coordinator said."""
     if not refused:
         return accepted
-    by_topic = {(topic.name, topic.topic_id): topic for topic in refused}
-    for topic in accepted:
+    by_topic: dict[tuple[str, bytes], Answer] = {}
+    for topic in (*refused, *accepted):
         present = by_topic.setdefault((topic.name, topic.topic_id), topic)
         if present is not topic:
             present.partitions.extend(topic.partitions)

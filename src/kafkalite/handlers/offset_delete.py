@@ -50,14 +50,9 @@ def _resolve(context: Context, topic: Topic, refused: dict[str, Answer]) -> bool
         (known if exists else missing).append(partition)
     if missing:
         code = Error.UNKNOWN_TOPIC_OR_PARTITION
-        refused[topic.name] = Answer(
-            name=topic.name,
-            partitions=[
-                OffsetDeleteResponse.Partition(
-                    partition_index=one.partition_index, error_code=code
-                )
-                for one in missing
-            ],
-        )
+        refused.setdefault(topic.name, Answer(name=topic.name)).partitions += [
+            OffsetDeleteResponse.Partition(partition_index=one.partition_index, error_code=code)
+            for one in missing
+        ]
     topic.partitions = known
     return bool(known)

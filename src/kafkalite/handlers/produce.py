@@ -21,6 +21,7 @@ from kafkalite.handlers.leaders import (
 )
 from kafkalite.handlers.produce_entry import Answer, Entry
 from kafkalite.handlers.produce_transactional import admit
+from kafkalite.handlers.produce_whole import once_each, whole_refusal
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ProduceRequest, ProduceResponse
 from kafkalite.records.batch import BatchHeader, Compression, iterate_headers, read_header
@@ -40,8 +41,15 @@ Reply = ProduceResponse | CloseConnection | None
 def produce(context: Context, call: Call, request: ProduceRequest) -> Reply | Later[Reply]:
     response = ProduceResponse()
     entries = _entries(context, call, request, response)
-    transactional = [entry for entry in entries if entry.is_transactional]
-    if not transactional:
+    if len(entries) > 1:
+        entries = once_each(response, entries)
+    odd = [entry for entry in entries if entry.is_transactional or entry.answer.error_code]
+    error = whole_refusal(request) if odd and call.version >= BATCHES_V2_VERSION else None
+    if error is not None:
+        for entry in entries:
+            entry.refuse(error)
+    transactional = [entry for entry in odd if entry.is_transactional]
+    if not transactional or error is not None:
         return _append_all(context, call, request, response, entries)
     admitted = admit(context, call, request, entries, transactional)
     if admitted.is_resolved:

@@ -28,7 +28,7 @@ def admit(
     transactional: list[Entry],
 ) -> Later[None]:
     """Resolved when every entry has its proof or its refusal."""
-    refusal = _refusal(request, transactional)
+    refusal = _refusal(transactional)
     if refusal is not None:
         for entry in entries:
             entry.refuse(refusal)
@@ -41,10 +41,8 @@ def admit(
     return _ask(context, call, request, unproven)
 
 
-def _refusal(request: ProduceRequest, transactional: list[Entry]) -> KafkaError | None:
+def _refusal(transactional: list[Entry]) -> KafkaError | None:
     """What is wrong with the request as a whole."""
-    if request.transactional_id is None:
-        return KafkaError(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     producers = {
         (entry.header.producer_id, entry.header.producer_epoch)
         for entry in transactional

@@ -65,7 +65,7 @@ def _resolve(
         exists = image.has_partition(topic.name, partition.partition_index)
         (known if exists else missing).append(partition)
     if missing:
-        answer = refused[topic.name] = Answer(name=topic.name)
+        answer = refused.setdefault(topic.name, Answer(name=topic.name))
         for one in missing:
             answer.partitions.append(
                 TxnOffsetCommitResponse.Partition(

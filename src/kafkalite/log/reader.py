@@ -38,6 +38,7 @@ class LogRead:
     range: FileRange | None
     limit: int
     segment: Segment | None = None  # of the range, when the range ends before the segment does
+    is_too_small: bool = False  # there is a batch, which is larger than what may be read
 
     @property
     def end_offset(self) -> int:
@@ -81,6 +82,8 @@ def read(
         if position >= end:
             break
         size = max(max_bytes, batch_bytes) if min_one_batch else max_bytes
+        if size < batch_bytes:
+            return LogRead(None, limit, is_too_small=size > 0)
         length = min(size, end - position)
         if slot + 1 < len(log.bases):
             limit = min(limit, log.bases[slot + 1])

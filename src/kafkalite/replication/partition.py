@@ -223,7 +223,7 @@ class Partition:
         limit = self.end_offset(is_committed_only=is_committed_only)
         slice_ = log.read(position.offset, position.max_bytes, limit, min_one)
         found.records = slice_.range
-        if is_committed_only:
+        if is_committed_only and not slice_.is_too_small:
             found.aborted = log.aborted_transactions(position.offset, slice_.end_offset)
         return found
 

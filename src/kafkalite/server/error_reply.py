@@ -81,8 +81,13 @@ class _Failure:
         return next(named, arrays[0] if arrays else None)
 
 
+def _is_name(field: spec.Field) -> bool:
+    return field.struct is None and not field.is_array and field.default is None
+
+
 def _copy_names(item: Any, entry: Any, source: spec.Field, struct: spec.Struct) -> None:
-    """What names the thing: the fields that both sides have, or the value itself."""
+    """What names the thing, or the value itself. A name has no default; what is told of the thing
+    may have the same name as what was asked: a time, an epoch."""
     if source.struct is None:
         name = next(field.name for field in struct.fields if field.type == source.type)
         setattr(entry, name, item)
@@ -90,5 +95,5 @@ def _copy_names(item: Any, entry: Any, source: spec.Field, struct: spec.Struct) 
     known = {field.name: field for field in source.struct.fields}
     for field in struct.fields:
         same = known.get(field.name)
-        if same and same.struct is None and not field.is_array and field.type == same.type:
+        if same and _is_name(field) and not same.is_array and field.type == same.type:
             setattr(entry, field.name, getattr(item, field.name))

@@ -97,7 +97,10 @@ def test_a_marker_that_is_there_changes_nothing(broker: WholeBroker, who: Writer
     assert broker.partition().log.log_end_offset == end_offset
 
 
-def test_an_epoch_that_is_over_ends_nothing(broker: WholeBroker, who: Writer) -> None:
+def test_an_epoch_that_is_over_ends_nothing(broker: WholeBroker) -> None:
+    who = writer(broker, version=1)
+    assert who.init() is Error.NONE
+    assert (who.epoch, who.add(), who.write(b"a").error_code) == (1, Error.NONE, 0)
     assert code(broker, marker(who, epoch=who.epoch - 1)) is Error.INVALID_PRODUCER_EPOCH
     assert broker.partition().last_stable_offset == 0
 

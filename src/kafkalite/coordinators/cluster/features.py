@@ -49,10 +49,11 @@ UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
 def update_features(view: View, request: UpdateFeaturesRequest) -> Effects:
     """Raises or lowers finalized levels; one bad update refuses them all."""
+    wanted = {each.feature: each for each in request.feature_updates}  # what is named last
     proposed = dict(view.image.features)
-    proposed.update({each.feature: each.max_version_level for each in request.feature_updates})
+    proposed.update({name: each.max_version_level for name, each in wanted.items()})
     records = []
-    for update in request.feature_updates:
+    for update in wanted.values():
         kind = update.upgrade_type
         _check(view, update.feature, update.max_version_level, kind, proposed)
         if update.feature != KRAFT_VERSION:

@@ -45,28 +45,40 @@ class QuotaOp:
 def alter_client_quotas(view: View, request: AlterClientQuotasRequest) -> Effects:
     """Sets and removes quotas; an entity is changed whole or not at all."""
     records: list[ClientQuotaRecord] = []
-    response = AlterClientQuotasResponse()
+    answers: dict[QuotaEntity, AlterClientQuotasResponse.Entry] = {}
     for entry in request.entries:
-        answer = AlterClientQuotasResponse.Entry(error_code=Error.NONE, error_message=None)
         # A kind that is given twice counts as it was given last.
         parts = {each.entity_type: each for each in entry.entity}
         entry.entity = list(parts.values())
-        answer.entity = [
+        entity = quota_entity(entry.entity)
+        is_twin = entity in answers
+        answer = answers.setdefault(entity, _answer(entry))
+        try:
+            if is_twin:  # what was said of it first is done all the same
+                raise KafkaError(Error.INVALID_REQUEST, f"{entity} is named twice")
+            records += _alter_entity(view, entry, entity)
+        except KafkaError as error:
+            answer.error_code, answer.error_message = error.code, text_of(error)
+    response = AlterClientQuotasResponse(entries=list(answers.values()))
+    return decided([] if request.validate_only else records, response)
+
+
+def _answer(entry: AlterClientQuotasRequest.Entry) -> AlterClientQuotasResponse.Entry:
+    return AlterClientQuotasResponse.Entry(
+        error_code=Error.NONE,
+        error_message=None,
+        entity=[
             AlterClientQuotasResponse.Entity(
                 entity_type=each.entity_type, entity_name=each.entity_name
             )
             for each in entry.entity
-        ]
-        try:
-            records += _alter_entity(view, entry)
-        except KafkaError as error:
-            answer.error_code, answer.error_message = error.code, text_of(error)
-        response.entries.append(answer)
-    return decided([] if request.validate_only else records, response)
+        ],
+    )
 
 
-def _alter_entity(view: View, entry: AlterClientQuotasRequest.Entry) -> list[ClientQuotaRecord]:
-    entity = quota_entity(entry.entity)
+def _alter_entity(
+    view: View, entry: AlterClientQuotasRequest.Entry, entity: QuotaEntity
+) -> list[ClientQuotaRecord]:
     allowed = _keys_of(entity)
     repeated = [key for key, count in Counter(op.key for op in entry.ops).items() if count > 1]
     if repeated:

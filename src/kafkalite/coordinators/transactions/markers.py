@@ -93,7 +93,7 @@ class Markers:
         partition = self.partitions.get(topic, index)
         if partition is None:
             return Later.of(Error.UNKNOWN_TOPIC_OR_PARTITION)
-        if marker.producer.producer_id < 0:
+        if marker.producer.producer_id < 0 or marker.producer.producer_epoch < 0:
             return Later.of(Error.UNKNOWN_SERVER_ERROR)  # a control batch must have a producer
         if _has_marker(partition, marker):
             return Later.of(Error.NONE)
