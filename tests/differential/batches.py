@@ -17,7 +17,7 @@ from tests.differential.memory import Memory
 
 # So long ago that views tell it from now, and not so long that retention would delete it.
 TIMESTAMP = (int(time.time()) - 3 * 86_400) * 1000
-WRONGS = ("checksum", "cut", "control", "count", "empty", "twice")
+WRONGS = ("checksum", "cut", "control", "count", "empty", "twice", "magic")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,8 @@ def spoiled(batch: bytes, wrong: str) -> bytes:
         return batch[:-3]
     if wrong == "count":
         return batch[:57] + b"\0\0\0\7" + batch[61:]
+    if wrong == "magic":
+        return batch[:16] + b"\3" + batch[17:]
     if wrong == "empty":
         return b""
     return batch * 2 if wrong == "twice" else batch

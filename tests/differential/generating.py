@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,11 +14,10 @@ from kafkalite.protocol.messages import CreateTopicsRequest, message_class
 from tests.differential.memory import Memory
 from tests.differential.pools import POOLS, Pools
 
-NULL_CHANCE, TAG_CHANCE = 0.08, 0.3
+NULL_CHANCE, TAG_CHANCE, TWICE_CHANCE = 0.08, 0.3, 0.02
 NULL_CHANCES = {"records": 0.001}  # what Apache Kafka never answers takes seconds
 # Lists of partitions are rarely empty: no client sends one, and the answers to them vary.
 PARTS, FEW_EMPTY = frozenset(("partitions", "partition_data", "partition_indexes")), 0.8
-NEVER_EMPTY = frozenset(("WriteTxnMarkers",))
 TOPICS_BEGIN = ("apples-RUN", "pears-RUN")
 
 # What a conversation is mostly about; the weights are how often a name stands in its row.
@@ -113,9 +113,12 @@ class _Random:
             return None
         if field.is_array:
             count = self.rng.choice((1, 1, 1, 1, 2, 0, 3))
-            if self.api in NEVER_EMPTY or (field.name in PARTS and self.rng.random() < FEW_EMPTY):
+            if field.name in PARTS and self.rng.random() < FEW_EMPTY:
                 count = count or 1
-            return _distinct([self.one(field, struct) for _ in range(count)])
+            made = [self.one(field, struct) for _ in range(count)]
+            if made and self.rng.random() < TWICE_CHANCE:
+                return [*made, copy.deepcopy(self.rng.choice(made))]
+            return _distinct(made)
         return self.one(field, struct)
 
     def one(self, field: spec.Field, struct: spec.Struct) -> Any:

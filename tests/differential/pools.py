@@ -4,11 +4,6 @@ A pool is asked by field name, or by API and field name. RUN in a text becomes t
 own word when it is sent, so that conversations on one broker do not meet; a group or transaction
 without a name, which they would share, is only named where it is refused.
 
-Not made, though the answers are known to differ: markers of no producer, epoch or partition,
-fetches of a topic id of zeros or of less than no bytes, isolation levels other than 0 and 1, empty
-salted passwords (Apache Kafka fails inside or never answers), names of hosts as ip entities of
-quotas (kafkalite looks none up), fetches by a replica, batches of an unknown magic (which Apache
-Kafka refuses before it looks for the topic), the same partition twice in one request.
 """
 
 from __future__ import annotations
@@ -157,7 +152,7 @@ POOLS: dict[str, Pool] = {
     "timestamp": lambda p: p.one_of(
         -1, -2, -3, -4, -5, TIMESTAMP, TIMESTAMP + 5000, 2**50, -6
     ),
-    "isolation_level": lambda p: p.one_of(0, 1),
+    "isolation_level": lambda p: p.often(p.one_of(0, 1), 2, -1, chance=0.03),
     "replica_id": lambda p: p.often(-1, -2, 1, 5, chance=0.04),
     "timeout_ms": lambda p: p.often(10_000, 1000),
     "validate_only": lambda p: p.rng.random() < 0.15,
@@ -170,14 +165,13 @@ POOLS: dict[str, Pool] = {
     "config_operation": lambda p: p.often(0, 1, 2, 3, chance=0.4),
     "Produce.transactional_id": lambda p: None,
     "Produce.acks": lambda p: p.often(p.one_of(-1, 1), 0, 2, -2, chance=0.06),
-    "Fetch.topic_id": lambda p: max(p.topic_id(), UNKNOWN_ID),
     "Fetch.max_wait_ms": lambda p: p.often(0, 20, -1),
-    "Fetch.min_bytes": lambda p: p.one_of(0, 1),
-    "Fetch.max_bytes": lambda p: p.often(1 << 20, 0, 1, 100),
-    "Fetch.partition_max_bytes": lambda p: p.often(1 << 20, 0, 1, 100),
+    "Fetch.min_bytes": lambda p: p.often(p.one_of(0, 1), -1, chance=0.05),
+    "Fetch.max_bytes": lambda p: p.often(1 << 20, 0, 1, 100, -1),
+    "Fetch.partition_max_bytes": lambda p: p.often(1 << 20, 0, 1, 100, -1),
     "Fetch.session_id": lambda p: p.often(p.session[0], 0, 77),
     "Fetch.session_epoch": lambda p: p.often(p.session[1], 0, -1, 1, 2, chance=0.3),
-    "Fetch.replica_id": lambda p: -1,
+    "Fetch.replica_id": lambda p: p.often(-1, -2, 1, 5, chance=0.02),
     "Fetch.log_start_offset": lambda p: -1,
     "Fetch.high_watermark": lambda p: 2**63 - 1,
     "Fetch.cluster_id": lambda p: None,
@@ -189,7 +183,8 @@ POOLS: dict[str, Pool] = {
         f"{api}.group_id": lambda p: p.often(p.group_id(), "", chance=0.04)
         for api in ("JoinGroup", "SyncGroup", "Heartbeat", "ConsumerGroupHeartbeat")
     },
-    "JoinGroup.session_timeout_ms": lambda p: p.often(30_000, 0, 5, 10_000_000),
+    # In version 0 others wait for a member as long as that.
+    "JoinGroup.session_timeout_ms": lambda p: p.often(8_000, 0, 5, 10_000_000),
     "JoinGroup.rebalance_timeout_ms": lambda p: 700,
     "JoinGroup.protocol_type": lambda p: p.often("consumer", "", "connect"),
     "JoinGroup.Protocol.name": lambda p: p.often("range", "roundrobin", ""),
@@ -210,8 +205,6 @@ POOLS: dict[str, Pool] = {
     "InitProducerId.producer_id": lambda p: p.often(-1, p.producer[0], STRANGER, chance=0.4),
     "InitProducerId.producer_epoch": lambda p: p.often(-1, p.producer[1], 5, chance=0.4),
     "AddPartitionsToTxn.verify_only": lambda p: p.rng.random() < 0.2,
-    "WriteTxnMarkers.producer_id": lambda p: max(p.producer[0], STRANGER),
-    "WriteTxnMarkers.producer_epoch": lambda p: max(p.producer_epoch(), 0),
     "WriteTxnMarkers.coordinator_epoch": lambda p: p.often(0, 1, -1),
     "WriteTxnMarkers.transaction_version": lambda p: p.often(0, 1, 2, 3),
     "Dir.path": lambda p: "/nowhere",
@@ -220,7 +213,9 @@ POOLS: dict[str, Pool] = {
     "DescribeClientQuotas.match_type": lambda p: p.often(p.one_of(0, 1, 2), 3, -1),
     "DescribeClientQuotas.match": lambda p: p.one_of("alice_RUN", None, "bob_RUN"),
     "AlterClientQuotas.entity_type": lambda p: p.often(p.one_of("user", "client-id"), "ip", "x"),
-    "AlterClientQuotas.entity_name": lambda p: p.one_of("alice_RUN", "bob_RUN", ""),
+    "AlterClientQuotas.entity_name": lambda p: p.often(
+        p.one_of("alice_RUN", "bob_RUN", ""), "localhost", "127.0.0.1", "1.2.3"
+    ),
     "AlterClientQuotas.key": lambda p: p.often(
         p.one_of("producer_byte_rate", "consumer_byte_rate", "request_percentage"), "nix", ""
     ),
@@ -230,7 +225,7 @@ POOLS: dict[str, Pool] = {
     "AlterUserScramCredentials.mechanism": lambda p: p.often(p.one_of(1, 2), 0, 3, -1),
     "AlterUserScramCredentials.iterations": lambda p: p.often(4096, 4095, 16384, 16385, 0),
     "AlterUserScramCredentials.salt": lambda p: p.often(b"salt", b""),
-    "AlterUserScramCredentials.salted_password": lambda p: b"p" * 32,
+    "AlterUserScramCredentials.salted_password": lambda p: p.often(b"p" * 32, b""),
     "UpdateFeatures.feature": lambda p: p.one_of("nix", "group.version", "transaction.version"),
     "UpdateFeatures.max_version_level": lambda p: p.one_of(0, 1, 2, 99, -1),
     "UpdateFeatures.upgrade_type": lambda p: p.often(1, 2, 3, 0, 9),

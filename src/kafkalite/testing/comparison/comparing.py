@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kafkalite.testing.comparison.names import Names, canonical_id
@@ -25,6 +25,7 @@ class Difference:
     place: str
     ours: Any
     theirs: Any
+    asked: Any = field(compare=False, repr=False)  # the request
 
     @property
     def signature(self) -> tuple[str, str]:
@@ -43,14 +44,16 @@ class Comparison:
         self._counts: Counter[str] = Counter()
 
     def differences(
-        self, api: str, version: int, ours: Any, theirs: Any
+        self, api: str, version: int, ours: Any, theirs: Any, asked: Any
     ) -> list[Difference]:
         """Of two views; neither is changed and nothing is learned."""
         if not (isinstance(ours, dict) and isinstance(theirs, dict)):
+            if ours == theirs:
+                return []
             path = f"answer: {_outcome(ours)} | {_outcome(theirs)}"
-            return [] if ours == theirs else [Difference(api, version, path, path, ours, theirs)]
+            return [Difference(api, version, path, path, ours, theirs, asked)]
         return [
-            Difference(api, version, _pattern(place), place, left, right)
+            Difference(api, version, _pattern(place), place, left, right, asked)
             for place, left, right in self._walk("", ours, theirs)
             if not (isinstance(left, Unknown) and isinstance(right, Unknown))
         ]

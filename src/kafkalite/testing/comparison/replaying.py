@@ -147,7 +147,7 @@ class Replay:
         while waiting.popleft() is not exchange:
             pass
         ours, theirs = self._views(exchange)
-        found = self._comparison.differences(exchange.api, exchange.version, ours, theirs)
+        found = self._found(exchange, ours, theirs)
         exchange.differences = differences.unexplained(found)
         exchange.allowed = [each for each in found if differences.explain(each)]
         then = self._view_then(exchange)
@@ -157,12 +157,16 @@ class Replay:
             self._shifts.learn(exchange.asked.message, answer, resolve(then, Names()))
         self._settle(exchange.api)
 
+    def _found(self, exchange: Exchange, ours: Any, theirs: Any) -> list[Difference]:
+        asked = exchange.asked.message
+        return self._comparison.differences(exchange.api, exchange.version, ours, theirs, asked)
+
     def _views(self, exchange: Exchange) -> tuple[Any, Any]:
         """Of the answers, or of later ones when who is asked again may answer otherwise."""
         frames = [exchange.frames.get(number, NoReply.SILENT) for number in (0, 1)]
         for attempt in range(1, ATTEMPTS + 1):
             ours, theirs = (self._view(number, exchange, frames[number]) for number in (0, 1))
-            found = self._comparison.differences(exchange.api, exchange.version, ours, theirs)
+            found = self._found(exchange, ours, theirs)
             again = [number for number, view in enumerate((ours, theirs))
                      if settling.may_change(exchange.api, view)]
             if not again or not differences.unexplained(found):
