@@ -12,21 +12,29 @@ from __future__ import annotations
 
 from kafkalite.records.errors import InvalidRecords
 from kafkalite.records.record import read_fields
+from kafkalite.records.steps import Steps
 from kafkalite.records.varint import ZIGZAG, read_varint, read_varlong
 
-# Offset deltas of one byte end here, those of two bytes there.
+# Offset deltas of one byte end here, then those of two and three.
 ONE_BYTE_OFFSETS = 1 << 6
 TWO_BYTE_OFFSETS = 1 << 13
+THREE_BYTE_OFFSETS = 1 << 20
 # Fewer records alike are read one by one.
 MIN_RUN = 8
+# Records that are read one by one between two steps.
+STEP_RECORDS = 1024
 
 _LOW = bytes(
     delta << 1 if delta < ONE_BYTE_OFFSETS else delta << 1 & 0x7F | 0x80
     for delta in range(TWO_BYTE_OFFSETS)
 )
 _HIGH = bytes(delta >> 6 for delta in range(TWO_BYTE_OFFSETS))
+# The first two of three bytes; the third changes when these begin again.
+_LOW_OF_3 = bytes(delta << 1 & 0x7F | 0x80 for delta in range(TWO_BYTE_OFFSETS))
+_MIDDLE_OF_3 = bytes(delta >> 6 | 0x80 for delta in range(TWO_BYTE_OFFSETS))
 # A timestamp delta of one byte, moved up so that it is no negative number.
 _RISEN = bytes(ZIGZAG[byte & 0x7F] + 64 for byte in range(256))
+_ODD = (-1, 0)
 
 
 def highest_delta(data: bytes | memoryview, count: int) -> int | None:
@@ -44,16 +52,40 @@ def highest_delta(data: bytes | memoryview, count: int) -> int | None:
             index += run
             position += run * stride
             highest = max(highest, delta)
-        return _walk(data, position, index, count, highest)
+        position, highest = _walk(data, position, index, count, highest)
     except (IndexError, InvalidRecords):
         return None
+    return highest if position == len(data) else None
+
+
+def highest_delta_in_steps(data: bytes, count: int) -> Steps[int | None]:
+    """The same for many records, among which there may be runs of some that are alike."""
+    position = index = highest = 0
+    try:
+        while index < count:
+            run, stride, delta = _run(data, position, index, count)
+            if run:
+                index += run
+                position += run * stride
+                highest = max(highest, delta)
+            else:
+                last = min(count, index + STEP_RECORDS)
+                position, highest = _walk(data, position, index, last, highest)
+                if position < 0:
+                    return None
+                index = last
+            yield
+    except (IndexError, InvalidRecords):
+        return None
+    return highest if position == len(data) else None
 
 
 def _walk(  # noqa: C901, the numbers are decoded in line
-    data: bytes | memoryview, position: int, first: int, count: int, highest: int
-) -> int | None:
+    data: bytes | memoryview, position: int, first: int, last: int, highest: int
+) -> tuple[int, int]:
+    """Where the record before `last` ends, and the highest delta; position -1 when one is odd."""
     seen = 0
-    for index in range(first, count):
+    for index in range(first, last):
         if (byte := data[position]) < 0x80:
             end = position + 1 + ZIGZAG[byte]
             position += 2
@@ -74,16 +106,16 @@ def _walk(  # noqa: C901, the numbers are decoded in line
             highest = max(highest, delta)
         if index < ONE_BYTE_OFFSETS:
             if data[position] != index << 1:
-                return None
+                return _ODD
             position += 1
         elif index < TWO_BYTE_OFFSETS:
             if data[position] != _LOW[index] or data[position + 1] != _HIGH[index]:
-                return None
+                return _ODD
             position += 2
         else:
             delta, position = read_varint(data, position)
             if delta != index:
-                return None
+                return _ODD
         if (byte := data[position]) < 0x80:
             position += 1 if byte & 1 else 1 + (byte >> 1)
         else:
@@ -97,9 +129,9 @@ def _walk(  # noqa: C901, the numbers are decoded in line
             length, position = read_varint(data, position)
             position += max(length, 0)
         if data[position] or position + 1 != end:
-            return None
+            return _ODD
         position = end
-    return highest if position == len(data) else None
+    return position, highest
 
 
 def _run(data: bytes, start: int, index: int, count: int) -> tuple[int, int, int]:
@@ -108,12 +140,12 @@ def _run(data: bytes, start: int, index: int, count: int) -> tuple[int, int, int
     end, delta, offset_delta, key_at, key_length, value_at, value_length = read_fields(
         data, start, len(data)
     )
-    if end < 0 or offset_delta != index or data[end - 1]:
+    if end < 0 or offset_delta != index or data[end - 1] or index >= THREE_BYTE_OFFSETS:
         return 0, 0, 0
     if value_at + max(value_length, 0) + 1 != end:
         return 0, 0, 0
     stride = end - start
-    most = min(count, ONE_BYTE_OFFSETS if index < ONE_BYTE_OFFSETS else TWO_BYTE_OFFSETS) - index
+    most = min(count, _width_ends(index)) - index
     lengths = data[start : start + most * stride : stride]
     run = len(lengths) - len(lengths.lstrip(lengths[:1]))
     run = min(run, (len(data) - start) // stride)
@@ -126,13 +158,11 @@ def _run(data: bytes, start: int, index: int, count: int) -> tuple[int, int, int
     deltas = data[body + 1 : stop : stride]
     if not deltas.isascii():  # some take more than one byte
         return 0, 0, 0
-    offset_at = body + 2
-    key_length_at = offset_at + (1 if index < ONE_BYTE_OFFSETS else 2)
-    if data[offset_at:stop:stride] != _LOW[index : index + run] or (
-        index >= ONE_BYTE_OFFSETS
-        and data[offset_at + 1 : stop : stride] != _HIGH[index : index + run]
-    ):
-        return 0, 0, 0
+    key_length_at = body + 2
+    for offsets in _offset_columns(index, run):
+        if data[key_length_at:stop:stride] != offsets:
+            return 0, 0, 0
+        key_length_at += 1
     key_end = key_at + max(key_length, 0)
     same = [*range(start + 1, body), *range(key_length_at, key_at), *range(key_end, value_at)]
     for column in (*same, end - 1):
@@ -141,3 +171,21 @@ def _run(data: bytes, start: int, index: int, count: int) -> tuple[int, int, int
     if deltas != deltas[:1] * run:
         delta = max(deltas.translate(_RISEN)) - 64
     return run, stride, delta
+
+
+def _width_ends(index: int) -> int:
+    """The first offset delta whose columns begin anew."""
+    if index < ONE_BYTE_OFFSETS:
+        return ONE_BYTE_OFFSETS
+    return (index // TWO_BYTE_OFFSETS + 1) * TWO_BYTE_OFFSETS
+
+
+def _offset_columns(index: int, run: int) -> tuple[bytes, ...]:
+    """The bytes of so many offset deltas from one on, those of the same place together."""
+    if index < ONE_BYTE_OFFSETS:
+        return (_LOW[index : index + run],)
+    if index < TWO_BYTE_OFFSETS:
+        return _LOW[index : index + run], _HIGH[index : index + run]
+    first = index % TWO_BYTE_OFFSETS
+    third = bytes((index >> 13,)) * run
+    return _LOW_OF_3[first : first + run], _MIDDLE_OF_3[first : first + run], third

@@ -27,8 +27,9 @@ MANY = 20_000
 
 
 def many(broker: WholeBroker, compression: Compression = Compression.NONE) -> Any:
-    """A batch whose records cannot be looked at in one go."""
-    return records([b""] * MANY, timestamp=broker.now_ms, compression=compression)
+    """A batch whose records cannot be looked at in one go, nor by columns."""
+    values = [b"x" * (number % 3) for number in range(MANY)]
+    return records(values, timestamp=broker.now_ms, compression=compression)
 
 
 @pytest.mark.parametrize("compression", [Compression.NONE, Compression.ZSTD, Compression.GZIP])
@@ -41,6 +42,13 @@ def test_many_records_are_looked_at_in_slices(
     broker.clock.advance(0)
     assert (only(came.value).error_code, only(came.value).base_offset) == (0, 0)
     assert broker.partition().log.log_end_offset == MANY
+
+
+def test_many_records_alike_are_looked_at_at_once(broker: WholeBroker) -> None:
+    alike = records([b"alike"] * MANY, timestamp=broker.now_ms)
+    assert produce_now(broker) == 0
+    came = broker.send(request(alike), 9)
+    assert only(came.value).base_offset == 1
 
 
 def test_one_long_value_is_stepped_over_in_slices(broker: WholeBroker) -> None:

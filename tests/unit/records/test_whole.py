@@ -8,7 +8,8 @@ from kafkalite.records.batch import HEADER_BYTES, read_header
 from kafkalite.records.errors import CorruptRecords
 from kafkalite.records.record import BatchBuilder
 from kafkalite.records.scan import scan
-from kafkalite.records.whole import MIN_RUN, highest_delta
+from kafkalite.records.steps import finish
+from kafkalite.records.whole import MIN_RUN, highest_delta, highest_delta_in_steps
 from tests.unit.records.mutations import mutated
 
 BASE = 1_600_000_000_000
@@ -23,7 +24,10 @@ def built(records):
 
 
 def fast(data):
-    return highest_delta(bytes(data[HEADER_BYTES:]), read_header(data).record_count)
+    body, count = bytes(data[HEADER_BYTES:]), read_header(data).record_count
+    found = highest_delta(body, count)
+    assert finish(highest_delta_in_steps(body, count)) == found
+    return found
 
 
 def slow(data):
@@ -51,6 +55,7 @@ def numbered(count):
         alike(1), alike(MIN_RUN - 1), alike(MIN_RUN), alike(63), alike(64), alike(65),
         alike(200, key=None), alike(200, key=b""), alike(200, size=0), alike(70, key=b"k" * 70),
         alike(300, size=8_300, step=9), alike(9_000, size=1, step=900), numbered(9_000),
+        alike(20_000, size=0), numbered(1_000) + alike(9_000) + numbered(100),
     ],
     ids=lambda records: f"{len(records)} of {len(records[0][2])}",
 )  # fmt: skip
