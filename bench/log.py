@@ -49,6 +49,11 @@ PARTITION_LIMIT_BYTES = 6 * 1024
 CREATION_LIMIT_US = 300.0
 SEGMENTS = 100
 KEYS = 100_000
+# Which key comes next: all of them in turns, so that batches stay or go whole, or at random.
+KEY_ORDERS: dict[str, Callable[[int], int]] = {
+    "in turns": lambda number: number * 7919 % KEYS,
+    "at random": lambda number: number * number * 2_654_435_761 % 4_294_967_311 % KEYS,
+}
 COMPACT_SEGMENT_BYTES = 16 * MEGA
 
 
@@ -60,7 +65,7 @@ def measure(
     parts: list[tuple[str, Callable[[Path], Iterator[Row]]]] = [
         ("append", lambda path: _appending(run, path)),
         ("open", lambda path: _opening(path, gigabytes)),
-        ("compaction", lambda path: _compaction(path, megabytes, run.rounds)),
+        ("compaction", lambda path: _compactions(path, megabytes, run.rounds)),
         ("partition", lambda path: _partitions(path, partitions)),
     ]
     for name, part in parts:
@@ -191,12 +196,20 @@ def _open(path: Path, config: LogConfig) -> tuple[LogManager, float]:
 # --- compaction -----------------------------------------------------------------------------------
 
 
-def _compaction(path: Path, megabytes: int, rounds: int) -> Iterator[Row]:
+def _compactions(path: Path, megabytes: int, rounds: int) -> Iterator[Row]:
+    for order in KEY_ORDERS:
+        folder = path / order.replace(" ", "-")
+        folder.mkdir()
+        yield from _compaction(folder, order, megabytes, rounds)
+        shutil.rmtree(folder)
+
+
+def _compaction(path: Path, order: str, megabytes: int, rounds: int) -> Iterator[Row]:
     config = LogConfig(
         cleanup_policy=(COMPACT,), segment_bytes=COMPACT_SEGMENT_BYTES,
         min_cleanable_dirty_ratio=0.01,
     )  # fmt: skip
-    written, records = _write_keyed(path / "original", config, megabytes)
+    written, records = _write_keyed(path / "original", config, order, megabytes)
     ours, kept = [], 0
     for number in range(rounds):
         shutil.copytree(path / "original", path / f"ours-{number}")
@@ -208,13 +221,16 @@ def _compaction(path: Path, megabytes: int, rounds: int) -> Iterator[Row]:
     theirs, kept_there = _clean_with_kafka(path, copies)
     assert abs(kept - kept_there) < written / 100, (kept, kept_there)
     yield Row(
-        SUITE, f"compaction of {written / MEGA:.0f} MB, {records:,} records of {KEYS:,} keys",
+        SUITE,
+        f"compaction of {written / MEGA:.0f} MB, {records:,} records of {KEYS:,} keys {order}",
         "MB/s", ours, theirs,
         note=f"to {kept / MEGA:.0f} MB; without the pauses that leave half of the time to clients",
     )  # fmt: skip
 
 
-def _write_keyed(path: Path, config: LogConfig, megabytes: int) -> tuple[int, int]:
+def _write_keyed(
+    path: Path, config: LogConfig, order: str, megabytes: int
+) -> tuple[int, int]:
     path.mkdir()
     manager = logs_in(path, config)
     log = manager.create("t", 0, TOPIC_ID)
@@ -222,7 +238,7 @@ def _write_keyed(path: Path, config: LogConfig, megabytes: int) -> tuple[int, in
     while written < megabytes * MEGA:
         builder = BatchBuilder()
         for _ in range(100):
-            builder.append(NOW_MS, b"key-%d" % (number * 7919 % KEYS), os.urandom(100))
+            builder.append(NOW_MS, b"key-%d" % KEY_ORDERS[order](number), os.urandom(100))
             number += 1
         data = builder.build(0)
         log.append_as_leader(memoryview(data), 0)

@@ -12,15 +12,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import blake2b
 
 from kafkalite.env.disk import Disk
 from kafkalite.log.config import LogConfig
 from kafkalite.log.flusher import FlushWork, sync_all
+from kafkalite.log.latest import LatestOffsets
 from kafkalite.log.names import CLEANED, INDEX, LOG, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX
-from kafkalite.log.raw import body_of, pieces_of, with_pieces
+from kafkalite.log.raw import Piece, body_of, keys_of, pieces_at, pieces_of, with_pieces
 from kafkalite.log.recovery import whole_batches
 from kafkalite.log.segment import Segment
 from kafkalite.log.txn_index import AbortedTransaction
@@ -37,8 +36,6 @@ from kafkalite.records.errors import CorruptRecords, RecordsTooLarge
 from kafkalite.records.record import BatchBuilder, Record, build_empty
 
 STEP_BYTES = 256 * 1024
-_LONG_KEY = 24  # longer keys are remembered by a digest of 16 bytes
-_BYTES_PER_KEY = 150  # of memory, in a dict from bytes to int
 
 
 @dataclass(slots=True)
@@ -63,29 +60,6 @@ class Plan:
     last_of_producers: dict[int, tuple[int, int]]  # last data offset (or -1) and epoch
     now_ms: int
     key_memory: int
-
-
-class Keys:
-    """The last offset of every key in the dirty part of a log, in bounded memory."""
-
-    def __init__(self, memory: int) -> None:
-        self._offsets: dict[bytes, int] = {}
-        self._limit = max(1, memory // _BYTES_PER_KEY)
-        self.latest_offset = -1
-
-    def put(self, key: bytes, offset: int) -> bool:
-        """False when there is no room for one more key."""
-        if len(key) > _LONG_KEY:
-            key = blake2b(key, digest_size=16).digest()
-        if len(self._offsets) >= self._limit and key not in self._offsets:
-            return False
-        self._offsets[key] = offset
-        return True
-
-    def get(self, key: bytes) -> int:
-        if len(key) > _LONG_KEY:
-            key = blake2b(key, digest_size=16).digest()
-        return self._offsets.get(key, -1)
 
 
 class Transactions:
@@ -169,20 +143,27 @@ class Compaction:
     def __init__(self, disk: Disk, plan: Plan) -> None:
         self._disk = disk
         self._plan = plan
-        self.keys = Keys(plan.key_memory)
+        self.latest = LatestOffsets(plan.key_memory)
         self.totals = Totals()
         self._transactions = Transactions(plan.aborted)
+        # Of the first batch whose records are not at the offsets that its header says: a producer
+        # may send such a batch, and nobody looks there.
+        self._odd_offset = plan.end_offset
 
     @property
     def end_offset(self) -> int:
         """Up to here the log is clean when the pass is done."""
-        return self.keys.latest_offset + 1
+        return self.latest.end_offset
 
     # --- the keys ---------------------------------------------------------------------------------
 
     def map_keys(self) -> Iterator[None]:
         """Reads the dirty part; in steps."""
-        plan, keys = self._plan, self.keys
+        yield from self._map_sources()
+        yield from self.latest.finish()
+
+    def _map_sources(self) -> Iterator[None]:
+        plan = self._plan
         transactions = Transactions(plan.aborted)
         sources = plan.sources
         for index, source in enumerate(sources):
@@ -196,7 +177,7 @@ class Compaction:
                     continue
                 if not self._map_batch(batch, transactions):
                     return
-            keys.latest_offset = end - 1
+            self.latest.end_offset = end
 
     def _map_batch(self, batch: Batch, transactions: Transactions) -> bool:
         """False when the memory for keys is used up; the batch counts as not read then."""
@@ -205,12 +186,24 @@ class Compaction:
             return True
         if header.is_control:
             transactions.is_marker_empty(header, list(iterate_any(batch.data, header)))
-        elif not transactions.is_aborted(header):
-            for key, offset in _keys_of(batch):
-                if key is not None and offset >= start and not self.keys.put(key, offset):
-                    return False
-        self.keys.latest_offset = header.last_offset
+        elif not transactions.is_aborted(header) and not self._map_records(batch):
+            return False
+        self.latest.end_offset = header.next_offset
         return True
+
+    def _map_records(self, batch: Batch) -> bool:
+        header, start, latest = batch.header, self._plan.first_dirty_offset, self.latest
+        body = _body_of(batch)
+        if body is not None and header.base_offset >= start and _is_dense(header):
+            keys = keys_of(body, header.record_count)
+            if keys is not None:
+                return latest.put_all(keys, header.base_offset)
+        found = list(_keys_in(batch, body))
+        if _is_dense(header) and [offset for _, offset in found] != list(_offsets_of(header)):
+            self._odd_offset = min(self._odd_offset, header.base_offset)
+        return all(
+            latest.put(key, offset) for key, offset in found if key is not None and offset >= start
+        )
 
     def _batches(self, source: Source) -> Iterator[Batch | None]:
         """The batches of a segment; None in between where a step ends."""
@@ -309,25 +302,55 @@ class Compaction:
         if self._transactions.is_aborted(header):
             self.totals.records_read += max(header.record_count, 0)
             return self._empty(header)
-        if header.magic < 2:
+        if self._is_mapped(header):
+            deltas = self._deltas_kept(header)
+            if not deltas:
+                self._count(header.record_count, 0)
+                return self._empty(header)
+            body = _body_of(batch)
+            found = None if body is None else pieces_at(body, header.record_count, deltas)
+            if body is not None and found is not None:
+                return self._with_pieces(batch, body, self._without_old_tombstones(header, found))
+        body = _body_of(batch)
+        if body is None:
             return self._filter_records(batch, is_old)
-        try:
-            body = body_of(batch.data, header)
-        except RecordsTooLarge:
-            return self._filter_records(batch, is_old)
-        pieces = pieces_of(body, header.record_count)
         base, is_kept = header.base_offset, self._is_kept
         kept = [
-            piece for piece in pieces if is_kept(header, base + piece[0], piece[1], piece[2], False)
+            piece
+            for piece in pieces_of(body, header.record_count)
+            if is_kept(header, base + piece[0], piece[1], piece[2], False)
         ]
-        self._count(len(pieces), len(kept))
+        return self._with_pieces(batch, body, kept)
+
+    def _is_mapped(self, header: BatchHeader) -> bool:
+        """Whether the keys of all of a batch's records are known, and its offsets say which of
+        them stay."""
+        is_dirty = header.base_offset >= self._plan.first_dirty_offset
+        end_offset = min(self.latest.end_offset, self._odd_offset)
+        return is_dirty and header.last_offset < end_offset and _is_dense(header)
+
+    def _deltas_kept(self, header: BatchHeader) -> list[int]:
+        base = header.base_offset
+        return [offset - base for offset in self.latest.between(base, header.last_offset)]
+
+    def _without_old_tombstones(self, header: BatchHeader, pieces: list[Piece]) -> list[Piece]:
+        horizon = header.delete_horizon_ms
+        if horizon is None or self._plan.now_ms < horizon:
+            return pieces
+        return [piece for piece in pieces if piece[2]]
+
+    def _with_pieces(
+        self, batch: Batch, body: bytes, kept: list[Piece]
+    ) -> bytes | bytearray | None:
+        header = batch.header
+        self._count(header.record_count, len(kept))
         if not kept:
             return self._empty(header)
         if not header.has_delete_horizon and not all(piece[2] for piece in kept):
-            offsets = {base + piece[0] for piece in kept}
+            offsets = {header.base_offset + piece[0] for piece in kept}
             records = [r for r in iterate_any(batch.data, header) if r.offset in offsets]
             return _rebuild(header, records, self._horizon_ms)
-        if len(kept) == len(pieces):
+        if len(kept) == header.record_count:
             return batch.data[header.position : header.end]
         return with_pieces(batch.data, header, body, kept)
 
@@ -379,9 +402,9 @@ class Compaction:
     def _is_kept(
         self, header: BatchHeader, offset: int, key: bytes | None, has_value: bool, is_old: bool
     ) -> bool:
-        if offset > self.keys.latest_offset:
+        if offset >= self.latest.end_offset:
             return True
-        if key is None or offset < self.keys.get(key):
+        if key is None or offset < self.latest.get(key):
             return False
         if has_value:
             return True
@@ -404,16 +427,33 @@ class Compaction:
         return header.next_offset == self._plan.end_offset
 
 
-def _keys_of(batch: Batch) -> Iterator[tuple[bytes | None, int]]:
+def _body_of(batch: Batch) -> bytes | None:
+    """The bytes of a batch's records; None when they have to be read one by one, for old formats
+    and for what inflates too far."""
+    if batch.header.magic < 2:
+        return None
+    try:
+        return body_of(batch.data, batch.header)
+    except RecordsTooLarge:
+        return None
+
+
+def _is_dense(header: BatchHeader) -> bool:
+    """Whether a batch says that it has a record at each of its offsets."""
+    return header.magic == 2 and header.record_count == header.last_offset_delta + 1
+
+
+def _offsets_of(header: BatchHeader) -> range:
+    return range(header.base_offset, header.next_offset)
+
+
+def _keys_in(batch: Batch, body: bytes | None) -> Iterator[tuple[bytes | None, int]]:
     """The key and the offset of every record."""
     header = batch.header
-    if header.magic == 2:
-        with suppress(RecordsTooLarge):
-            base = header.base_offset
-            body = body_of(batch.data, header)
-            for piece in pieces_of(body, header.record_count):
-                yield piece[1], base + piece[0]
-            return
+    if body is not None:
+        for piece in pieces_of(body, header.record_count):
+            yield piece[1], header.base_offset + piece[0]
+        return
     for record in iterate_any(batch.data, header):
         yield record.key, record.offset
 

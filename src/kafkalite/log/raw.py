@@ -1,8 +1,12 @@
 """The records of a batch v2 as pieces of its bytes, for compaction.
 
-Owns the one loop that compaction spends its time in: it finds where each record begins and ends
-and what its key is, and cuts nothing else out. `records.record` reads the same in full; a test
-holds the two together. Invariant: the pieces, one behind the other, are the body of the batch.
+Owns the loops that compaction spends its time in: they find where each record begins and ends
+and what its key is, and cut nothing else out. `records.record` reads the same in full; a test
+holds them together. Invariant: the pieces, one behind the other, are the body of the batch.
+
+`pieces_of` reads whatever a batch may hold. `keys_of` and `pieces_at` are shorter ways for what
+nearly every batch is, and say nothing of any other: no offset is left out, each record has a key of
+less than 64 bytes, and none has 8 KB.
 """
 
 from __future__ import annotations
@@ -22,12 +26,21 @@ from kafkalite.records.batch import (
     codec,
 )
 from kafkalite.records.errors import InvalidRecords
-from kafkalite.records.varint import ZIGZAG, read_varint, read_varlong
+from kafkalite.records.record import read_fields
+from kafkalite.records.varint import ZIGZAG, encode_varint, read_varint, read_varlong
+from kafkalite.records.whole import ONE_BYTE_OFFSETS, TWO_BYTE_OFFSETS
 
 MAX_BODY_BYTES = 64 * 1024 * 1024  # a batch that inflates to more is read record by record
 _LENGTH_POSITION = 8
 _MAX_TIMESTAMP_POSITION = 35
 _COUNT_POSITION = 57
+# The bytes of a record, its length among them, by that length: 0, which leads nowhere, for one that
+# is negative. Lengths of one and of two bytes.
+_SMALL = tuple(0 if byte & 1 else 1 + (byte >> 1) for byte in range(1 << 7))
+_LARGE = tuple(0 if number & 1 else 2 + (number >> 1) for number in range(1 << 14))
+_LOW = bytes(encode_varint(delta)[0] for delta in range(TWO_BYTE_OFFSETS))  # of an offset delta
+_IS_LONG = 0x80  # in the first byte of a number that has more
+_NO_SHORT_KEY = 0x81  # in the length of a key that is null or has 64 bytes
 
 # Offset delta, key, whether there is a value, timestamp delta, start and end in the body.
 Piece = tuple[int, bytes | None, bool, int, int, int]
@@ -93,6 +106,124 @@ def pieces_of(body: bytes, count: int) -> list[Piece]:  # noqa: C901, the number
         raise InvalidRecords("a record ends inside one of its fields") from None
     if position != len(body):
         raise InvalidRecords(f"{len(body) - position} bytes follow the last record")
+    return pieces
+
+
+def keys_of(body: bytes, count: int) -> list[bytes] | None:
+    """The keys of all records, which are at the offset deltas 0, 1, 2, …"""
+    if count > TWO_BYTE_OFFSETS:
+        return None
+    try:
+        return _keys_alike(body, count) or _keys_one_by_one(body, count)
+    except IndexError:
+        return None
+
+
+def _keys_one_by_one(body: bytes, count: int) -> list[bytes] | None:
+    keys: list[bytes] = []
+    add, position, small, large = keys.append, 0, _SMALL, _LARGE
+    for low in _LOW[:count]:
+        if (byte := body[position]) < _IS_LONG:
+            place = position + 2
+            position += small[byte]
+        elif (second := body[position + 1]) < _IS_LONG:
+            place = position + 3
+            position += large[byte & 0x7F | second << 7]
+        else:
+            return None
+        while body[place] >= _IS_LONG:  # the timestamp delta
+            place += 1
+        if body[place + 1] != low:
+            return None
+        place += 3 if low < _IS_LONG else 4
+        if (length := body[place - 1]) & _NO_SHORT_KEY:
+            return None
+        add(body[place : place + (length >> 1)])
+    return keys if position == len(body) else None
+
+
+def _keys_alike(body: bytes, count: int) -> list[bytes] | None:
+    """The same when all records have the same size, but for the second byte of their offsets."""
+    few = min(count, ONE_BYTE_OFFSETS)
+    keys, position = _keys_of_run(body, 0, _LOW[:few])
+    if count > few and keys:
+        more, position = _keys_of_run(body, position, _LOW[few:count])
+        keys = keys + more if more else []
+    return keys if position == len(body) else None
+
+
+def _keys_of_run(body: bytes, start: int, lows: bytes) -> tuple[list[bytes], int]:
+    """The keys of records of one size with these first bytes of their offsets, and where the last
+    one ends; none when they are not laid out alike."""
+    count = len(lows)
+    place = start + 1
+    stride = 0
+    if (byte := body[start]) < _IS_LONG:
+        stride = _SMALL[byte]
+    elif (second := body[place]) < _IS_LONG:
+        stride = _LARGE[byte & 0x7F | second << 7]
+        place += 1
+    stop = start + count * stride
+    if not stride or stop > len(body):
+        return [], 0
+    while body[place + 1] >= _IS_LONG:
+        place += 1
+        if min(body[place:stop:stride]) < _IS_LONG:
+            return [], 0
+    times, offsets = body[place + 1 : stop : stride], body[place + 2 : stop : stride]
+    place += 3 if lows[0] < _IS_LONG else 4
+    length = body[place]
+    is_alike = (
+        times.isascii()
+        and offsets == lows
+        and not length & _NO_SHORT_KEY
+        and _is_same(body[start:stop:stride])
+        and (byte < _IS_LONG or _is_same(body[start + 1 : stop : stride]))
+        and _is_same(body[place:stop:stride])
+    )
+    if not is_alike:
+        return [], 0
+    length >>= 1
+    return [body[at : at + length] for at in range(place + 1, stop, stride)], stop
+
+
+def _is_same(column: bytes) -> bool:
+    return column == column[:1] * len(column)
+
+
+def _starts_of(body: bytes, count: int) -> list[int] | None:
+    """Where each record begins, and the end of the last."""
+    starts: list[int] = []
+    add, position, small, large = starts.append, 0, _SMALL, _LARGE
+    for _ in range(count):
+        add(position)
+        if (byte := body[position]) < _IS_LONG:
+            position += small[byte]
+        elif (second := body[position + 1]) < _IS_LONG:
+            position += large[byte & 0x7F | second << 7]
+        else:
+            return None
+    add(position)
+    return starts if position == len(body) else None
+
+
+def pieces_at(body: bytes, count: int, deltas: list[int]) -> list[Piece] | None:
+    """The pieces of a few of so many records; their keys are not looked at. The deltas rise."""
+    last = -1
+    try:
+        starts = _starts_of(body, count)
+        if starts is None:
+            return None
+        pieces: list[Piece] = []
+        for delta in deltas:
+            start = starts[delta]
+            end, timestamp, found, _, _, _, value_length = read_fields(body, start, len(body))
+            if found != delta or delta <= last or end != starts[delta + 1]:
+                return None
+            last = delta
+            pieces.append((delta, None, value_length >= 0, timestamp, start, end))
+    except (IndexError, InvalidRecords):
+        return None
     return pieces
 
 

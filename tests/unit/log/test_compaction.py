@@ -3,11 +3,12 @@
 import pytest
 
 from kafkalite.env.background import QueuedBackground
-from kafkalite.log.compaction import Keys
 from kafkalite.log.config import COMPACT, LogConfig, LogSettings
+from kafkalite.log.latest import LatestOffsets
 from kafkalite.log.partition_log import AppendOrigin
 from kafkalite.records.batch import iterate_headers
-from tests.unit.log.making import World, batch, committed, keyed, marker, read_all
+from kafkalite.records.record import BatchBuilder
+from tests.unit.log.making import START_MS, World, batch, committed, keyed, marker, read_all
 
 CONFIG = LogConfig(
     cleanup_policy=(COMPACT,),
@@ -197,7 +198,7 @@ def test_an_open_transaction_stops_compaction_before_it():
 
 
 def test_little_memory_takes_more_passes_and_ends_the_same():
-    settings = LogSettings(log_cleaner_enable=False, log_cleaner_dedupe_buffer_size=150 * 3)
+    settings = LogSettings(log_cleaner_enable=False, log_cleaner_dedupe_buffer_size=160 * 3)
     world = World(CONFIG, settings=settings)
     fill(world, 60, keys=5)
     before = read_all(world.log())
@@ -247,8 +248,27 @@ def test_truncation_during_a_pass_drops_the_pass(when):
     assert not any(name.endswith((".swap", ".cleaned")) for name in world.names())
 
 
+def test_records_at_other_offsets_than_their_batch_says_are_kept_by_their_keys():
+    """Apache Kafka takes such a batch as well, when it is not compressed."""
+    world = World(CONFIG, settings=QUIET)
+    fill(world, 20)
+    builder = BatchBuilder()
+    for delta, key in ((0, b"x"), (5, b"y"), (7, b"z"), (9, b"w")):
+        builder.append(START_MS, key, b"odd", offset_delta=delta)
+    odd = builder.build(0, last_offset_delta=3)
+    world.log().append_as_leader(memoryview(odd), 0)
+    fill(world, 40)
+    before = read_all(world.log())
+    assert [r.offset for r in before if r.value == b"odd"] == [20, 25, 27, 29]
+    compact(world)
+    after = read_all(world.log())
+    assert fold(after) == fold(before)
+    assert {r.key for r in after if r.value == b"odd"} == {b"x", b"y", b"z", b"w"}
+    assert len(after) < len(before)
+
+
 def test_keys_are_bounded():
-    keys = Keys(150 * 2)
+    keys = LatestOffsets(160 * 2)
     assert keys.put(b"a", 1)
     assert keys.put(b"b" * 100, 2)
     assert not keys.put(b"c", 3)
