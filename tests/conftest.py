@@ -26,6 +26,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run compatibility tests on this one only",
     )
     parser.addoption("--matrix", type=Path, help="write what passed into this table")
+    parser.addoption(
+        "--rewrite-transcripts",
+        action="store_true",
+        help="write what Apache Kafka's tools say to Apache Kafka into the transcripts",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -41,6 +46,22 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--matrix") and not hasattr(config, "workerinput"):
         matrix = Matrix(config.getoption("--matrix"), is_whole=not leaves_out_cases(config))
         config.pluginmanager.register(matrix)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Puts the group of a test behind its id, where the scheduler of xdist looks for it.
+
+    pytest-xdist 3.8 does so itself, but where pytest before 9.2 kept the id; without it the tests
+    of one group, and what they share, are all over the workers.
+    """
+    if not getattr(config.option, "loadgroup", False):
+        return
+    for item in items:
+        mark = item.get_closest_marker("xdist_group")
+        known = getattr(item, "_id", None)
+        if mark is not None and known is not None and "@" not in item.nodeid.rpartition("]")[2]:
+            item._id = known.parse(f"{item.nodeid}@{mark.args[0]}")
 
 
 def leaves_out_cases(config: pytest.Config) -> bool:
