@@ -16,6 +16,7 @@ import pytest
 
 from tests.compat import brokers, other_clients
 from tests.compat.brokers import APACHE_KAFKA_3, BROKERS, KAFKALITE, Broker
+from tests.compat.java_tools import JavaTools
 from tests.compat.other_clients import Client, Program
 
 StartBroker = Callable[..., Broker]
@@ -67,6 +68,14 @@ def start_broker(broker_kind: str, tmp_path: Path) -> Iterator[StartBroker]:
     yield start
     for each in started:
         each.stop()
+
+
+@pytest.fixture(scope="session")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaTools]:
+    """Apache Kafka's tools; the tests that take it are of one group, so that one JVM has them."""
+    tools = JavaTools(tmp_path_factory.mktemp("classes"))
+    yield tools
+    tools.close()
 
 
 @pytest.fixture

@@ -40,13 +40,6 @@ def group(broker: Broker, unique: Callable[[str], str]) -> Iterator[GroupPeer]:
         yield peer
 
 
-@pytest.fixture(scope="session")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaTools]:
-    tools = JavaTools(tmp_path_factory.mktemp("classes"))
-    yield tools
-    tools.close()
-
-
 Command = Callable[..., str]
 
 

@@ -1,0 +1,121 @@
+"""Apache Kafka's command line tools: what each says, on both brokers, as a transcript has it.
+
+`--rewrite-transcripts` writes what they say to Apache Kafka into `tests/compat/tools`.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kafkalite.jvm import jars
+from tests.compat import transcript
+from tests.compat.brokers import Broker
+from tests.compat.differences import differs
+from tests.compat.java_tools import JavaTools
+from tests.compat.transcript import Scene, Stage
+
+# What kafkalite has not, by the names of its requests.
+ABSENT = {
+    "DelegationToken": "Delegation tokens", "Sasl": "SASL", "Share": "Share groups",
+    "Streams": "Streams groups", "RaftVoter": "Voters that come and go",
+}
+
+# Tools that no transcript calls, and why.
+ELSEWHERE = {
+    "ConnectPluginPath": "asks no broker",
+    "DumpLogSegments": "reads files: test_log_files, test_groups_tools, test_transactions_tool",
+    "JmxTool": "asks no broker",
+    "OAuthCompatibilityTool": "asks no broker",
+    "ReplicaVerificationTool": "compares replicas, without end, and there is one of each",
+    "ShareConsumerPerformance": "share groups",
+    "VerifiableShareConsumer": "share groups",
+    "consumer.ConsoleShareConsumer": "share groups",
+}
+MAIN = (b"\x01\x00\x04main", b"([Ljava/lang/String;)V")
+
+pytestmark = pytest.mark.xdist_group("java-tools")
+
+Play = Callable[[Path, Scene], list[str]]
+
+
+def scenes(*names: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(("path", "scene"), [
+        pytest.param(path, scene, id=scene.title)
+        for path in (transcript.FOLDER / f"{name}.txt" for name in names)
+        for scene in transcript.scenes(path)
+    ])
+
+
+@pytest.fixture
+def play(
+    broker: Broker, tools: JavaTools, tmp_path: Path, unique: Callable[[str], str],
+    request: pytest.FixtureRequest,
+) -> Play:
+    """Plays a scene and gives its lines as they are now."""
+
+    def play(path: Path, scene: Scene) -> list[str]:
+        played = Stage(broker, tools, tmp_path, unique).play(scene)
+        if request.config.getoption("--rewrite-transcripts") and not broker.is_kafkalite:
+            transcript.rewrite(path, scene.title, played)
+            scene.lines = played
+        return played
+
+    return play
+
+
+@scenes("cluster", "configs", "groups", "records", "topics")
+def test_tools(play: Play, path: Path, scene: Scene) -> None:
+    assert play(path, scene) == scene.lines
+
+
+@pytest.mark.full  # it waits ten seconds until it is sure that no record comes any more
+@scenes("compaction")
+def test_tools_that_take_long(play: Play, path: Path, scene: Scene) -> None:
+    assert play(path, scene) == scene.lines
+
+
+@scenes("absent")
+def test_tools_for_what_is_not_there(
+    broker: Broker, play: Play, path: Path, scene: Scene
+) -> None:
+    played = play(path, scene)
+    if differs(broker, scene.title):
+        assert any("UnsupportedVersionException" in line for line in played)
+    else:
+        assert played == scene.lines
+
+
+@scenes("versions")
+def test_versions_that_a_client_uses(
+    broker: Broker, play: Play, path: Path, scene: Scene
+) -> None:
+    played = [line.rstrip(",") for line in play(path, scene)]
+    expected = [
+        line.rstrip(",")
+        for line in scene.lines
+        if not any(api in line and differs(broker, what) for api, what in ABSENT.items())
+    ]
+    assert played == expected
+
+
+def test_every_tool_has_its_transcript() -> None:
+    [jar] = (path for path in jars.paths("reference") if path.name.startswith("kafka-tools-4"))
+    with zipfile.ZipFile(jar) as archive:
+        programs = {
+            name.removesuffix(".class").replace("/", ".")
+            for name in archive.namelist()
+            if name.endswith(".class") and all(part in archive.read(name) for part in MAIN)
+        }
+    called = {
+        transcript.class_of(call.line.split()[0])
+        for path in transcript.FOLDER.glob("*.txt")
+        for scene in transcript.scenes(path)
+        for call in scene.calls
+    }
+    elsewhere = {transcript.TOOLS + name for name in ELSEWHERE}
+    assert called | elsewhere == programs | {transcript.CONFIGS}
+    assert called & elsewhere == set()
