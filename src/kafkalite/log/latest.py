@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from itertools import islice
 
-LONG_KEY = 24  # longer keys are remembered by a digest of 16 bytes
-_BYTES_PER_KEY = 160  # of memory, in a dict from bytes to int and a list
+LONG_KEY = 40  # longer keys are remembered by a digest of 16 bytes; a UUID's text is not
+_BYTES_PER_KEY = 180  # of memory, in a dict from bytes to int and a list
 _STRETCH_BITS = 16  # of offsets that are kept in one list
 _STEP_KEYS = 20_000  # looked through between two steps: some milliseconds
 

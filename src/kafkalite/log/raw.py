@@ -26,7 +26,6 @@ from kafkalite.records.batch import (
     codec,
 )
 from kafkalite.records.errors import InvalidRecords
-from kafkalite.records.record import read_fields
 from kafkalite.records.varint import ZIGZAG, encode_varint, read_varint, read_varlong
 from kafkalite.records.whole import ONE_BYTE_OFFSETS, TWO_BYTE_OFFSETS
 
@@ -209,19 +208,30 @@ def _starts_of(body: bytes, count: int) -> list[int] | None:
 
 def pieces_at(body: bytes, count: int, deltas: list[int]) -> list[Piece] | None:
     """The pieces of a few of so many records; their keys are not looked at. The deltas rise."""
+    if count > TWO_BYTE_OFFSETS:
+        return None
+    pieces: list[Piece] = []
     last = -1
     try:
         starts = _starts_of(body, count)
         if starts is None:
             return None
-        pieces: list[Piece] = []
         for delta in deltas:
             start = starts[delta]
-            end, timestamp, found, _, _, _, value_length = read_fields(body, start, len(body))
-            if found != delta or delta <= last or end != starts[delta + 1]:
+            place = start + (2 if body[start] < _IS_LONG else 3)
+            if (byte := body[place]) < _IS_LONG:
+                timestamp = ZIGZAG[byte]
+                place += 1
+            else:
+                timestamp, place = read_varlong(body, place)
+            if body[place] != _LOW[delta] or delta <= last:
                 return None
             last = delta
-            pieces.append((delta, None, value_length >= 0, timestamp, start, end))
+            place += 1 if delta < ONE_BYTE_OFFSETS else 2
+            if (length := body[place]) & _NO_SHORT_KEY:
+                return None
+            place += 1 + (length >> 1)
+            pieces.append((delta, None, body[place] & 1 == 0, timestamp, start, starts[delta + 1]))
     except (IndexError, InvalidRecords):
         return None
     return pieces

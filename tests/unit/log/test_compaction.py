@@ -198,7 +198,7 @@ def test_an_open_transaction_stops_compaction_before_it():
 
 
 def test_little_memory_takes_more_passes_and_ends_the_same():
-    settings = LogSettings(log_cleaner_enable=False, log_cleaner_dedupe_buffer_size=160 * 3)
+    settings = LogSettings(log_cleaner_enable=False, log_cleaner_dedupe_buffer_size=180 * 3)
     world = World(CONFIG, settings=settings)
     fill(world, 60, keys=5)
     before = read_all(world.log())
@@ -268,7 +268,7 @@ def test_records_at_other_offsets_than_their_batch_says_are_kept_by_their_keys()
 
 
 def test_keys_are_bounded():
-    keys = LatestOffsets(160 * 2)
+    keys = LatestOffsets(180 * 2)
     assert keys.put(b"a", 1)
     assert keys.put(b"b" * 100, 2)
     assert not keys.put(b"c", 3)

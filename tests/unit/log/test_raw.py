@@ -106,8 +106,8 @@ def test_the_short_ways_read_the_same(alike, others, data):
     assert (keys is not None) == is_usual
     wanted = sorted(data.draw(st.sets(st.integers(0, count - 1))))
     some = pieces_at(body, count, wanted)
-    assert some is not None
-    assert some == [(delta, None, *pieces[delta][2:]) for delta in wanted]
+    assert some == [(delta, None, *pieces[delta][2:]) for delta in wanted] or some is None
+    assert not is_usual or some is not None
 
 
 @settings(max_examples=200, deadline=None)
