@@ -13,6 +13,7 @@ from typing import Any
 from kafkalite.log.names import uuid_text
 from kafkalite.protocol import spec
 from kafkalite.protocol.errors import Error
+from kafkalite.protocol.visiting import to_values
 
 SHOWN_BYTES = 200
 
@@ -24,38 +25,17 @@ def plain_message(
     message: Any, version: int, describe_records: DescribeRecords | None = None
 ) -> dict[str, Plain]:
     """A message's fields; `records` are described by the caller's function, or by their size."""
-    return _Plain(version, describe_records).struct(message, message.SPEC.root)
 
-
-class _Plain:
-    def __init__(self, version: int, describe_records: DescribeRecords | None) -> None:
-        self.version = version
-        self.describe_records = describe_records
-
-    def struct(self, value: Any, struct: spec.Struct) -> dict[str, Plain]:
-        return {
-            field.name: self.field(getattr(value, field.name), field)
-            for field in struct.fields
-            if self.version in field.versions or self.version in field.tagged
-        }
-
-    def field(self, value: Any, field: spec.Field) -> Plain:
-        if value is None:
-            return None
-        if field.is_array:
-            return [self.one(each, field) for each in value]
-        return self.one(value, field)
-
-    def one(self, value: Any, field: spec.Field) -> Plain:
-        if field.struct is not None:
-            return self.struct(value, field.struct)
+    def leaf(value: Any, field: spec.Field) -> Plain:
         if field.type == "records":
-            return self.describe_records(value) if self.describe_records else plain_bytes(value)
+            return describe_records(value) if describe_records else plain_bytes(value)
         if field.type == "error":
             return error_name(value)
         if field.type == "uuid":
             return uuid_text(value)
         return plain_bytes(value) if isinstance(value, bytes | memoryview) else value
+
+    return to_values(message, version, leaf)
 
 
 def error_name(code: int) -> str:

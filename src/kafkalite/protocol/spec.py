@@ -58,6 +58,9 @@ class Field:
         """Whether any version has a null for it: then the attribute may be None."""
         return len(self.nullable) > 0
 
+    def is_in(self, version: int) -> bool:
+        return version in self.versions or version in self.tagged
+
 
 @dataclass(slots=True)
 class Struct:

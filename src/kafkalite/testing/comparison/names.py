@@ -13,6 +13,7 @@ from typing import Any
 
 from kafkalite.log.names import uuid_text
 from kafkalite.protocol import spec
+from kafkalite.protocol.visiting import to_message
 from kafkalite.testing.comparison.batches import PRODUCER_ID as PRODUCER_ID
 from kafkalite.testing.comparison.batches import renamed
 
@@ -109,43 +110,19 @@ class Names:
 
 def translate(message: Any, version: int, names: Names) -> Any:
     """The message as it is sent to the side of these names: a copy."""
-    return _Translation(version, names, type(message)).struct(message, message.SPEC.root)
+    cls = type(message)
+    api = cls.SPEC.api.name
 
-
-class _Translation:
-    def __init__(self, version: int, names: Names, cls: type[Any]) -> None:
-        self.version, self.names, self.cls = version, names, cls
-        self.api = cls.SPEC.api.name
-
-    def struct(self, value: Any, struct: spec.Struct) -> Any:
-        cls = self.cls if struct is self.cls.SPEC.root else getattr(self.cls, struct.name)
-        fields = {
-            field.name: self.field(getattr(value, field.name), field)
-            for field in struct.fields
-            if self.version in field.versions or self.version in field.tagged
-        }
-        return cls(**fields)
-
-    def field(self, value: Any, field: spec.Field) -> Any:
-        if value is None:
-            return None
-        if field.is_array:
-            return [self.one(each, field) for each in value]
-        return self.one(value, field)
-
-    def one(self, value: Any, field: spec.Field) -> Any:
-        if field.struct is not None:
-            return self.struct(value, field.struct)
+    def leaf(value: Any, field: spec.Field) -> Any:
         if is_node(field):
-            return self.names.actual(NODE_ID, value)
-        kind = kind_of(field, self.api)
-        if kind is not None and self.names.has_actual(kind, value):
-            return self.names.actual(kind, value)
+            return names.actual(NODE_ID, value)
+        kind = kind_of(field, api)
+        if kind is not None and names.has_actual(kind, value):
+            return names.actual(kind, value)
         if field.type == "string":
-            return self.names.text_out(value)
+            return names.text_out(value)
         if field.type == "records":
-            if hasattr(value, "build"):
-                return value.build(self.names)
-            return renamed(value, self.names)
+            return value.build(names) if hasattr(value, "build") else renamed(value, names)
         return value
 
+    return to_message(cls, version, message, leaf)

@@ -12,6 +12,7 @@ from typing import Any
 
 from kafkalite.protocol import spec
 from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.visiting import to_values
 from kafkalite.records.batch import read_header, verify
 from kafkalite.records.convert import iterate_any
 from kafkalite.testing.comparison.names import (
@@ -57,30 +58,13 @@ class View:
         self.now_ms = now_ms
 
     def of(self, message: Any, version: int) -> dict[str, Any]:
-        self._version, self._api = version, message.SPEC.api.name
+        self._api = message.SPEC.api.name
         self._now = self.now_ms()
-        return self._struct(message, message.SPEC.root)
-
-    def _struct(self, value: Any, struct: spec.Struct) -> dict[str, Any]:
-        return {
-            field.name: self._field(getattr(value, field.name), field)
-            for field in struct.fields
-            if self._version in field.versions or self._version in field.tagged
-        }
-
-    def _field(self, value: Any, field: spec.Field) -> Any:
-        if value is None:
-            return None
-        if field.name in _HIDDEN:
-            return HIDDEN
-        if field.is_array:
-            elements = (self._one(each, field) for each in value)
-            return sorted(_merged(elements), key=_identity)
-        return self._one(value, field)
+        return to_values(message, version, self._one, _sorted)
 
     def _one(self, value: Any, field: spec.Field) -> Any:
-        if field.struct is not None:
-            return self._struct(value, field.struct)
+        if field.name in _HIDDEN:
+            return HIDDEN
         if is_node(field):
             return self.names.canonical(NODE_ID, value)
         kind = kind_of(field, self._api)
@@ -140,6 +124,10 @@ class View:
 
     def _time(self, value: int) -> Any:
         return NOW if abs(value - self._now) < DAY_MS else value
+
+
+def _sorted(elements: list[Any]) -> list[Any]:
+    return sorted(_merged(elements), key=_identity)
 
 
 def _merged(elements: Iterable[Any]) -> list[Any]:
