@@ -211,7 +211,8 @@ class _Attempt:
             session_id = self.context.fetch_sessions.close(asked, self.request, version, now_ms)
         response = FetchResponse(session_id=session_id, responses=_by_topic(told, version))
         if version >= LEADERS_VERSION and any(answer.error_code for _, answer, _ in told):
-            response.node_endpoints = self._name_leaders(told)
+            leaders = self._name_leaders(told)
+            response.node_endpoints = [] if self.is_follower else leaders
         return response
 
     def _news(self, answers: Answers) -> Answers:

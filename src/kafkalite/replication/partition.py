@@ -252,7 +252,7 @@ class Partition:
     def delete_records_before(self, offset: int) -> int:
         """Move the log's start up to `offset` (-1: the high watermark); returns the new start."""
         log = self.log
-        if not log.config.is_deleted:
+        if log.config.is_compacted and not log.config.is_deleted:
             raise KafkaError(Error.POLICY_VIOLATION)
         target = log.high_watermark if offset == -1 else offset
         if not 0 <= target <= log.high_watermark:
