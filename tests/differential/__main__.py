@@ -7,7 +7,6 @@ import math
 import random
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
@@ -19,9 +18,11 @@ from rich.progress import track
 
 from kafkalite.testing.comparison.differences import as_page, explain
 from tests.compat import brokers
+from tests.differential import pieces
 from tests.differential.generating import THEMES, Generator, Step
 from tests.differential.memory import Memory
-from tests.differential.report import show, table
+from tests.differential.pieces import Piece
+from tests.differential.report import show, show_piece
 from tests.differential.running import Outcome, Runner, Speaker
 from tests.differential.shrinking import shrink
 
@@ -51,37 +52,36 @@ def main() -> int:
         converse_as = partial(_converse, pair, options.seed, options.theme)
         pool = ProcessPoolExecutor(options.workers)
         stack.callback(pool.shutdown, cancel_futures=True)
-        numbers = range(options.first, options.first + options.rounds)
-        return fuzz(runner, options, pool.map(converse_as, numbers))
+        earlier = pieces.read(options.total) if options.total else []
+        first = options.first or pieces.next_number(earlier, options.seed)
+        numbers = range(first, first + options.rounds)
+        piece = fuzz(runner, options, first, pool.map(converse_as, numbers))
+    show_piece(piece, runner.served)
+    if options.total:
+        pieces.append(options.total, piece)
+        print(f"\nall {len(earlier) + 1} pieces so far:")
+        show_piece(pieces.total([*earlier, piece]), runner.served)
+    return len(piece.unexplained)
 
 
-def fuzz(runner: Runner, options: argparse.Namespace, findings: Iterator[Finding]) -> int:
-    """How many kinds of differences there were. The same seed makes the same conversations."""
-    asked: Counter[tuple[str, int]] = Counter()
-    allowed: Counter[str] = Counter()
-    seen: Counter[tuple[str, str]] = Counter()
-    unconfirmed: Counter[tuple[str, str]] = Counter()
+def fuzz(
+    runner: Runner, options: argparse.Namespace, first: int, findings: Iterator[Finding]
+) -> Piece:
+    """Until the rounds or the time are over. The same seed makes the same conversations."""
+    piece = Piece(options.seed, first)
     began = time.monotonic()
     for found in track(findings, total=options.rounds, transient=True, disable=options.quiet):
-        asked.update(found.asked)
-        allowed.update(found.allowed)
+        piece.rounds += 1
+        piece.asked.update(found.asked)
+        piece.allowed.update(found.allowed)
         if found.signature is not None:
-            _look_into(runner, options, found, seen, unconfirmed)
-            if len(seen) > options.keep_going:
+            _look_into(runner, options, found, piece)
+            if len(piece.unexplained) > options.keep_going:
                 break
         if time.monotonic() - began > options.seconds:
             break
-    print(table(asked, runner.served))
-    for reason, count in allowed.most_common():
-        print(f"{count:6} allowed: {reason}")
-    for (api, path), count in seen.most_common():
-        print(f"{count:6} unexplained: {api} {path}")
-    for (api, path), count in unconfirmed.most_common():
-        print(f"{count:6} seen once and not when it was repeated: {api} {path}")
-    print(f"{sum(asked.values())} requests, {len(asked)} versions of"
-          f" {len({api for api, _ in asked})} APIs, {time.monotonic() - began:.0f} s;"
-          f" {len(seen)} kinds of unexplained differences")
-    return len(seen)
+    piece.seconds = time.monotonic() - began
+    return piece
 
 
 def _converse(pair: list[Address], seed: str, theme: str | None, number: int) -> Finding:
@@ -103,23 +103,19 @@ _own: list[Runner] = []
 
 
 def _look_into(
-    runner: Runner,
-    options: argparse.Namespace,
-    found: Finding,
-    seen: Counter[tuple[str, str]],
-    unconfirmed: Counter[tuple[str, str]],
+    runner: Runner, options: argparse.Namespace, found: Finding, piece: Piece
 ) -> None:
     """Repeats a conversation that differed: what a busy machine's timing made is not seen again."""
     assert found.signature is not None
-    if found.signature not in seen:
+    if found.signature not in piece.unexplained:
         outcome = converse(runner, f"{options.seed}/{found.number}", options.theme)
         print(f"\n--- conversation {options.seed}/{found.number} differs ---")
         if not outcome.differences:
-            unconfirmed[found.signature] += 1
+            piece.unconfirmed[found.signature] += 1
             print(f"{found.text}\n(not seen when it was repeated)", flush=True)
             return
         print(show(shrink(runner, outcome)), flush=True)
-    seen[found.signature] += 1
+    piece.unexplained[found.signature] += 1
 
 
 def converse(runner: Runner, seed: str, theme: str | None = None) -> Outcome:
@@ -141,6 +137,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", default="1")
     parser.add_argument("--rounds", type=int, default=100, help="conversations of 26 requests")
     parser.add_argument("--first", type=int, default=0, help="number of the first conversation")
+    parser.add_argument("--total", type=Path, metavar="FILE",
+                        help="go on with this seed where FILE says it stopped, and note how far")
     parser.add_argument("--workers", type=int, default=3, help="conversations at a time")
     parser.add_argument("--seconds", type=float, default=math.inf, help="stop after this time")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")

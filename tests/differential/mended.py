@@ -36,6 +36,7 @@ from kafkalite.protocol.messages import (
     UpdateFeaturesRequest,
     WriteTxnMarkersRequest,
 )
+from kafkalite.testing.comparison.names import TOPIC_ID, canonical_id
 from tests.differential.batches import TIMESTAMP, Batch
 from tests.differential.generating import Step
 
@@ -193,6 +194,14 @@ def at_level(level: int, *, topic: str = TOPIC, version: int = 9) -> Step:
 def by_replica(replica_id: int) -> Step:
     step = fetch(0, -1)
     step.request.replica_id = replica_id
+    return step
+
+
+def by_replica_with_ids(replica_id: int) -> Step:
+    step = by_replica(-1)
+    step.request.topics[0].topic_id = canonical_id(TOPIC_ID, 1)
+    step.request.replica_state = FetchRequest.ReplicaState(replica_id=replica_id)
+    step.version = 18
     return step
 
 
@@ -391,7 +400,12 @@ MENDED: dict[str, list[Step]] = {
         at_level(-1, version=5),
         at_level(2, topic="nix-RUN"),
     ],
-    "a fetch by a replica that is none": [created(), by_replica(5), by_replica(1)],
+    "a fetch by a replica that is none": [
+        created(),
+        by_replica(5),
+        by_replica(1),
+        by_replica_with_ids(5),
+    ],
     "a fetch of less than no bytes": [
         created(),
         of_bytes(-1, 1000, 0),
@@ -434,6 +448,12 @@ MENDED: dict[str, list[Step]] = {
         deleted_before(0, 1),
         earliest(),
         deleted_before(1, 40),
+    ],
+    "records of a log that is kept for ever are deleted": [
+        created_with("cleanup.policy", ""),
+        produced(),
+        deleted_before(-2),
+        deleted_before(1),
     ],
     "offsets of no partition are refused as often as they are named": [
         created(),

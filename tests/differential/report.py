@@ -7,6 +7,7 @@ from typing import Any
 
 from kafkalite.cli._rendering import as_text, plain_message
 from tests.differential.batches import Batch
+from tests.differential.pieces import Piece
 from tests.differential.running import Outcome
 
 
@@ -23,6 +24,17 @@ def show(outcome: Outcome) -> str:
 
 def _describe(records: Any) -> Any:
     return repr(records) if isinstance(records, Batch) else len(records)
+
+
+def show_piece(piece: Piece, served: Mapping[str, range]) -> None:
+    print(table(piece.asked, served))
+    for reason, count in piece.allowed.most_common():
+        print(f"{count:6} allowed: {reason}")
+    for (api, path), count in piece.unexplained.most_common():
+        print(f"{count:6} unexplained: {api} {path}")
+    for (api, path), count in piece.unconfirmed.most_common():
+        print(f"{count:6} seen once and not when it was repeated: {api} {path}")
+    print(piece, flush=True)
 
 
 def table(asked: Mapping[tuple[str, int], int], served: Mapping[str, range]) -> str:
