@@ -1,7 +1,6 @@
 """Apache Kafka's own tool for transactions, and its reading of the coordinator's log."""
 
 import json
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -9,34 +8,35 @@ from typing import Any
 import pytest
 
 from kafkalite.coordinators.transactions.transaction import State
-from kafkalite.jvm import jars, java
 from kafkalite.protocol.errors import Error
 from tests.compat.brokers import Broker
+from tests.compat.java_tools import JavaTools
 from tests.compat.transactional_peer import MARKER, Peer
 
-CALL_TIMEOUT_S = 60
+COMMAND = "org.apache.kafka.tools.TransactionsCommand"
+DUMP = "org.apache.kafka.tools.DumpLogSegments"
 NONE = Error.NONE
 PRODUCE = 12
 MakePeer = Callable[[Broker], Peer]
 
-pytestmark = pytest.mark.xdist_group("java-clients")
+pytestmark = pytest.mark.xdist_group("java-tools")
 
 
-def call_tool(main_class: str, *words: str) -> str:
-    call = java.command(jars.class_path("reference"), main_class, *words, heap="128M")
-    call[1:1] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-    done = subprocess.run(call, capture_output=True, text=True, timeout=CALL_TIMEOUT_S, check=False)
-    assert done.returncode == 0, f"{words}: {done.stdout}\n{done.stderr[-3000:]}"
-    return done.stdout
+Rows = list[dict[str, str]]
 
 
-def run_tool(broker: Broker, *words: str) -> list[dict[str, str]]:
+@pytest.fixture
+def run_tool(tools: JavaTools) -> Callable[..., Rows]:
     """The rows of the table that a command prints, by heading."""
-    server = ("--bootstrap-server", broker.bootstrap)
-    said = call_tool("org.apache.kafka.tools.TransactionsCommand", *server, *words)
-    lines = [line.rstrip("\t").split("\t") for line in said.splitlines() if "\t" in line]
-    heads, *rows = [[cell.strip() for cell in line] for line in lines] or [[]]
-    return [dict(zip(heads, row, strict=True)) for row in rows]
+
+    def run(broker: Broker, *words: str) -> Rows:
+        said = tools.run(COMMAND, "--bootstrap-server", broker.bootstrap, *words)
+        assert "rror" not in said, said
+        lines = [line.rstrip("\t").split("\t") for line in said.splitlines() if "\t" in line]
+        heads, *rows = [[cell.strip() for cell in line] for line in lines] or [[]]
+        return [dict(zip(heads, row, strict=True)) for row in rows]
+
+    return run
 
 
 @pytest.fixture
@@ -52,7 +52,9 @@ def make_peer(unique: Callable[[str], str]) -> Iterator[Callable[[Broker], Peer]
         peer.close()
 
 
-def test_transactions_command(broker: Broker, make_peer: MakePeer, topic: str) -> None:
+def test_transactions_command(
+    broker: Broker, make_peer: MakePeer, topic: str, run_tool: Callable[..., Rows]
+) -> None:
     peer = make_peer(broker)
     name = peer.transactional_id
     peer.topic(topic, 2)
@@ -76,7 +78,9 @@ def test_transactions_command(broker: Broker, make_peer: MakePeer, topic: str) -
 
 
 @pytest.mark.full
-def test_hanging_transaction_is_found_and_aborted(start_broker, make_peer: MakePeer) -> None:
+def test_hanging_transaction_is_found_and_aborted(
+    start_broker, make_peer: MakePeer, run_tool: Callable[..., Rows]
+) -> None:
     broker: Broker = start_broker({"transaction.partition.verification.enable": "false"})
     peer = make_peer(broker)
     peer.topic("t")
@@ -105,7 +109,9 @@ def test_hanging_transaction_is_found_and_aborted(start_broker, make_peer: MakeP
     assert producer["CurrentTransactionStartOffset"] == "None"
 
 
-def test_coordinators_log_is_read(broker: Broker, make_peer: MakePeer, topic: str) -> None:
+def test_coordinators_log_is_read(
+    broker: Broker, make_peer: MakePeer, topic: str, tools: JavaTools
+) -> None:
     peer = make_peer(broker)
     peer.topic(topic)
     who = peer.init()
@@ -121,7 +127,7 @@ def test_coordinators_log_is_read(broker: Broker, make_peer: MakePeer, topic: st
         (State.COMPLETE_COMMIT, 1, []), (State.PREPARE_ABORT, 2, []), (State.COMPLETE_ABORT, 2, []),
         (State.EMPTY, 3, None),
     ]
-    records = records_of(broker, peer.transactional_id)
+    records = records_of(tools, broker, peer.transactional_id)
     found = [
         (one["transactionStatus"], one["producerEpoch"], one["transactionPartitions"])
         for one in records
@@ -136,13 +142,13 @@ def test_coordinators_log_is_read(broker: Broker, make_peer: MakePeer, topic: st
     assert [one.get("clientTransactionVersion") for one in records] == [None, 2, 2, 2, 2, 2, 2]
 
 
-def records_of(broker: Broker, transactional_id: str) -> list[dict[str, Any]]:
+def records_of(
+    tools: JavaTools, broker: Broker, transactional_id: str
+) -> list[dict[str, Any]]:
     """The states of one transactional id, as `kafka-dump-log` decodes them from the files."""
     logs = sorted(broker.folder.glob("data/__transaction_state-*/*.log"))
-    said = call_tool(
-        "org.apache.kafka.tools.DumpLogSegments", "--transaction-log-decoder", "--deep-iteration",
-        "--files", ",".join(map(str, logs)),
-    )
+    files = ",".join(map(str, logs))
+    said = tools.run(DUMP, "--transaction-log-decoder", "--deep-iteration", "--files", files)
     assert "isvalid: false" not in said
     return [
         json.loads(line.split("payload: ")[1])["data"]
