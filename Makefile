@@ -17,6 +17,8 @@ SEED ?= 1
 SEEDS ?= 200
 ROUNDS ?= 100
 QUICK ?=
+# kafkalite with compiled modules: found first with this on PYTHONPATH, never by src/'s own tests.
+COMPILED := $(VENV)/side/compiled
 # Workers for `make test`; the two brokers of the compatibility tests are shared by all of them.
 WORKERS ?= 2
 ARGS ?=
@@ -25,10 +27,10 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test unit lint compat conformance differential crash hostile simulate bench profile dist clean
+.PHONY: help setup run test unit lint compat conformance differential crash hostile simulate test-compiled bench profile dist compiled clean
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
 # --- setting up -------------------------------------------------------------------------------
 
@@ -94,6 +96,13 @@ hostile: $(VENV)/.dev ## peers that claim, drip, flood and bomb, 10,000 at a tim
 simulate: $(VENV)/.dev ## brokers and clients in simulated worlds, checked: SEEDS=200 SEED=1
 	@$(PY) -m kafkalite.sim --first $(SEED) --seeds $(SEEDS) $(ARGS)
 
+test-compiled: setup $(COMPILED)/.made ## the tests of what is compiled, crashes and clients, against the compiled build
+	@PYTHONPATH=$(CURDIR)/$(COMPILED) KAFKALITE_COMPILED=1 $(PY) -m pytest -m "not full and not slow and not pure" --broker kafkalite \
+		tests/unit/test_compiled.py tests/unit/broker tests/unit/coordinators tests/unit/env tests/unit/handlers tests/unit/log \
+		tests/unit/records tests/unit/server tests/unit/sim tests/unit/testing tests/crash tests/hostile tests/compat/test_confluent.py \
+		tests/compat/test_groups_raw.py tests/compat/test_kafka_python.py tests/compat/test_transactions_python.py \
+		tests/compat/test_transactions_raw.py -n $(WORKERS) --dist loadgroup $(ARGS)
+
 # --- measuring --------------------------------------------------------------------------------
 
 bench: setup ## measure kafkalite beside Apache Kafka: QUICK=1 for the core, ARGS="--suites raw"
@@ -107,6 +116,15 @@ profile: setup ## flame graphs of kafkalite under load, into bench/results/
 dist: $(VENV)/.dev ## build wheel and source distribution into dist/
 	@rm -rf dist
 	@$(PY) -m build --no-isolation --outdir dist .
+
+compiled: $(COMPILED)/.made ## kafkalite with compiled modules, into .venv/side/compiled
+
+$(COMPILED)/.made: hatch_build.py pyproject.toml $(shell find src protocol_specs -type f ! -path '*/__pycache__/*') | $(VENV)/.dev
+	@echo "compiled: mypyc and a C compiler at work (a minute)"
+	@rm -rf build/compiled $(COMPILED) && mkdir -p build
+	@KAFKALITE_COMPILE=1 $(PY) -m build --wheel --no-isolation --outdir build/compiled . >build/compiled.log 2>&1 || { tail -n 30 build/compiled.log >&2; exit 1; }
+	@$(PIP) install --no-deps --target $(COMPILED) build/compiled/*.whl
+	@touch $@
 
 clean: ## remove what make made, except the data of `make run`
 	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -131,6 +131,7 @@ def test_log_that_does_not_know_batches_again_is_caught(monkeypatch) -> None:
     assert "duplicate" in kinds, verdict.anomalies
 
 
+@pytest.mark.pure
 def test_log_that_shows_open_transactions_is_caught(monkeypatch) -> None:
     monkeypatch.setattr(
         PartitionLog, "last_stable_offset", property(lambda self: self.high_watermark)
@@ -139,6 +140,7 @@ def test_log_that_shows_open_transactions_is_caught(monkeypatch) -> None:
     assert kinds & {"dirty read", "skipped", "aborted but visible"}, verdict.anomalies
 
 
+@pytest.mark.pure
 def test_broker_that_acknowledges_before_the_disk_is_caught(monkeypatch) -> None:
     """With fsync: what a power cut takes back had been acknowledged, or read."""
     sound = Partition.append
