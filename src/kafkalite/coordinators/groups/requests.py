@@ -27,6 +27,7 @@ from kafkalite.coordinators.groups.events import (
 )
 from kafkalite.coordinators.groups.state import GroupsState
 from kafkalite.coordinators.groups.turn import Turn
+from kafkalite.protocol.errors import Error
 
 
 def join(state: GroupsState, turn: Turn, event: Join) -> None:
@@ -38,7 +39,11 @@ def join(state: GroupsState, turn: Turn, event: Join) -> None:
         turn.write(*consumer_records.group_tombstones(group))
         classic = ClassicGroup(group.group_id, state_timestamp_ms=turn.now_ms)
         turn.write(records.group_metadata(classic))
-        turn.decide_next(event)
+        if event.request.member_id:
+            error = classic_join.join_error(event.request.member_id, Error.UNKNOWN_MEMBER_ID)
+            turn.reply(error)
+        else:
+            turn.decide_next(event)
     else:
         classic_members.join(state, turn, group, event)
 
