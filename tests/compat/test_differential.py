@@ -3,6 +3,7 @@ differently, a seeded sample of random ones, and a proof that differences are se
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,9 +14,11 @@ import pytest
 from kafkalite.protocol.messages import JoinGroupRequest
 from kafkalite.testing.comparison.differences import as_page
 from tests.compat import brokers
+from tests.differential import pieces
 from tests.differential.__main__ import converse
 from tests.differential.generating import THEMES, Step
 from tests.differential.mended import MENDED
+from tests.differential.pieces import Piece
 from tests.differential.report import show
 from tests.differential.running import Runner, Speaker
 
@@ -118,3 +121,20 @@ def test_a_planted_difference_is_found(runner: Runner, api: str, field: str, val
 def test_the_page_says_what_the_table_says() -> None:
     page = Path(__file__).parents[2] / "docs" / "differences.md"
     assert page.read_text(encoding="utf-8") == as_page(), "write it: see the page's first lines"
+
+
+# --- pieces of a long search ----------------------------------------------------------------------
+
+
+def test_a_search_goes_on_behind_its_last_piece(tmp_path: Path) -> None:
+    file = tmp_path / "pieces.jsonl"
+    assert pieces.next_number(pieces.read(file), "a") == 0
+    first = Piece("a", 0, 40, 1.5, asked=Counter({("Fetch", 4): 9}), allowed=Counter({"why": 1}))
+    found = Counter({("Fetch", "error_code"): 1})
+    for piece in (first, Piece("b", 0, 7), Piece("a", 40, 2, unexplained=found)):
+        pieces.append(file, piece)
+    told = pieces.read(file)
+    assert told[0] == first
+    assert [pieces.next_number(told, seed) for seed in ("a", "b", "c")] == [42, 7, 0]
+    whole = pieces.total([*told, first])
+    assert (whole.rounds, whole.asked["Fetch", 4], whole.unexplained) == (89, 18, found)
