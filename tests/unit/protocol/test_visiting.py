@@ -1,3 +1,5 @@
+"""Messages gone through by their specs: which fields come, and what is made of them."""
+
 from typing import Any
 
 from kafkalite.protocol import spec
