@@ -11,9 +11,15 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.compat.brokers import RUN_FOLDER
 from tests.compat.matrix import Matrix
+
+# How long an example takes says something of the machine, and nothing of the code.
+SLOW = [HealthCheck.too_slow]
+settings.register_profile("any-machine", deadline=None, suppress_health_check=SLOW)
+settings.load_profile("any-machine")
 
 KEEPER_TIMEOUT_S = 60
 _keeper = pytest.StashKey[subprocess.Popen[bytes]]()

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from kafkalite.protocol.errors import Error
 from kafkalite.records.batch import (
-    HEADER_BYTES,
     NO_TIMESTAMP,
     BatchHeader,
     Buffer,
@@ -35,14 +34,15 @@ from kafkalite.records.varint import (
     read_varlong,
 )
 from kafkalite.records.whole import highest_delta_in_steps
-from kafkalite.records.window import Window, open_window
+from kafkalite.records.window import STEP_CHUNKS, Window, open_window
 
 # Records, headers or pieces that are stepped over between two steps: under a millisecond.
 STEP_RECORDS = 512
 STEP_HEADERS = 2048
-STEP_CHUNKS = 4
-# From here on a quick look comes first; batches of fewer records have had it.
+# Uncompressed batches of so many records have had a quick look before they come here.
 MANY_RECORDS = 4096
+# What is looked at quickly is held as a whole.
+QUICK_BYTES = 2 * 1024 * 1024
 # What takes time to walk through, however few bytes it was sent in. Apache Kafka has no such bound,
 # and its request handler is busy for minutes with a batch of two thousand million empty records.
 MAX_BATCH_RECORDS = 5_000_000
@@ -100,14 +100,12 @@ def scan_in_steps(
     summary = BatchSummary()
     if header.record_count == 0:
         return summary
-    if header.record_count > MANY_RECORDS and _may_be_plain(header, rules):
-        body = bytes(memoryview(buffer)[header.position + HEADER_BYTES : header.end])
-        delta = yield from highest_delta_in_steps(body, header.record_count)
-        if delta is not None and header.base_timestamp + delta == header.max_timestamp:
-            summary.max_timestamp = header.max_timestamp
-            return summary
+    window = open_window(buffer, header)
+    if _may_be_plain(header, rules) and (yield from _is_plain(window, header)):
+        summary.max_timestamp = header.max_timestamp
+        return summary
     try:
-        yield from scan_window(open_window(buffer, header), header, rules, summary, step_records)
+        yield from scan_window(window, header, rules, summary, step_records)
     except IndexError:
         raise InvalidRecords("a record ends inside one of its fields") from None
     if header.timestamp_type == TimestampType.LOG_APPEND_TIME:
@@ -118,14 +116,22 @@ def scan_in_steps(
 
 
 def _may_be_plain(header: BatchHeader, rules: RecordRules) -> bool:
-    """Whether nothing more has to be known of whole records than their highest timestamp."""
+    """Whether a quick look is enough, and worth it: it tells no more than the highest timestamp."""
     return (
-        header.compression == Compression.NONE
+        (header.compression != Compression.NONE or header.record_count > MANY_RECORDS)
         and header.timestamp_type == TimestampType.CREATE_TIME
         and not rules.needs_key
         and rules.oldest_timestamp == MIN_INT64
         and 0 <= header.base_timestamp <= header.max_timestamp <= rules.newest_timestamp
     )
+
+
+def _is_plain(window: Window, header: BatchHeader) -> Steps[bool]:
+    body = yield from window.all_within(QUICK_BYTES)
+    if body is None:
+        return False
+    delta = yield from highest_delta_in_steps(body, header.record_count)
+    return delta is not None and header.base_timestamp + delta == header.max_timestamp
 
 
 def check_record_count(count: int) -> None:

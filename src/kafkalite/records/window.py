@@ -17,11 +17,14 @@ from kafkalite.records.batch import (
     codec,
 )
 from kafkalite.records.errors import InvalidRecords, RecordsTooLarge
+from kafkalite.records.steps import Steps
 from kafkalite.records.varint import MAX_VARINT_BYTES, read_varint
 
 # The largest record that is put together in memory. A producer that sends a larger one has it
 # stored (scan.py checks it as a stream), but nothing in the broker can look at it as a whole.
 MAX_RECORD_BYTES = 128 * 1024 * 1024
+# Pieces that are inflated between two steps: under a millisecond.
+STEP_CHUNKS = 4
 
 
 class Window:
@@ -64,6 +67,19 @@ class Window:
             available += len(chunk)
         self.data = parts[0] if len(parts) == 1 else b"".join(parts)
         return self.data
+
+    def all_within(self, size: int) -> Steps[bytes | None]:
+        """All there is, None when that is more than `size` bytes; nothing is dropped."""
+        parts, available = [self.data], len(self.data)
+        while not self.is_last and available <= size:
+            chunk = next(self._chunks, b"")
+            self.is_last = not chunk
+            parts.append(chunk)
+            available += len(chunk)
+            if len(parts) % STEP_CHUNKS == 0:
+                yield
+        self.data = b"".join(parts)
+        return self.data if available <= size else None
 
     def next_chunk(self, missing: int) -> bytes:
         """Drop everything and go on with what comes next, of which so many bytes are needed."""

@@ -4,23 +4,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkalite.records.batch import HEADER_BYTES, read_header
+from kafkalite.records.batch import HEADER_BYTES, Compression, read_header
 from kafkalite.records.errors import CorruptRecords
 from kafkalite.records.record import BatchBuilder
-from kafkalite.records.scan import scan
+from kafkalite.records.scan import ANYTHING, BatchSummary, scan, scan_window
 from kafkalite.records.steps import finish
 from kafkalite.records.whole import MIN_RUN, highest_delta, highest_delta_in_steps
+from kafkalite.records.window import open_window
 from tests.unit.records.mutations import mutated
 
 BASE = 1_600_000_000_000
 CHANGES_PER_BATCH = 50
 
 
-def built(records):
+def built(records, codec=Compression.NONE):
     builder = BatchBuilder()
     for delta, key, value, headers in records:
         builder.append(BASE + delta, key, value, headers)
-    return builder.build(0)
+    return builder.build(0, compression=codec)
 
 
 def fast(data):
@@ -33,11 +34,27 @@ def fast(data):
 def slow(data):
     """The same by the long way: None where that refuses, or takes what the fast look leaves."""
     header = read_header(data)
-    try:
-        summary = scan(data, header)
-    except CorruptRecords:
+    summary = long_look(data)
+    if summary is None:
         return None
     return max(summary.max_timestamp - header.base_timestamp, 0) if summary.is_dense else None
+
+
+def long_look(data):
+    """The summary, record by record; None where the batch is refused."""
+    header, summary = read_header(data), BatchSummary()
+    try:
+        finish(scan_window(open_window(data, header), header, ANYTHING, summary))
+    except (CorruptRecords, IndexError):
+        return None
+    return summary
+
+
+def scanned(data):
+    try:
+        return scan(data, read_header(data))
+    except CorruptRecords:
+        return None
 
 
 def alike(count, key=b"k", size=100, step=1):
@@ -101,3 +118,23 @@ def test_changed_batches_are_taken_only_where_the_slow_look_takes_them(entries, 
         assert quick is None or quick == slow(changed)
     if not any(headers for *_, headers in entries):
         assert fast(data) == slow(data)
+
+
+@settings(max_examples=100, deadline=None)
+@given(records | shapes, st.sampled_from(Compression), st.randoms(use_true_random=False))
+def test_a_scan_says_the_same_with_the_fast_look_as_without(entries, codec, chance):
+    data = built(entries, codec)
+    assert scanned(data) == long_look(data)
+    for _ in range(CHANGES_PER_BATCH):
+        changed = mutated(data, chance)
+        if read_header(changed).record_count > 0:
+            assert scanned(changed) == long_look(changed)
+
+
+@pytest.mark.parametrize("codec", Compression)
+@pytest.mark.parametrize(
+    "entries", [alike(9_000, size=300), numbered(9_000)], ids=["alike", "not alike"]
+)
+def test_many_records_in_every_codec(codec, entries):
+    data = built(entries, codec)
+    assert scanned(data) == long_look(data)
