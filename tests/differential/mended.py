@@ -238,5 +238,9 @@ MENDED: dict[str, list[Step]] = {
         Step(LeaveGroupRequest(group_id="readers-RUN", member_id="anna-RUN"), 1),
         without_protocol("anna-RUN"),
     ],
+    "a topic that cannot be created beside another is unknown": [
+        Step(MetadataRequest(topics=[MetadataRequest.Topic(name=name)]), 4)
+        for name in ("apples_RUN", "apples.RUN", "apples_RUN")
+    ],
     "no reassignments": [Step(AlterPartitionReassignmentsRequest(), version) for version in (0, 1)],
 }

@@ -103,14 +103,10 @@ def _by_name(
     topics = context.cluster.image.topics
     missing = [name for name in names if name not in topics]
 
-    def respond(outcomes: dict[str, Error]) -> MetadataResponse:
+    def respond(_: dict[str, Error]) -> MetadataResponse:
         view = _View(context, call)
-        answers = [
-            view.topic(name)
-            if name in topics
-            else _missing(name, outcomes.get(name, _error_of(name)))
-            for name in names
-        ]
+        # Why a topic could not be created is no answer to who asked where it is.
+        answers = [view.topic(name) if name in topics else _missing(name) for name in names]
         return _respond(view, request, answers)
 
     is_wanted = request.allow_auto_topic_creation
@@ -127,7 +123,7 @@ def _by_id(view: _View, topic_id: bytes) -> Answer:
 
 
 def _error_of(name: str) -> Error:
-    """Why a topic is not there: nobody created it, or nobody could."""
+    """Why a topic is not there: nobody created it, or by its name nobody could."""
     try:
         check_topic_name(name)
     except KafkaError as error:
@@ -135,8 +131,8 @@ def _error_of(name: str) -> Error:
     return Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _missing(name: str, code: Error) -> Answer:
-    return Answer(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
+def _missing(name: str) -> Answer:
+    return Answer(error_code=_error_of(name), name=name, is_internal=name in INTERNAL_TOPICS)
 
 
 class _View:
