@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,9 +66,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     for item in items:
         mark = item.get_closest_marker("xdist_group")
+        if mark is None:
+            continue
+        behind = f"@{mark.args[0]}"
         known = getattr(item, "_id", None)
-        if mark is not None and known is not None and "@" not in item.nodeid.rpartition("]")[2]:
-            item._id = known.parse(f"{item.nodeid}@{mark.args[0]}")
+        if known is not None and not item.nodeid.endswith(behind):
+            names = (*known.names[:-1], f"{item.name}{behind}")
+            item._id = replace(known, names=names, params=None)
+        assert item.nodeid.endswith(behind), "tests of a group would not stay together"
 
 
 def leaves_out_cases(config: pytest.Config) -> bool:
