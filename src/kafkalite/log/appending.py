@@ -13,17 +13,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kafkalite.log import rolling
+from kafkalite.log.plain import (
+    LAST_OFFSET_DELTA,
+    MAX_TIMESTAMP,
+    PRODUCER_ID,
+    Fields,
+    accept,
+    header_of,
+)
 from kafkalite.log.producers import AppendOrigin, Marker, SeenBatch, Verification
 from kafkalite.log.replay import marker_of, note_completed
+from kafkalite.log.rolling import segment_for
 from kafkalite.log.segment import Segment
 from kafkalite.log.validator import Checked, Writable, check, check_as_given
-from kafkalite.records.batch import NO_PRODUCER_ID, BatchHeader
+from kafkalite.records.batch import NO_PRODUCER_ID, NO_TIMESTAMP, BatchHeader
 from kafkalite.records.scan import BadRecord
 
 if TYPE_CHECKING:
     from kafkalite.log.partition_log import PartitionLog
 
+_CLIENT = AppendOrigin.CLIENT  # looked up for every batch
 _NO_MARKER: list[Marker | None] = [None]
 
 
@@ -54,8 +63,16 @@ def append_as_leader(
         home.check_online()
     if now_ms is None:
         now_ms = home.env.clock.now_ms()
-    start = log.log_end_offset
-    checked = check(records, log.config, origin, start, leader_epoch, now_ms)
+    start, config = log.log_end_offset, log.config
+    checked: Checked | None = None
+    if config.is_plain and origin == _CLIENT and not isinstance(records, Checked):
+        fields = accept(records, config, start, leader_epoch, now_ms)
+        if fields is not None:
+            if fields[PRODUCER_ID] < 0:
+                return _append_plain(log, records, fields, leader_epoch, now_ms)
+            checked = Checked(records, [header_of(fields, len(records), start, leader_epoch)])
+    if checked is None:
+        checked = check(records, config, origin, start, leader_epoch, now_ms)
     header = checked.headers[0]
     markers = _NO_MARKER
     if header.producer_id > NO_PRODUCER_ID:
@@ -122,13 +139,36 @@ def _check_producer(
 # --- writing --------------------------------------------------------------------------------------
 
 
+def _append_plain(
+    log: PartitionLog, records: Writable, fields: Fields, leader_epoch: int, now_ms: int
+) -> AppendResult:
+    """Writes what was accepted of a producer without an id; `_write` in short."""
+    config, offset, timestamp = log.config, log.log_end_offset, fields[MAX_TIMESTAMP]
+    last_offset = offset + fields[LAST_OFFSET_DELTA]
+    try:
+        segment = segment_for(log, len(records), offset, last_offset, timestamp, now_ms)
+        if leader_epoch != log.epochs.latest:
+            _note_epoch(log, leader_epoch, offset)
+        segment.append_one(records, offset, last_offset, timestamp, config.index_interval_bytes)
+    except OSError as error:
+        raise log.home.storage_error(error) from error
+    log.log_end_offset = last_offset + 1
+    if last_offset - log.recovery_point >= config.flush_messages - 1 > 0:
+        log.home.flusher.request(log.durability, is_complete=True)
+    return AppendResult(offset, last_offset, NO_TIMESTAMP, log.log_start_offset)
+
+
 def _write(log: PartitionLog, checked: Checked, markers: list[Marker | None], now_ms: int) -> None:
     headers, config = checked.headers, log.config
     try:
-        segment = rolling.segment_for(log, checked, now_ms)
+        last = headers[-1]
+        segment = segment_for(
+            log, len(checked.records), headers[0].base_offset, last.last_offset,
+            last.max_timestamp, now_ms,
+        )  # fmt: skip
         for header in headers:
             if header.partition_leader_epoch != log.epochs.latest:
-                _note_epoch(log, header)
+                _note_epoch(log, header.partition_leader_epoch, header.base_offset)
         segment.append(checked.records, headers, config.index_interval_bytes)
         end = log.log_end_offset = headers[-1].next_offset
         if log.producers is not None or headers[0].producer_id > NO_PRODUCER_ID:
@@ -139,9 +179,9 @@ def _write(log: PartitionLog, checked: Checked, markers: list[Marker | None], no
         log.home.flusher.request(log.durability, is_complete=True)
 
 
-def _note_epoch(log: PartitionLog, header: BatchHeader) -> None:
-    if header.partition_leader_epoch >= 0:
-        log.epochs.assign(header.partition_leader_epoch, header.base_offset)
+def _note_epoch(log: PartitionLog, epoch: int, offset: int) -> None:
+    if epoch >= 0:
+        log.epochs.assign(epoch, offset)
         log.durability.epochs_changed()
 
 

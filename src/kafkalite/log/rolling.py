@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from kafkalite.log.config import LogConfig
 from kafkalite.log.home import LogHome
 from kafkalite.log.segment import Segment
-from kafkalite.log.validator import Checked
 from kafkalite.protocol.errors import Error, KafkaError
 
 if TYPE_CHECKING:
@@ -28,19 +27,22 @@ def draw_jitter(home: LogHome, config: LogConfig) -> int:
     return home.env.random.randrange(bound) if bound > 0 else 0
 
 
-def segment_for(log: PartitionLog, checked: Checked, now_ms: int) -> Segment:
-    """The segment that batches are to be written to: the last one, or a new one when it is due."""
+def segment_for(
+    log: PartitionLog, size: int, first_offset: int, last_offset: int, timestamp: int, now_ms: int
+) -> Segment:
+    """The segment that batches are to be written to: the last one, or a new one when it is due.
+
+    The timestamp is the largest of the last batch.
+    """
     segment, config = log.segments[-1], log.config
-    size = len(checked.records)
-    last = checked.headers[-1]
     first_timestamp = segment.known_first_timestamp
     if (
         # The usual case first; every term of it is looked at again below.
         first_timestamp is not None
         and first_timestamp >= 0
         and segment.size + size <= config.segment_bytes
-        and last.max_timestamp - first_timestamp <= config.segment_ms - log.roll_jitter_ms
-        and last.base_offset + last.last_offset_delta - segment.base_offset < MAX_OFFSETS
+        and timestamp - first_timestamp <= config.segment_ms - log.roll_jitter_ms
+        and last_offset - segment.base_offset < MAX_OFFSETS
         and (
             segment.bytes_since_index <= config.index_interval_bytes
             or 0 <= segment.index_entries < config.index_slots
@@ -51,11 +53,11 @@ def segment_for(log: PartitionLog, checked: Checked, now_ms: int) -> Segment:
         if size > config.segment_bytes:
             raise KafkaError(Error.RECORD_LIST_TOO_LARGE, f"{size} bytes do not fit into a segment")
         return log.roll()
-    if last.last_offset - segment.base_offset >= MAX_OFFSETS:
+    if last_offset - segment.base_offset >= MAX_OFFSETS:
         # Where the log's end itself is too far away, the segment begins at the batch.
-        is_far = last.last_offset - log.log_end_offset >= MAX_OFFSETS
-        return log.roll(checked.headers[0].base_offset if is_far else None)
-    is_due = (segment.size and _is_aged(log, segment, last.max_timestamp, now_ms)) or (
+        is_far = last_offset - log.log_end_offset >= MAX_OFFSETS
+        return log.roll(first_offset if is_far else None)
+    is_due = (segment.size and _is_aged(log, segment, timestamp, now_ms)) or (
         # The index can only fill up when an entry is due.
         segment.bytes_since_index > config.index_interval_bytes
         and segment.is_index_full(config.index_slots)

@@ -28,6 +28,7 @@ class Segment:
     __slots__ = (
         "_index",
         "_max_timestamp",
+        "_older",
         "_read_on",
         "_recent",
         "_time_index",
@@ -68,7 +69,9 @@ class Segment:
         self._max_timestamp: tuple[int, int] | None = None
         self.known_first_timestamp: int | None = None
         # Where the last batches begin and their sizes: what a consumer that keeps up asks for.
+        # Two generations: forgetting all of one is cheaper than one batch with every append.
         self._recent: dict[int, tuple[int, int]] = {}
+        self._older: dict[int, tuple[int, int]] = {}
         # Behind the batch that was found last, and where that is: who reads on asks for it next.
         self._read_on = (-1, 0)
 
@@ -114,14 +117,38 @@ class Segment:
     ) -> None:
         """Writes whole batches at the end. When it raises, the segment is as before."""
         self.log.write_at(self.size, records)
-        recent = self._recent
         for header in headers:
             base_offset, size = header.base_offset, header.size
-            recent[base_offset] = (self.size, size)
-            if len(recent) > _RECENT_BATCHES:
-                del recent[next(iter(recent))]
+            if len(self._recent) >= _RECENT_BATCHES:
+                self._older, self._recent = self._recent, {}
+            self._recent[base_offset] = (self.size, size)
             last_offset = base_offset + header.last_offset_delta
             self.note(last_offset, header.max_timestamp, size, index_interval_bytes)
+
+    def append_one(
+        self,
+        records: Buffer,
+        base_offset: int,
+        last_offset: int,
+        timestamp: int,
+        index_interval_bytes: int,
+    ) -> None:
+        """The same for one batch, of which so much is known."""
+        position, size = self.size, len(records)
+        self.log.write_at(position, records)
+        if len(self._recent) >= _RECENT_BATCHES:
+            self._older, self._recent = self._recent, {}
+        self._recent[base_offset] = (position, size)
+        highest = self._max_timestamp
+        if (
+            highest is None
+            or timestamp > highest[0]
+            or self.bytes_since_index > index_interval_bytes
+        ):
+            self.note(last_offset, timestamp, size, index_interval_bytes)
+        else:
+            self.size = position + size
+            self.bytes_since_index += size
 
     def note(self, last_offset: int, timestamp: int, size: int, index_interval_bytes: int) -> None:
         """Counts in a batch that lies at the end now."""
@@ -157,7 +184,7 @@ class Segment:
 
     def finish(self) -> None:
         """Nothing will be appended any more: complete the indexes."""
-        self._recent.clear()
+        self._forget_recent()
         self.time_index.append(*self.max_timestamp)
         self.index.trim()
         self.time_index.trim()
@@ -210,11 +237,15 @@ class Segment:
 
     def locate(self, offset: int) -> tuple[int, int] | None:
         """Position and size of the batch that holds an offset, or of the first one after it."""
-        recent = self._recent.get(offset)
+        recent = self._recent.get(offset) or self._older.get(offset)
         if recent is not None:
             return recent
         header = self.find(offset)
         return (header.position, header.size) if header is not None else None
+
+    def _forget_recent(self) -> None:
+        self._recent.clear()
+        self._older.clear()
 
     def find(self, offset: int) -> BatchHeader | None:
         """The batch that holds an offset, or the first one after it."""
@@ -239,7 +270,7 @@ class Segment:
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Removes every batch that reaches an offset or lies behind it."""
         header = self.find(offset)
-        self._recent.clear()
+        self._forget_recent()
         self._read_on = (-1, 0)
         self.index_entries = -1
         self.index.truncate_to(offset)
@@ -270,7 +301,7 @@ class Segment:
         """What was read from the files is not to be believed any more."""
         self._max_timestamp = None
         self.known_first_timestamp = None
-        self._recent.clear()
+        self._forget_recent()
         self._read_on = (-1, 0)
         self.bytes_since_index = 0
         self.index_entries = -1

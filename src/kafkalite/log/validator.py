@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kafkalite.log.config import CREATE_TIME, FOREVER, LogConfig
-from kafkalite.log.plain import accept
 from kafkalite.log.producers import AppendOrigin
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.records.batch import (
@@ -39,7 +38,6 @@ from kafkalite.records.steps import Steps, finish
 
 Writable = bytearray | memoryview
 
-_CLIENT = AppendOrigin.CLIENT  # looked up for every batch
 _PRODUCER = "producer"
 _CODECS = {
     "uncompressed": Compression.NONE,
@@ -89,14 +87,10 @@ def check(
     leader_epoch: int,
     now_ms: int,
 ) -> Checked:
-    """What may be written at the log's end of what came, in the shortest way there is."""
+    """What may be written at the log's end of what came."""
     if isinstance(records, Checked):
         return placed(records, first_offset, leader_epoch)
-    if config.is_plain and origin == _CLIENT:
-        header = accept(records, config, first_offset, leader_epoch, now_ms)
-        if header is not None:
-            return Checked(records, [header])
-    elif origin == AppendOrigin.RAFT:
+    if origin == AppendOrigin.RAFT:
         return check_as_given(records, first_offset, leader_epoch)
     leader = Leader(config, origin, first_offset, leader_epoch, now_ms)
     return check_for_leader(records, leader)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kafkalite.log.config import COMPACT, LOG_APPEND_TIME, LogConfig
 from kafkalite.log.partition_log import AppendOrigin
-from kafkalite.log.plain import accept
+from kafkalite.log.plain import accept, header_of
 from kafkalite.log.validator import Leader, RefusedRecords, check_for_leader, examine
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.records.batch import Compression, TimestampType, iterate_headers
@@ -201,8 +201,28 @@ def test_what_is_taken_the_short_way_is_taken_the_long_way(data):
         short = None
     if short is None:
         return
-    found = long_way(data)
-    assert found == short
+    assert long_way(data) == header_of(short, len(data), 0, 0)
+
+
+@pytest.mark.parametrize("key_size", [None, 0, 1, 63, 64, 8191])
+@pytest.mark.parametrize("value_size", [None, 0, 1, 50, 62, 63, 64, 8100, 8191, 8192, 70_000])
+@pytest.mark.parametrize("delta", [0, 63, 64, 100_000])
+def test_a_lone_record_is_taken_the_short_way(key_size, value_size, delta):
+    builder = BatchBuilder()
+    builder._base_timestamp = START_MS - delta
+    builder.append(START_MS, _zeros(key_size), _zeros(value_size))
+    data = builder.build(0)
+    fields = accept(memoryview(bytearray(data)), PLAIN, 0, 0, START_MS)
+    assert fields is not None
+    assert long_way(data) == header_of(fields, len(data), 0, 0)
+    for size in (len(data) - 1, len(data) + 1):
+        other = sealed(data[:size].ljust(size, b"\0"))
+        struct.pack_into(">i", other, 8, size - 12)
+        assert accept(sealed(other), PLAIN, 0, 0, START_MS) is None
+
+
+def _zeros(size):
+    return None if size is None else bytes(size)
 
 
 def test_timestamps_set_by_the_broker_may_not_come_from_a_client():
