@@ -100,7 +100,7 @@ class _Random:
             **{
                 field.name: self.field(field, struct)
                 for field in struct.fields
-                if self.version in field.versions or self.version in field.tagged
+                if field.is_in(self.version)
             }
         )
 

@@ -41,7 +41,7 @@ def _fields(
     message: spec.Message, struct: spec.Struct, version: int | None, depth: int
 ) -> Iterator[str]:
     for field in struct.fields:
-        if version is None or version in field.versions or version in field.tagged:
+        if version is None or field.is_in(version):
             yield f"{'    ' * depth}{_field(message, field, version)}"
             if field.struct is not None:
                 yield from _fields(message, field.struct, version, depth + 1)
