@@ -1,5 +1,6 @@
 """The modules that KAFKALITE_COMPILE=1 compiles: that mypyc can, and that what it makes works."""
 
+import ast
 import importlib
 import importlib.machinery
 import importlib.util
@@ -11,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from mypyc.primitives import registry
 
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src"
@@ -70,6 +72,32 @@ def test_mypyc_translates_the_modules(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Unsupported" not in done.stdout + done.stderr  # only a warning, but it does not work
     assert (tmp_path / "c" / "__native_kafkalite.c").stat().st_size > 0
+
+
+@pytest.mark.parametrize("name", modules())
+def test_types_of_dataclasses_are_there_when_their_module_is_imported(name: str) -> None:
+    """mypyc looks for the type of a field among the builtins that it knows and the names of the
+    module, where an import for type checkers alone leaves none: a KeyError when it is imported."""
+    tree = ast.parse((SRC / name).read_text())
+    importlib.import_module("mypyc.irbuild.builder")  # fills the table of builtins
+    known = {name.removeprefix("builtins.") for name in registry.builtin_names}
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            known |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.ClassDef):
+            known.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            known |= {target.id for target in targets if isinstance(target, ast.Name)}
+    fields = [
+        field.annotation.value if isinstance(field.annotation, ast.Subscript) else field.annotation
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and node.decorator_list
+        for field in node.body
+        if isinstance(field, ast.AnnAssign)
+    ]
+    used = {field.id for field in fields if isinstance(field, ast.Name)} - {"Callable"}
+    assert used - known == set()
 
 
 def test_these_tests_run_with_all_of_them_compiled_or_with_none() -> None:
