@@ -24,6 +24,7 @@ RECEIVE_BUFFER_BYTES = 524_288
 # What is kept of a frame up to here is put before the next bytes in the common buffer; beyond, the
 # frame gets a buffer of its own, and its rest is received straight into that.
 SMALL_BYTES = 8_192
+SPARE_BYTES = 4 * 1024 * 1024  # kept of such buffers, over all connections
 FRAMES_PER_TURN = 64
 # Per connection; whoever has more than this open must take replies before it is read from again.
 OWED_REPLIES = 128
@@ -68,18 +69,28 @@ class Common:
         default_factory=lambda: memoryview(bytearray(RECEIVE_BUFFER_BYTES)), repr=False
     )
     _flushing: list[Connection] = field(default_factory=list)
-    _spare: dict[int, bytearray] = field(default_factory=dict, repr=False)  # one of each size
+    _spare: dict[int, list[bytearray]] = field(default_factory=dict, repr=False)  # by size
+    spare_bytes: int = 0
 
     def room(self, held: int, needed: int) -> bytearray:
-        """A buffer for what is needed, but of no more than twice what is held: one that was used
-        before, if there is one."""
-        size = min(1 << (2 * held).bit_length() - 1, 1 << (needed - 1).bit_length())
-        return self._spare.pop(size, None) or bytearray(size)
+        """A buffer for what is needed: one that was used before, however large, since the peer's
+        word costs no memory then; or a new one of no more than twice what is held."""
+        most = 1 << (needed - 1).bit_length()
+        size = min(1 << (2 * held).bit_length() - 1, most)
+        return self._take_spare(most) or self._take_spare(size) or bytearray(size)
+
+    def _take_spare(self, size: int) -> bytearray | None:
+        spares = self._spare.get(size)
+        if not spares:
+            return None
+        self.spare_bytes -= size
+        return spares.pop()
 
     def spare(self, buffer: bytearray) -> None:
         """Keeps a buffer for the next large frame: new memory costs more than what is put in it."""
-        if len(buffer) <= RECEIVE_BUFFER_BYTES:
-            self._spare[len(buffer)] = buffer
+        if self.spare_bytes + len(buffer) <= SPARE_BYTES:
+            self.spare_bytes += len(buffer)
+            self._spare.setdefault(len(buffer), []).append(buffer)
 
     def flush_soon(self, connection: Connection) -> None:
         """Sends what has become ready, once per turn however many replies that were."""

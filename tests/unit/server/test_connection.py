@@ -11,6 +11,7 @@ from kafkalite.server.connection import (
     OWED_REPLIES,
     RECEIVE_BUFFER_BYTES,
     SMALL_BYTES,
+    SPARE_BYTES,
     UNSENT_BYTES,
 )
 from kafkalite.server.limits import Limits
@@ -83,6 +84,34 @@ def test_the_rest_of_a_large_frame_is_received_into_its_own_buffer():
     world.feed(link, frame(b"x" * 100_000)[:50_000])
     assert len(connection.buffer()) <= 50_004
     assert connection.buffer().obj is not world.common.buffer.obj
+
+
+def test_a_large_frame_takes_a_buffer_that_one_before_it_has_grown():
+    world, link, connection = start()
+    data = frame(b"x" * 500_000)
+    world.feed(link, data)
+    world.feed(link, data[:20_000])
+    assert len(connection.buffer()) == len(data) - 20_000
+    other = FakeLink()
+    grows = world.connect(other)
+    world.feed(other, data[:20_000])
+    assert len(grows.buffer()) <= 20_000
+    world.feed(link, data[20_000:])
+    world.feed(other, data[20_000:])
+    assert world.service.requests == [data[4:]] * 3
+    assert world.memory.used == 0
+
+
+def test_few_buffers_are_kept():
+    world, _, _ = start()
+    links = [FakeLink() for _ in range(16)]
+    for link in links:
+        world.connect(link)
+        world.feed(link, frame(b"x" * 900_000)[:850_000])
+    for link in links:
+        world.feed(link, frame(b"x" * 900_000)[850_000:])
+    assert len(world.service.requests) == len(links)
+    assert SPARE_BYTES // 2 < world.common.spare_bytes <= SPARE_BYTES
 
 
 def test_a_claim_beyond_the_limit_ends_the_connection_after_what_is_ready():
