@@ -33,6 +33,7 @@ T = TypeVar("T")
 PRODUCE_VERSION, FETCH_VERSION = 9, 12
 TIMEOUT_SECONDS = 30
 REPLY_BYTES = 64 * 1024 * 1024
+READ_AHEAD_BYTES = 65_536
 # Of fetched records every reply's headers are checked, and the checksums of one reply in so many.
 CHECKSUM_EVERY = 50
 
@@ -97,19 +98,26 @@ class RawClient:
         return memoryview(self._buffer)[start : start + size]
 
     def _fill(self, count: int) -> None:
-        """Receives until `count` bytes are there to be taken."""
+        """Receives until `count` bytes are there to be taken, and few more: those would be moved
+        to the front before the next reply."""
         if self._start == self._end:
             self._start = self._end = 0
         if self._start + count > len(self._buffer):
-            rest = self._buffer[self._start : self._end]
-            self._buffer = bytearray(max(len(self._buffer), 2 * count))
-            self._buffer[: len(rest)] = rest
-            self._start, self._end = 0, len(rest)
+            self._move_to_front(count)
         while self._end - self._start < count:
-            got = self._socket.recv_into(memoryview(self._buffer)[self._end :])
+            stop = max(self._start + count, self._end + READ_AHEAD_BYTES)
+            got = self._socket.recv_into(memoryview(self._buffer)[self._end : stop])
             if got == 0:
                 raise ConnectionError("the broker ended the connection")
             self._end += got
+
+    def _move_to_front(self, count: int) -> None:
+        """Makes room behind what is there; in the same memory if it is enough."""
+        rest = memoryview(self._buffer)[self._start : self._end]
+        if count > len(self._buffer):
+            self._buffer = bytearray(2 * count)
+        memoryview(self._buffer)[: len(rest)] = rest
+        self._start, self._end = 0, len(rest)
 
     def call(self, request: Any, version: int, response: type[T]) -> T:
         """One request and its response, encoded and decoded in full."""
