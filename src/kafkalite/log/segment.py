@@ -8,16 +8,18 @@ bytes behind it are nobody's.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from struct import Struct
 
 from kafkalite.env.disk import Buffer, Disk, File
 from kafkalite.log.index import NO_TIMESTAMP, OffsetIndex, TimeIndex
 from kafkalite.log.names import INDEX, LOG, TIME_INDEX, TXN_INDEX, offset_name
 from kafkalite.log.txn_index import TxnIndex
-from kafkalite.records.batch import HEADER_BYTES, BatchHeader, peek_header
+from kafkalite.records.batch import HEADER_BYTES, LOG_OVERHEAD, BatchHeader, peek_header
 from kafkalite.records.errors import CorruptRecords
 
 _WALK_BYTES = 16_384  # read at once while walking from batch to batch
 _FIND_BYTES = 4_096  # the same on the short way from an index entry to a batch
+_EXTENT = Struct(">qi4xb6xi")  # of a header: base offset, length, magic, last offset delta
 _MAX_RELATIVE_OFFSET = 2**31 - 1
 _RECENT_BATCHES = 16
 
@@ -237,11 +239,24 @@ class Segment:
 
     def locate(self, offset: int) -> tuple[int, int] | None:
         """Position and size of the batch that holds an offset, or of the first one after it."""
-        recent = self._recent.get(offset) or self._older.get(offset)
-        if recent is not None:
-            return recent
+        found = self._recent.get(offset) or self._older.get(offset) or self._read_on_at(offset)
+        if found is not None:
+            return found
         header = self.find(offset)
         return (header.position, header.size) if header is not None else None
+
+    def _read_on_at(self, offset: int) -> tuple[int, int] | None:
+        """The same by few bytes, if the offset comes behind the batch that was found last."""
+        next_offset, position = self._read_on
+        if offset != next_offset or position + HEADER_BYTES > self.size:
+            return None
+        base_offset, length, magic, delta = _EXTENT.unpack(self.log.read_at(position, _EXTENT.size))
+        size = length + LOG_OVERHEAD
+        end = position + size
+        if magic != 2 or base_offset < offset or size < HEADER_BYTES or end > self.size:
+            return None
+        self._read_on = (base_offset + delta + 1, end)
+        return position, size
 
     def _forget_recent(self) -> None:
         self._recent.clear()
