@@ -119,8 +119,13 @@ class SocketLink:
 
     def _send_at_once(self, parts: Sequence[Part]) -> bool:
         """The way of all but large replies: one system call, no queue. False: nothing was sent."""
-        size = sum(map(len, parts))
-        if size > SENDFILE_BYTES or len(parts) > GATHERED_PARTS:
+        size = 0
+        for part in parts:
+            length = len(part)
+            size += length
+            if length >= SENDFILE_BYTES and type(part) is FileRange:
+                return False
+        if size > CHUNK_BYTES or len(parts) > GATHERED_PARTS:
             return False
         try:
             batch = [_read(part) if isinstance(part, FileRange) else part for part in parts]
