@@ -96,6 +96,10 @@ def skip_tags(data: bytes, position: int, end: int, count: int) -> int:
 def uvarint(value: int) -> bytes:
     if value <= SMALL_UVARINT:
         return UVARINTS[value]
+    if value < 1 << 14:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    if value < 1 << 21:  # the size of nearly all records that are sent
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
     if value > MAX_UVARINT:
         raise ValueError(f"{value} does not fit into a varint of 32 bits")
     written = bytearray()
