@@ -26,11 +26,13 @@ from tests.differential.steps import (
     at_level,
     beyond_the_end,
     by_replica,
+    by_replica_of_epoch,
     by_replica_with_ids,
     copied,
     created,
     created_with,
     deleted_before,
+    described_rules,
     earliest,
     end,
     fetch,
@@ -157,6 +159,8 @@ MENDED: dict[str, list[Step]] = {
         by_replica(5),
         by_replica(1),
         by_replica_with_ids(5),
+        by_replica_of_epoch(0),
+        by_replica_of_epoch(1),
     ],
     "a fetch of less than no bytes": [
         created(),
@@ -241,6 +245,12 @@ MENDED: dict[str, list[Step]] = {
     "a topic that cannot be created beside another is unknown": [
         Step(MetadataRequest(topics=[MetadataRequest.Topic(name=name)]), 4)
         for name in ("apples_RUN", "apples.RUN", "apples_RUN")
+    ],
+    "an access rule of no kind that is known": [
+        described_rules(2, 3),
+        described_rules(2, 0),
+        described_rules(0, 3),
+        described_rules(2, 9),
     ],
     "no reassignments": [Step(AlterPartitionReassignmentsRequest(), version) for version in (0, 1)],
 }

@@ -11,6 +11,7 @@ from kafkalite.protocol.messages import (
     AlterUserScramCredentialsRequest,
     CreateTopicsRequest,
     DeleteRecordsRequest,
+    DescribeAclsRequest,
     DescribeProducersRequest,
     DescribeQuorumRequest,
     FetchRequest,
@@ -191,6 +192,12 @@ def by_replica(replica_id: int) -> Step:
     return step
 
 
+def by_replica_of_epoch(epoch: int) -> Step:
+    step = of_epoch(epoch)
+    step.request.replica_id = 1
+    return step
+
+
 def by_replica_with_ids(replica_id: int) -> Step:
     step = by_replica(-1)
     step.request.topics[0].topic_id = canonical_id(TOPIC_ID, 1)
@@ -276,6 +283,14 @@ def twice_copied() -> Step:
     step = copied(TOPIC)
     step.request.dirs[0].topics[0].partitions = [0, 0]
     return step
+
+
+def described_rules(resource_type: int, operation: int) -> Step:
+    request = DescribeAclsRequest(
+        resource_type_filter=resource_type, operation=operation, permission_type=1,
+        pattern_type_filter=1,
+    )  # fmt: skip
+    return Step(request, 3)
 
 
 def of_empty_password() -> Step:

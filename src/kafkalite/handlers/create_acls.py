@@ -6,6 +6,7 @@ every rule is refused with SECURITY_DISABLED.
 
 from __future__ import annotations
 
+from kafkalite.handlers.acl_kinds import refuse_unknown
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import Error
@@ -15,6 +16,10 @@ NO_AUTHORIZER = "No Authorizer is configured."
 
 
 def create_acls(context: Context, call: Call, request: CreateAclsRequest) -> CreateAclsResponse:
+    for one in request.creations:
+        refuse_unknown(
+            one.resource_type, one.resource_pattern_type, one.operation, one.permission_type
+        )
     return CreateAclsResponse(
         results=[
             CreateAclsResponse.Result(

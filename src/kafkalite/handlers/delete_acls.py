@@ -6,6 +6,7 @@ every filter is refused with SECURITY_DISABLED.
 
 from __future__ import annotations
 
+from kafkalite.handlers.acl_kinds import refuse_unknown
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import Error
@@ -15,6 +16,10 @@ NO_AUTHORIZER = "No Authorizer is configured."
 
 
 def delete_acls(context: Context, call: Call, request: DeleteAclsRequest) -> DeleteAclsResponse:
+    for one in request.filters:
+        refuse_unknown(
+            one.resource_type_filter, one.pattern_type_filter, one.operation, one.permission_type
+        )
     return DeleteAclsResponse(
         filter_results=[
             DeleteAclsResponse.FilterResult(

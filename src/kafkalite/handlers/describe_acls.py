@@ -6,6 +6,7 @@ the answer is SECURITY_DISABLED, as Apache Kafka's without one.
 
 from __future__ import annotations
 
+from kafkalite.handlers.acl_kinds import refuse_unknown
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import Error
@@ -17,4 +18,8 @@ NO_AUTHORIZER = "No Authorizer is configured on the broker"
 def describe_acls(
     context: Context, call: Call, request: DescribeAclsRequest
 ) -> DescribeAclsResponse:
+    refuse_unknown(
+        request.resource_type_filter, request.pattern_type_filter,
+        request.operation, request.permission_type,
+    )  # fmt: skip
     return DescribeAclsResponse(error_code=Error.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
