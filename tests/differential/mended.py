@@ -190,6 +190,8 @@ MENDED: dict[str, list[Step]] = {
         created(),
         produced_to((TOPIC, 0), ("nix-RUN", 0), producer_id=5, is_transactional=True),
         end(),
+        produced_to((TOPIC, 0), (TOPIC, 0), odd=0, producer_id=5, is_transactional=True),
+        end(),
     ],
     "records of a partition that is named twice are written once": [
         created(),

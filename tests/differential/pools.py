@@ -219,7 +219,8 @@ POOLS: dict[str, Pool] = {
     "AlterClientQuotas.key": lambda p: p.often(
         p.one_of("producer_byte_rate", "consumer_byte_rate", "request_percentage"), "nix", ""
     ),
-    "AlterClientQuotas.value": lambda p: p.often(p.one_of(1e9, 1e8), 0.0, -1.0, 0.5, 1e300),
+    # A lower one would hold up the other conversations, if it is set for who has none of its own.
+    "AlterClientQuotas.value": lambda p: p.often(p.one_of(1e9, 1e8), 0.0, -1.0, 1e9 + 0.5, 1e300),
     "DescribeUserScramCredentials.name": lambda p: p.one_of("alice-RUN", "bob-RUN", ""),
     "AlterUserScramCredentials.name": lambda p: p.often(p.one_of("alice-RUN", "bob-RUN"), ""),
     "AlterUserScramCredentials.mechanism": lambda p: p.often(p.one_of(1, 2), 0, 3, -1),

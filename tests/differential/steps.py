@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from kafkalite.protocol.messages import (
@@ -218,13 +219,12 @@ def of_bytes(max_bytes: int, partition_max_bytes: int, *indexes: int) -> Step:
     return step
 
 
-def produced_to(*places: tuple[str, int], version: int = 9, **fields: Any) -> Step:
-    """A batch for each of these partitions; only the last has anything uncommon about it."""
-    usual: dict[str, Any] = {"producer_id": -1}
-    batches = [
-        Batch(((TIMESTAMP, None, b"value", ()),), **(fields if place is places[-1] else usual))
-        for place in places
-    ]
+def produced_to(
+    *places: tuple[str, int], version: int = 9, odd: int = -1, **fields: Any
+) -> Step:
+    """A batch for each of these partitions; only that of number `odd` has these fields."""
+    batches = [Batch(((TIMESTAMP, None, b"value", ()),)) for _ in places]
+    batches[odd] = replace(batches[odd], **fields)
     topics = [
         ProduceRequest.TopicData(
             name=name, partition_data=[ProduceRequest.PartitionData(index=index, records=batch)]

@@ -41,14 +41,14 @@ Reply = ProduceResponse | CloseConnection | None
 def produce(context: Context, call: Call, request: ProduceRequest) -> Reply | Later[Reply]:
     response = ProduceResponse()
     entries = _entries(context, call, request, response)
-    if len(entries) > 1:
-        entries = once_each(response, entries)
     odd = [entry for entry in entries if entry.is_transactional or entry.answer.error_code]
     error = whole_refusal(request) if odd and call.version >= BATCHES_V2_VERSION else None
+    if len(entries) > 1:
+        entries = once_each(response, entries)
     if error is not None:
         for entry in entries:
             entry.refuse(error)
-    transactional = [entry for entry in odd if entry.is_transactional]
+    transactional = [entry for entry in entries if entry.is_transactional] if odd else []
     if not transactional or error is not None:
         return _append_all(context, call, request, response, entries)
     admitted = admit(context, call, request, entries, transactional)
