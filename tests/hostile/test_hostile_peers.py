@@ -11,8 +11,14 @@ import time
 import pytest
 
 from bench.raw_client import RawClient, decode_reply, fetch_request, frame_of, make_topic
-from kafkalite.protocol.messages import ProduceRequest, ProduceResponse
-from kafkalite.records.batch import Compression
+from kafkalite.protocol.messages import (
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+from kafkalite.records.batch import Compression, iterate_headers
 from kafkalite.records.record import BatchBuilder
 from tests.hostile.peers import (
     CONNECTIONS,
@@ -200,6 +206,57 @@ def test_batches_that_hold_a_lot_do_not_hold_up_others(attacked, make_healthy, k
     )
     assert grown <= 64 * MEGABYTE
     hold_to(result.latency_ms(0.99), HEALTHY_P99_MS)
+
+
+WORST_MS = 100.0  # in one go five hundred thousand records take half a second and more
+LAST_MS = 1_600_000_000_001
+
+
+def look_up() -> tuple[bytes, type, int]:
+    """A moment, whose only record is the last of the batch."""
+    asked = ListOffsetsRequest.Partition(timestamp=LAST_MS)
+    topics = [ListOffsetsRequest.Topic(name="bombed", partitions=[asked])]
+    return frame_of(ListOffsetsRequest(topics=topics), 7, 1), ListOffsetsResponse, 7
+
+
+def conversion() -> tuple[bytes, type, int]:
+    """A fetch by a client that knows no batches."""
+    return frame_of(fetch_request("bombed", 0, 0, 50 * MEGABYTE), 2, 1), FetchResponse, 2
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("ask", [look_up, conversion])
+def test_reading_what_holds_a_lot_does_not_hold_up_others(attacked, make_healthy, ask):
+    broker = attacked()
+    healthy = make_healthy(broker)
+    attacker = RawClient(broker.host, broker.port)
+    make_topic(attacker, "bombed")
+    builder = BatchBuilder()
+    for number in range(100_000):
+        builder.append(LAST_MS - (number < 99_999), None, b"")
+    partition = ProduceRequest.PartitionData(index=0, records=bytes(builder.build()))
+    data = ProduceRequest.TopicData(name="bombed", partition_data=[partition])
+    attacker.send(frame_of(ProduceRequest(acks=1, timeout_ms=60_000, topic_data=[data]), 9, 1))
+    attacker.receive()
+    calm = healthy.work()
+    frame, response, version = ask()
+    attacker.send(*[frame] * 5)
+    result = healthy.work()
+    for _ in range(5):
+        answer = decode_reply(attacker.receive(), response, version)
+        if ask is look_up:
+            assert answer.topics[0].partitions[0].offset == 99_999
+        else:
+            messages = list(iterate_headers(answer.responses[0].partitions[0].records))
+            assert [message.base_offset for message in messages] == list(range(100_000))
+    attacker.close()
+    report(
+        calm_p99_ms=round(calm.latency_ms(0.99), 2),
+        p99_ms=round(result.latency_ms(0.99), 2),
+        worst_ms=round(result.latency_ms(1), 2),
+    )
+    hold_to(result.latency_ms(1), WORST_MS)
 
 
 def test_http_and_tls_are_told_where_they_are(attacked):

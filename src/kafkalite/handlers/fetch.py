@@ -14,7 +14,7 @@ from contextlib import suppress
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.fetch_old import old_format
+from kafkalite.handlers.fetch_old import old_format, readable
 from kafkalite.handlers.fetch_sessions import NO_SESSION, Fetch, Wanted
 from kafkalite.handlers.leaders import (
     current_leader,
@@ -22,8 +22,10 @@ from kafkalite.handlers.leaders import (
     find_partition,
     find_topic_name,
 )
+from kafkalite.handlers.slices import in_slices
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import FetchRequest, FetchResponse
+from kafkalite.records.steps import Steps
 from kafkalite.replication.partition import Partition, PartitionRead
 
 READ_COMMITTED = 1
@@ -51,7 +53,7 @@ def fetch(
     if request.isolation_level not in ISOLATION_LEVELS and attempt.partitions():
         return _failed(request, call.version)
     if attempt.run(is_last=request.max_wait_ms <= 0 or not asked.wanted):
-        return attempt.later.value
+        return attempt.later
     watched = attempt.partitions()
     context.waiting.park(watched, request.max_wait_ms, attempt.run)
     return attempt.later
@@ -90,8 +92,39 @@ class _Attempt:
         answers, size, is_urgent = self._read()
         if not (is_last or is_urgent or size >= self.min_bytes):
             return False
-        self.later.resolve(self._respond(answers))
+        response = self._answer_of(answers, size)
+        if isinstance(response, Later):
+            response.then(self.later.resolve)
+        else:
+            self.later.resolve(response)
         return True
+
+    def _answer_of(
+        self, answers: Answers, size: int
+    ) -> FetchResponse | Later[FetchResponse]:
+        if self.call.version > LAST_OLD_FORMAT_VERSION:
+            return self._respond(answers)
+        try:
+            return in_slices(self.context, self._converted(answers), size)
+        except KafkaError as error:
+            for _, answer, _ in answers:
+                _refuse(answer, error.code)
+            return self._respond(answers)
+
+    def _converted(self, answers: Answers) -> Steps[FetchResponse]:
+        """The answer to a client of old formats."""
+        magic = 0 if self.call.version <= 1 else 1
+        for wanted, answer, length in answers:
+            if not length:
+                continue
+            try:
+                partition = _find(self.context, self.call, wanted)
+                answer.records = yield from old_format(
+                    partition, wanted.position, answer.records, magic
+                )
+            except KafkaError as error:
+                _refuse(answer, error.code)
+        return self._respond(answers)
 
     def _read(self) -> tuple[Answers, int, bool]:
         answers: Answers = []
@@ -131,8 +164,11 @@ class _Attempt:
         full_max_bytes = position.max_bytes
         position.max_bytes = max_bytes = min(full_max_bytes, room)
         if self.is_follower:
-            partition.check_leader(position.leader_epoch)
-            raise KafkaError(Error.NOT_LEADER_OR_FOLLOWER)  # nobody replicates
+            partition.check_leader(position.leader_epoch)  # nobody replicates
+            is_sure = position.leader_epoch >= 0
+            raise KafkaError(
+                Error.UNKNOWN_LEADER_EPOCH if is_sure else Error.NOT_LEADER_OR_FOLLOWER
+            )
         try:
             found = partition.read(
                 position,
@@ -167,23 +203,22 @@ class _Attempt:
                 epoch=epoch, end_offset=end_offset
             )
         if self.call.version <= LAST_OLD_FORMAT_VERSION:
-            self._convert(answer, wanted, partition, found)
+            self._take_for_conversion(answer, wanted, partition, found)
         return answer
 
-    def _convert(
+    def _take_for_conversion(
         self,
         answer: FetchResponse.Partition,
         wanted: Wanted,
         partition: Partition,
         found: PartitionRead,
     ) -> None:
-        """Give an old client what it can read, or say that it cannot. Apache Kafka does the latter
-        no more since it dropped the former: versions 4 to 9 get batches as they are."""
+        """Give an old client what can be converted, or say that it cannot. Apache Kafka does the
+        latter no more since it dropped the former: versions 4 to 9 get batches as they are."""
         if partition.log.config.compression_type == "zstd":
             raise KafkaError(Error.UNSUPPORTED_COMPRESSION_TYPE)
-        if found.records is not None:
-            magic = 0 if self.call.version <= 1 else 1
-            answer.records = old_format(partition, wanted.position, found, magic)
+        # Read now: what is in the file may change until it is converted.
+        answer.records = readable(partition, wanted.position, found.records)
 
     def _name_leaders(self, answers: Answers) -> list[FetchResponse.NodeEndpoint]:
         """Spare a client that came to the wrong leader the metadata round trip (KIP-951)."""
@@ -225,6 +260,10 @@ class _Attempt:
             if length:
                 self.context.fetch_sessions.served(asked, wanted, self.call.version)
         return told
+
+
+def _refuse(answer: FetchResponse.Partition, code: Error) -> None:
+    answer.error_code, answer.high_watermark, answer.records = code, -1, b""
 
 
 def _find(context: Context, call: Call, wanted: Wanted) -> Partition:

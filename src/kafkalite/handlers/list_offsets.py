@@ -8,11 +8,14 @@ look-ups, 11 the earliest offset that waits for tiering (KIP-1023).
 
 from __future__ import annotations
 
+from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import find_partition
+from kafkalite.handlers.slices import in_slices
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
+from kafkalite.records.steps import Steps
 from kafkalite.replication.partition import Partition
 
 LATEST = -1
@@ -26,11 +29,21 @@ Asked = ListOffsetsRequest.Partition
 Answer = ListOffsetsResponse.Partition
 
 
+# A reader holds one batch at a time, and what is being inflated of it.
+HELD_BYTES = 1 << 20
+
+
 def list_offsets(
     context: Context, call: Call, request: ListOffsetsRequest
-) -> ListOffsetsResponse:
+) -> ListOffsetsResponse | Later[ListOffsetsResponse]:
     if request.isolation_level not in ISOLATION_LEVELS:
         raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
+    return in_slices(context, _answer(context, call, request), HELD_BYTES)
+
+
+def _answer(
+    context: Context, call: Call, request: ListOffsetsRequest
+) -> Steps[ListOffsetsResponse]:
     response = ListOffsetsResponse()
     for name, partitions in _by_topic(request).items():
         answers = ListOffsetsResponse.Topic(name=name)
@@ -40,7 +53,7 @@ def list_offsets(
             try:
                 if len(asked) > 1:
                     raise KafkaError(Error.INVALID_REQUEST)
-                _look_up(context, call, request, name, asked[0], answer)
+                yield from _look_up(context, call, request, name, asked[0], answer)
             except KafkaError as error:
                 answer.error_code = error.code
             answers.partitions.append(answer)
@@ -64,7 +77,7 @@ def _look_up(
     topic: str,
     asked: Asked,
     answer: Answer,
-) -> None:
+) -> Steps[None]:
     timestamp = asked.timestamp
     if timestamp < 0 and call.version < NAMED_SINCE.get(timestamp, 2**15):
         raise KafkaError(Error.UNSUPPORTED_VERSION)
@@ -74,7 +87,7 @@ def _look_up(
     if call.version == 0:
         answer.old_style_offsets = _segment_starts(partition, timestamp, asked.max_num_offsets)
         return
-    found = partition.offset_for_time(timestamp, is_committed_only=is_committed_only)
+    found = yield from partition.offset_for_time(timestamp, is_committed_only=is_committed_only)
     if found is not None:
         answer.timestamp, answer.offset, answer.leader_epoch = found
 

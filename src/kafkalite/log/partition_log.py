@@ -38,6 +38,7 @@ from kafkalite.log.snapshots import write_snapshot
 from kafkalite.log.txn_index import AbortedTransaction
 from kafkalite.log.validator import Checked, Writable
 from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.records.steps import Steps, finish
 
 __all__ = ["AppendOrigin", "AppendResult", "FoundOffset", "LogRead", "PartitionLog"]
 
@@ -252,11 +253,15 @@ class PartitionLog:
     def offset_for_time(self, timestamp: int, limit: int | None = None) -> FoundOffset | None:
         """The first record at or after a time, or a place with a name (-1 to -6); None when there
         is none below the limit."""
+        return finish(self.offset_for_time_in_steps(timestamp, limit))
+
+    def offset_for_time_in_steps(
+        self, timestamp: int, limit: int | None
+    ) -> Steps[FoundOffset | None]:
         try:
-            found = reader.offset_for_time(self, timestamp, limit)
+            return (yield from reader.offset_for_time(self, timestamp, limit))
         except OSError as error:
             raise self.home.storage_error(error) from error
-        return found
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest known epoch up to this one, and where it ends; (-1, -1) when that is not

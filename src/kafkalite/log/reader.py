@@ -18,6 +18,8 @@ from kafkalite.log.segment import Segment
 from kafkalite.log.txn_index import AbortedTransaction
 from kafkalite.records.batch import BatchHeader
 from kafkalite.records.convert import iterate_any
+from kafkalite.records.scan import STEP_RECORDS
+from kafkalite.records.steps import Steps
 
 if TYPE_CHECKING:
     from kafkalite.log.partition_log import PartitionLog
@@ -103,9 +105,11 @@ def _position_of(log: PartitionLog, offset: int) -> tuple[int, int]:
     return slot, found[0] if found is not None else segments[slot].size
 
 
-def offset_for_time(log: PartitionLog, timestamp: int, limit: int | None) -> FoundOffset | None:
+def offset_for_time(
+    log: PartitionLog, timestamp: int, limit: int | None
+) -> Steps[FoundOffset | None]:
     """The first record at or after a time, or a place with a name; None when none is below the
-    limit."""
+    limit. In steps, since a batch may hold millions of records."""
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return FoundOffset(-1, log.log_start_offset, log.epochs.epoch_at(log.log_start_offset))
     if timestamp == LATEST:
@@ -113,20 +117,26 @@ def offset_for_time(log: PartitionLog, timestamp: int, limit: int | None) -> Fou
     if timestamp in (LATEST_TIERED, EARLIEST_TO_BE_TIERED):
         return FoundOffset(-1, -1, -1)
     if timestamp == MAX_TIMESTAMP:
-        found = newest_record(log.segments)
+        found = yield from _newest_record(log.segments)
     else:
-        found = first_at(log, timestamp)
+        found = yield from _first_at(log, timestamp)
     return None if found is None or (limit is not None and found.offset >= limit) else found
 
 
-def first_at(log: PartitionLog, timestamp: int) -> FoundOffset | None:
-    """The first record at or after a time. A segment's may all lie below the log's start."""
-    for segment in log.segments:
-        if segment.largest_timestamp() >= timestamp:
-            found = record_at_time(segment, timestamp, log.log_start_offset)
-            if found is not None:
-                return found
-    return None
+def _first_at(log: PartitionLog, timestamp: int) -> Steps[FoundOffset | None]:
+    """The first record at or after a time.
+
+    Between two steps the log may be cut, compacted or moved: every batch is looked up anew.
+    """
+    start_offset = log.log_start_offset
+    while True:
+        batch = _batch_at_time(log.segments, timestamp, start_offset)
+        if batch is None:
+            return None
+        found = yield from _first_record(*batch, timestamp, start_offset)
+        if found is not None:
+            return found
+        start_offset = batch[1].next_offset
 
 
 def aborted(log: PartitionLog, first: int, end: int) -> list[AbortedTransaction]:
@@ -140,28 +150,32 @@ def aborted(log: PartitionLog, first: int, end: int) -> list[AbortedTransaction]
     return found
 
 
-def record_at_time(segment: Segment, timestamp: int, start_offset: int) -> FoundOffset | None:
-    """The first record of a segment at or after a time and an offset."""
-    _, indexed = segment.time_index.lookup(timestamp)
-    for header in segment.walk(segment.index.lookup(max(indexed, start_offset))):
-        if header.max_timestamp < timestamp or header.last_offset < start_offset:
+def _batch_at_time(
+    segments: Sequence[Segment], timestamp: int, start_offset: int
+) -> tuple[bytes, BatchHeader] | None:
+    """The first batch that reaches a time and an offset. A segment's may all lie below these."""
+    for segment in segments:
+        if segment.largest_timestamp() < timestamp:
             continue
-        found = _first_record(segment, header, timestamp, start_offset)
-        if found is not None:
-            return found
+        _, indexed = segment.time_index.lookup(timestamp)
+        for header in segment.walk(segment.index.lookup(max(indexed, start_offset))):
+            if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
+                return read_batch(segment, header), at_zero(header)
     return None
 
 
 def _first_record(
-    segment: Segment, header: BatchHeader, timestamp: int, start_offset: int
-) -> FoundOffset | None:
-    for record in iterate_any(read_batch(segment, header), at_zero(header)):
+    data: bytes, header: BatchHeader, timestamp: int, start_offset: int
+) -> Steps[FoundOffset | None]:
+    for number, record in enumerate(iterate_any(data, header), 1):
         if record.timestamp >= timestamp and record.offset >= start_offset:
             return FoundOffset(record.timestamp, record.offset, header.partition_leader_epoch)
+        if number % STEP_RECORDS == 0:
+            yield
     return None
 
 
-def newest_record(segments: Sequence[Segment]) -> FoundOffset | None:
+def _newest_record(segments: Sequence[Segment]) -> Steps[FoundOffset | None]:
     """The first record that has the largest timestamp of the log."""
     newest = max(segments, key=lambda segment: segment.max_timestamp[0])
     timestamp, offset = newest.max_timestamp
@@ -169,7 +183,9 @@ def newest_record(segments: Sequence[Segment]) -> FoundOffset | None:
         return None
     for header in newest.walk(newest.index.lookup(offset)):
         if header.max_timestamp == timestamp:
-            return _first_record(newest, header, timestamp, 0)
+            return (
+                yield from _first_record(read_batch(newest, header), at_zero(header), timestamp, 0)
+            )
     return None
 
 

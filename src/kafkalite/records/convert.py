@@ -136,32 +136,27 @@ def down_convert(buffer: Buffer, magic: int, fetch_offset: int = 0) -> bytearray
     out where nothing wraps them: some old clients deliver whatever they are sent. The result is
     empty when there were control batches alone.
     """
+    return finish(down_convert_in_steps(buffer, magic, fetch_offset))
+
+
+def down_convert_in_steps(buffer: Buffer, magic: int, fetch_offset: int = 0) -> Steps[bytearray]:
+    """The same, giving way after some records."""
     out = bytearray()
     for header in iterate_headers(buffer):
         if header.is_control:
             continue
-        if codec(header) == Compression.ZSTD:
+        used = codec(header)
+        if used == Compression.ZSTD:
             raise UnsupportedCodec(f"zstd cannot be converted to magic {magic}")
         if header.magic <= magic:
             out += memoryview(buffer)[header.position : header.end]
         else:
-            out += _down_convert_batch(buffer, header, magic, fetch_offset)
+            out += yield from legacy.build_in_steps(
+                iterate_any(buffer, header),
+                magic,
+                used,
+                timestamp_type=header.timestamp_type,
+                append_time=header.max_timestamp,
+                first_offset=fetch_offset if used == Compression.NONE else 0,
+            )
     return out
-
-
-def _down_convert_batch(
-    buffer: Buffer, header: BatchHeader, magic: int, fetch_offset: int
-) -> bytearray:
-    used = codec(header)
-    wanted = (
-        entry
-        for entry in iterate_any(buffer, header)
-        if used != Compression.NONE or entry.offset >= fetch_offset
-    )
-    return legacy.build_message_set(
-        wanted,
-        magic,
-        used,
-        timestamp_type=header.timestamp_type,
-        append_time=header.max_timestamp,
-    )

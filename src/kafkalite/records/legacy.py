@@ -28,6 +28,8 @@ from kafkalite.records.batch import (
 )
 from kafkalite.records.errors import CorruptRecords, InvalidRecords, RecordsTooLarge
 from kafkalite.records.record import Record
+from kafkalite.records.scan import STEP_RECORDS
+from kafkalite.records.steps import Steps, finish
 from kafkalite.records.window import MAX_RECORD_BYTES, Window
 
 # What a set may hold before it is compressed: all of it has to be in memory.
@@ -167,12 +169,36 @@ def build_message_set(
 
     No records, no bytes. Raises RecordsTooLarge behind MAX_SET_BYTES.
     """
+    return finish(
+        build_in_steps(
+            records, magic, compression,
+            timestamp_type=timestamp_type, append_time=append_time, level=level,
+        )
+    )  # fmt: skip
+
+
+def build_in_steps(
+    records: Iterable[Record],
+    magic: int,
+    compression: int = Compression.NONE,
+    *,
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+    append_time: int = NO_TIMESTAMP,
+    level: int | None = None,
+    first_offset: int = 0,
+) -> Steps[bytearray]:
+    """The same of the records from an offset on, giving way after some; the codec's work at the end
+    is one step."""
     is_append_time = timestamp_type == TimestampType.LOG_APPEND_TIME
     is_relative = compression != Compression.NONE and magic == 1
     out = bytearray()
     start: int | None = None
     last, newest = 0, NO_TIMESTAMP
-    for record in records:
+    for number, record in enumerate(records, 1):
+        if number % STEP_RECORDS == 0:
+            yield
+        if record.offset < first_offset:
+            continue
         if start is None:
             start = record.offset if is_relative else 0
         last = record.offset

@@ -1,9 +1,9 @@
 """Batches that take long to look at, a slice at a time between everything else.
 
-Few bytes can hold many records, and whoever sends them must not hold up the others. Owns the lines
-in which such batches wait: one per partition, so that what comes later is appended later, and one
-slice of one line per turn of the event loop. Invariant: a line is there only while somebody stands
-in it.
+Few bytes can hold many records, and whoever sends or asks for them must not hold up the others.
+Owns the lines in which such batches wait: one per partition for what is to be appended, so that
+what comes later is appended later, and one for each reader; and one slice of one line per turn of
+the event loop. Invariant: a line is there only while somebody stands in it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from kafkalite.env.clock import Clock
 from kafkalite.log.validator import Checked
@@ -24,15 +24,17 @@ MAX_HELD_BYTES = 64 * 1024 * 1024
 # Batches that are done at the first look, in one turn.
 DONE_PER_TURN = 64
 
-Outcome: TypeAlias = Checked | KafkaError
+T = TypeVar("T")
 _Key: TypeAlias = tuple[bytes, int]
+
+_READERS = b""  # in place of a topic's id
 
 
 @dataclass(slots=True)
 class _Waiting:
-    steps: Steps[Checked]
+    steps: Steps[Any]
     size: int
-    done: Callable[[Outcome], None]
+    done: Callable[[Any], None]
 
 
 class Examiner:
@@ -42,6 +44,7 @@ class Examiner:
         self._clock = clock
         self._lines: dict[_Key, deque[_Waiting]] = {}
         self._held_bytes = 0
+        self._readers = 0
         self._is_due = False
 
     def is_busy(self, partition: Partition) -> bool:
@@ -53,14 +56,23 @@ class Examiner:
         partition: Partition,
         steps: Steps[Checked],
         size: int,
-        done: Callable[[Outcome], None],
+        done: Callable[[Checked | KafkaError], None],
     ) -> None:
         """Calls `done` in the partition's order; raises KafkaError when too much waits already."""
+        self._submit(_key(partition), _Waiting(steps, size, done))
+
+    def read(self, steps: Steps[T], size: int, done: Callable[[T | KafkaError], None]) -> None:
+        """The same for who waits for nobody; `size` is what it holds in memory."""
+        self._readers += 1
+        self._submit((_READERS, self._readers), _Waiting(steps, size, done))
+
+    def _submit(self, key: _Key, waiting: _Waiting) -> None:
+        size = waiting.size
         if self._held_bytes + size > MAX_HELD_BYTES and self._lines:
             raise KafkaError(Error.REQUEST_TIMED_OUT, "too many large batches are being looked at")
         self._go_on()
         self._held_bytes += size
-        self._lines.setdefault(_key(partition), deque()).append(_Waiting(steps, size, done))
+        self._lines.setdefault(key, deque()).append(waiting)
 
     def _go_on(self) -> None:
         """Has a turn come, one at a time whoever asks."""
@@ -98,14 +110,14 @@ class Examiner:
         return True
 
 
-def advance(steps: Steps[Checked], slices: int = 1) -> Outcome | None:
+def advance(steps: Steps[T], slices: int = 1) -> T | KafkaError | None:
     """What came of it within so many slices, None when there is more to do."""
     try:
         for _ in range(slices):
             next(steps)
     except StopIteration as stop:
-        checked: Checked = stop.value
-        return checked
+        value: T = stop.value
+        return value
     except KafkaError as error:
         return error
     return None

@@ -229,13 +229,13 @@ class Partition:
 
     def offset_for_time(
         self, timestamp: int, *, is_committed_only: bool
-    ) -> FoundOffset | None:
+    ) -> Steps[FoundOffset | None]:
         """The offset of a moment or of a named offset, as ListOffsets
         counts them; None where this isolation level can see no such record."""
         limit = self.end_offset(is_committed_only=is_committed_only)
         if timestamp == LATEST_TIMESTAMP:
             return FoundOffset(NO_TIMESTAMP, limit, self.leadership.leader_epoch)
-        found = self.log.offset_for_time(timestamp, limit)
+        found = yield from self.log.offset_for_time_in_steps(timestamp, limit)
         if found is not None and found.leader_epoch < 0 and found.offset == self.log.log_end_offset:
             return found._replace(leader_epoch=self.leadership.leader_epoch)  # of what comes next
         return found

@@ -369,3 +369,16 @@ def test_old_formats_keep_other_codecs(broker: WholeBroker) -> None:
     (header,) = iterate_headers(bytes(answer.records))
     assert (header.magic, header.compression) == (1, Compression.GZIP)
     assert values(answer) == [b"a", b"b"]
+
+
+def test_many_records_are_converted_in_slices(broker: WholeBroker) -> None:
+    """And as they were when they were asked for, whatever becomes of the log."""
+    many = [b"%d" % number for number in range(20_000)]
+    broker.append(*many)
+    broker.append(b"behind")
+    came = [broker.send(request(0, max_wait_ms=0), version) for version in (1, 2)]
+    assert not any(one.is_resolved for one in came)
+    assert values(fetch(broker, 20_000)) == [b"behind"], "others need not wait"
+    broker.partition().log.truncate_to(0)
+    broker.clock.advance(0)
+    assert [values(only(one.value)) for one in came] == [[*many, b"behind"]] * 2

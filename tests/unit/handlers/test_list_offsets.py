@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import ListOffsetsRequest
 from kafkalite.records.batch import Compression
+from kafkalite.replication import examining
 from tests.unit.handlers.whole_broker import WholeBroker, records
 from tests.unit.handlers.writer import writer
 
@@ -213,3 +215,52 @@ def test_version_0_lists_starts_of_segments_latest_first(broker: WholeBroker) ->
     assert listed(EARLIEST, 10) == [0]
     assert listed(broker.now_ms - 1, 10) == [2, 0]
     assert listed(1, 10) == []
+
+
+# --- batches that hold a lot ----------------------------------------------------------------------
+
+MANY = 20_000
+
+
+def ask_for(broker: WholeBroker, timestamp: int) -> Later[Any]:
+    asked = Partition(timestamp=timestamp)
+    return broker.send(ListOffsetsRequest(topics=[Topic(name="t", partitions=[asked])]), 11)
+
+
+def offset_in(came: Later[Any]) -> int:
+    offset: int = came.value.topics[0].partitions[0].offset
+    return offset
+
+
+@pytest.mark.parametrize("compression", [Compression.NONE, Compression.GZIP])
+def test_a_moment_among_many_records_is_looked_up_in_slices(
+    broker: WholeBroker, compression: Compression
+) -> None:
+    append_times(broker, *range(MANY), compression=compression)
+    came = [ask_for(broker, moment) for moment in (MANY - 1, MANY // 2, 3)]
+    assert [one.is_resolved for one in came] == [False, False, True]
+    assert found(broker, LATEST)[1] == MANY, "others need not wait"
+    broker.clock.advance(0)
+    assert [offset_in(one) for one in came] == [MANY - 1, MANY // 2, 3]
+
+
+def test_what_is_looked_through_may_go_meanwhile(broker: WholeBroker) -> None:
+    append_times(broker, *range(MANY))
+    append_times(broker, MANY)
+    came = [ask_for(broker, MANY - 1), ask_for(broker, MANY)]
+    broker.partition().delete_records_before(MANY)
+    broker.delete("t")
+    broker.clock.advance(0)
+    assert [offset_in(one) for one in came] == [MANY - 1, MANY]
+
+
+def test_who_looks_things_up_is_bounded(
+    broker: WholeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(examining, "MAX_HELD_BYTES", 3 << 20)
+    append_times(broker, *range(MANY))
+    came = [ask_for(broker, MANY - 1) for _ in range(4)]
+    assert [one.is_resolved for one in came] == [False, False, False, True]
+    assert came[3].value.topics[0].partitions[0].error_code == Error.REQUEST_TIMED_OUT
+    broker.clock.advance(0)
+    assert [offset_in(one) for one in came[:3]] == [MANY - 1] * 3

@@ -1,0 +1,39 @@
+"""Answers that take long to work out, a slice at a time between those to others.
+
+Owns how much is done at once, before others get their turn.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from kafkalite.env.later import Later
+from kafkalite.handlers.context import Context
+from kafkalite.protocol.errors import KafkaError
+from kafkalite.records.steps import Steps
+from kafkalite.replication.examining import advance
+
+T = TypeVar("T")
+
+# Some milliseconds of work at most.
+FREE_SLICES = 8
+
+
+def in_slices(context: Context, steps: Steps[T], held_bytes: int) -> T | Later[T]:
+    """What comes of it, now if that is soon; raises KafkaError also when too much waits already.
+
+    `held_bytes` is what it keeps in memory meanwhile. What fails later must not raise.
+    """
+    outcome = advance(steps, FREE_SLICES)
+    if isinstance(outcome, KafkaError):
+        raise outcome
+    if outcome is not None:
+        return outcome
+    later: Later[T] = Later()
+
+    def done(outcome: T | KafkaError) -> None:
+        assert not isinstance(outcome, KafkaError), outcome
+        later.resolve(outcome)
+
+    context.examiner.read(steps, held_bytes, done)
+    return later
