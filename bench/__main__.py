@@ -4,10 +4,12 @@
     python -m bench --quick               # the core, in under three minutes
     python -m bench --suites raw,latency  # some of them; their rows replace those of before
     python -m bench --suites raw --only "produce 64 KB"     # some rows, shown and not kept
+    python -m bench --compiled            # kafkalite beside itself as `make compiled` built it
     python -m bench --list
 
-Rows go to bench/results/latest.json, a table and plots to docs/performance.md. Only ratios of one
-run mean something: both brokers are measured in turns, on the same machine, in the same minutes.
+Rows go to bench/results/latest.json, a table and plots to docs/performance.md; those of --compiled
+go to a file and a table of their own. Only ratios of one run mean something: both brokers are
+measured in turns, on the same machine, in the same minutes.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ class Suite:
     is_shared: bool  # takes the two brokers that run for all; else starts what it needs
     is_core: bool  # part of a quick run
     what: str
+    is_for_compiled: bool = False  # has rows of kafkalite compiled, too
 
     @property
     def measure(self) -> Callable[..., Iterator[Row]]:
@@ -44,8 +47,10 @@ class Suite:
 
 
 SUITES = (
-    Suite("raw", "produce_fetch", True, True, "produce and fetch by a raw client"),
-    Suite("latency", "latency", True, True, "from producing to consuming, and the tail's wake-up"),
+    Suite("requests", "requests", False, False, "requests without a network", True),
+    Suite("raw", "produce_fetch", True, True, "produce and fetch by a raw client", True),
+    Suite("latency", "latency", True, True, "from producing to consuming, and the tail's wake-up",
+          True),
     Suite("clients", "clients", True, False, "stock clients end to end"),
     Suite("groups", "groups", True, True, "rebalances and commits"),
     Suite("transactions", "transactions", True, False, "what exactly-once costs"),
@@ -65,25 +70,30 @@ def main() -> None:
             console.print(f"{suite.name:14}{suite.what}{aside}")
         return
     _allow_descriptors()
+    if arguments.compiled:
+        pair.check_compiled()
     found: list[Row] = []
     with console.status("starting") as status:
         run = Run(arguments.quick, arguments.rounds or (3 if arguments.quick else 5),
-                  arguments.only, lambda text: status.update(text))  # fmt: skip
+                  arguments.only, arguments.compiled, lambda text: status.update(text))  # fmt: skip
         for row in _measured(run, _chosen(arguments)):
             found.append(row)
             console.print(report.line(row))
     console.print(report.table(found))
+    if arguments.compiled:
+        console.print(report.table((row.as_compiled for row in found), "kafkalite compiled"))
     if not arguments.only:
-        every = rows.merged(rows.load(), found)
-        rows.store(every, report.machine())
-        report.write(every)
+        path = rows.COMPILED if arguments.compiled else rows.LATEST
+        every = rows.merged(rows.load(path), found)
+        rows.store(every, report.machine(), path)
+        (report.write_compiled if arguments.compiled else report.write)(every)
 
 
 def _measured(run: Run, suites: list[Suite]) -> Iterator[Row]:
     shared = [suite for suite in suites if suite.is_shared]
     if shared:
         run.tell("starting both brokers")
-        with pair.both() as targets:
+        with pair.both(is_compiled=run.is_compiled) as targets:
             for suite in shared:
                 yield from suite.measure(run, targets)
     for suite in suites:
@@ -92,13 +102,14 @@ def _measured(run: Run, suites: list[Suite]) -> Iterator[Row]:
 
 
 def _chosen(arguments: argparse.Namespace) -> list[Suite]:
+    suites = [suite for suite in SUITES if suite.is_for_compiled or not arguments.compiled]
     if not arguments.suites:
-        return [suite for suite in SUITES if suite.is_core or not arguments.quick]
+        return [suite for suite in suites if suite.is_core or not arguments.quick]
     names = arguments.suites.split(",")
-    unknown = set(names) - {suite.name for suite in SUITES}
+    unknown = set(names) - {suite.name for suite in suites}
     if unknown:
         raise SystemExit(f"no suite {', '.join(sorted(unknown))}; see --list")
-    return [suite for suite in SUITES if suite.name in names]
+    return [suite for suite in suites if suite.name in names]
 
 
 def _allow_descriptors() -> None:
@@ -111,6 +122,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="the core, in under three minutes")
     parser.add_argument("--suites", default="", help="names with commas between; see --list")
     parser.add_argument("--only", default="", help="rows with this in their name; not kept")
+    parser.add_argument("--compiled", action="store_true", help="with kafkalite compiled, too")
     parser.add_argument("--rounds", type=int, default=0)
     parser.add_argument("--list", action="store_true", help="name the suites")
     return parser.parse_args()

@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cache
 
-from bench.pair import OURS, THEIRS, Run, Target
+from bench.pair import COMPILED, OURS, THEIRS, Run, Target
 from bench.raw_client import (
     FETCH_VERSION,
     Produce,
@@ -60,8 +60,11 @@ def measure(run: Run, targets: list[Target]) -> Iterator[Row]:
 
 def _rows(name: str, found: dict[str, list[list[float]]]) -> Iterator[Row]:
     for label, fraction in PERCENTILES.items():
-        ours, theirs = ([_at(each, fraction) for each in found[side]] for side in (OURS, THEIRS))
-        yield Row(SUITE, f"{name}, {label}", "ms", ours, theirs, goal=GOAL, is_rate=False)
+        ours, theirs, compiled = (
+            [_at(each, fraction) for each in found.get(side, ())]
+            for side in (OURS, THEIRS, COMPILED)
+        )
+        yield Row(SUITE, f"{name}, {label}", "ms", ours, theirs, compiled, goal=GOAL, is_rate=False)
 
 
 def _at(ordered: list[float], fraction: float) -> float:

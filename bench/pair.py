@@ -2,15 +2,18 @@
 
 Owns how they are started for a measurement: with the same settings, Apache Kafka with the heap and
 the JVM options of its own start scripts. `Run.turns` alternates between them, and begins every
-other round with the other one, so that what changes on the machine meanwhile falls on both.
+other round with the other one, so that what changes on the machine meanwhile falls on both. With
+`--compiled` kafkalite takes part twice, as it is and with the modules that `make compiled` built.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,8 +23,10 @@ from tests.compat import brokers
 from tests.compat.brokers import APACHE_KAFKA, BROKERS, KAFKALITE, Broker
 
 T = TypeVar("T")
-OURS, THEIRS = "kafkalite", "kafka"
+OURS, THEIRS, COMPILED = "kafkalite", "kafka", "compiled"
 NAMES = {KAFKALITE: OURS, APACHE_KAFKA: THEIRS}
+SOURCES = Path(__file__).parents[1] / "src"
+COMPILED_LIBRARY = Path(sys.prefix) / "side" / "compiled"
 
 
 @dataclass(slots=True, frozen=True)
@@ -63,16 +68,41 @@ def start(kind: str, folder: Path, **settings: str) -> Target:
 
 
 @contextmanager
-def both(**settings: str) -> Iterator[list[Target]]:
-    """kafkalite and Apache Kafka, side by side."""
+def both(*, is_compiled: bool = False, **settings: str) -> Iterator[list[Target]]:
+    """kafkalite and Apache Kafka, side by side; with kafkalite compiled as a third when asked."""
     started: list[Target] = []
     with tempfile.TemporaryDirectory(prefix="kafkalite-bench-") as folder:
         try:
             started.extend(start(kind, Path(folder) / kind, **settings) for kind in BROKERS)
+            if is_compiled:
+                with library(COMPILED):
+                    found = start(KAFKALITE, Path(folder) / COMPILED, **settings)
+                started.append(replace(found, name=COMPILED))
             yield started
         finally:
             for target in started:
                 target.broker.stop()
+
+
+@contextmanager
+def library(name: str) -> Iterator[None]:
+    """Processes started meanwhile find the kafkalite of this name, whatever found this one."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = str(COMPILED_LIBRARY if name == COMPILED else SOURCES)
+    try:
+        yield
+    finally:
+        del os.environ["PYTHONPATH"]
+        if before is not None:
+            os.environ["PYTHONPATH"] = before
+
+
+def check_compiled() -> None:
+    """Ends the program unless what was compiled are the sources of now."""
+    for path in SOURCES.rglob("*.py"):
+        twin = COMPILED_LIBRARY / path.relative_to(SOURCES)
+        if not twin.exists() or twin.read_bytes() != path.read_bytes():
+            raise SystemExit(f"{twin} is not there or not of these sources: run `make compiled`")
 
 
 @dataclass(slots=True, frozen=True)
@@ -82,6 +112,7 @@ class Run:
     is_quick: bool = False
     rounds: int = 5
     only: str = ""
+    is_compiled: bool = False
     tell: Callable[[str], None] = print
 
     def wants(self, name: str) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bench import null_server
-from bench.pair import OURS, THEIRS, Run, Target
+from bench.pair import COMPILED, OURS, THEIRS, Run, Target
 from bench.raw_client import Fetch, Produce, RawClient, Result, delete_topic, make_batch, make_topic
 from bench.raw_client import run as run_load
 from bench.rows import Row
@@ -96,10 +96,12 @@ def _measure_case(run: Run, targets: list[Target], case: Case) -> Iterator[Row]:
     floor = _against_nobody(case, "floor", seconds) if case.is_produce else None
 
     def row(name: str, unit: str, value: str, **rest: object) -> Row:
-        ours, theirs = (
-            [_value(sample, value) for sample in found[side]] for side in (OURS, THEIRS)
+        ours, theirs, compiled = (
+            [_value(sample, value) for sample in found.get(side, ())]
+            for side in (OURS, THEIRS, COMPILED)
         )
-        return Row(SUITE, f"{case.name}{name}", unit, ours, theirs, **rest)  # type: ignore[arg-type]
+        label = f"{case.name}{name}"
+        return Row(SUITE, label, unit, ours, theirs, compiled, **rest)  # type: ignore[arg-type]
 
     yield row(
         "", "requests/s", "rate", goal=case.goal, ceiling=ceiling.result.per_second,

@@ -26,18 +26,23 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "performance.md"
 PLOTS = ROOT / "docs" / "performance"
 BEGIN, END = "<!-- rows: written by make bench -->", "<!-- end of rows -->"
+BEGIN_COMPILED = "<!-- compiled: written by python -m bench --compiled -->"
+END_COMPILED = "<!-- end of compiled -->"
 MET, MISSED, NOT_ASKED = "#3a7d44", "#b5482a", "#6b7280"
 BAR_INCHES = 0.3
 
 
 def line(row: Row) -> str:
     compared = f" against {number(row.theirs)}, {number(row.ratio)} ×" if row.ratio else ""
+    if row.compiled:
+        compared += f"; compiled {number(row.as_compiled.ours)}"
+        compared += f", {number(row.as_compiled.ratio)} ×" if row.ratio else ""
     verdict = {True: "[green]met[/]", False: "[red]short[/]", None: ""}[row.is_met]
     return f"{row.name}: {number(row.ours)}{compared} {row.unit} {verdict}"
 
 
-def table(rows: Iterable[Row]) -> Table:
-    shown = Table(title="kafkalite and Apache Kafka 4.3.1, medians", title_justify="left")
+def table(rows: Iterable[Row], who: str = "kafkalite") -> Table:
+    shown = Table(title=f"{who} and Apache Kafka 4.3.1, medians", title_justify="left")
     for name in "what unit kafkalite ± Kafka ± ratio goal floor ceiling".split():
         shown.add_column(name, justify="left" if name in ("what", "unit", "goal") else "right")
     suite = ""
@@ -99,10 +104,30 @@ def write(rows: list[Row]) -> None:
         parts += [f"### {suite}", "", *_markdown(found), ""]
         if _plot(suite, found):
             parts += [f"![{suite}: ratios to Apache Kafka](performance/{suite}.svg)", ""]
-    text = PAGE.read_text()
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    PAGE.write_text("\n".join([before + BEGIN, "", *parts, END]) + after)
+    _put_between(BEGIN, END, parts)
+
+
+def write_compiled(rows: Iterable[Row]) -> None:
+    """Puts kafkalite, as it is and compiled, into the page."""
+    lines = [
+        "| what | unit | kafkalite | compiled | | Apache Kafka | compiled to Apache Kafka | goal | met |",  # noqa: E501
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- | --- |",
+    ]
+    for row in rows:
+        compiled = row.as_compiled
+        cells = [
+            row.name, row.unit, number(row.ours), number(compiled.ours),
+            f"{number(compiled.ours / row.ours)} ×", number(row.theirs), number(compiled.ratio),
+            row.goal_text, {True: "yes", False: "**no**", None: ""}[compiled.is_met],
+        ]  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    _put_between(BEGIN_COMPILED, END_COMPILED, [*lines, ""])
+
+
+def _put_between(begin: str, end: str, lines: list[str]) -> None:
+    before, rest = PAGE.read_text().split(begin)
+    after = rest.split(end)[1]
+    PAGE.write_text("\n".join([before + begin, "", *lines, end]) + after)
 
 
 def _markdown(rows: list[Row]) -> list[str]:

@@ -1,7 +1,8 @@
 """Requests without a network: from the frame to the parts of the reply. `python -m bench.requests`
 
 Processor time of one request, the least over many short runs, so that it also means something on a
-machine that does other things. What a socket costs comes on top: see bench/produce_fetch.py.
+machine that does other things. What a socket costs comes on top: see bench/produce_fetch.py. As a
+suite of `python -m bench` each round is a process of its own.
 """
 
 from __future__ import annotations
@@ -10,11 +11,16 @@ import argparse
 import cProfile
 import pstats
 import struct
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
+from bench.pair import COMPILED, OURS, Run, library
 from bench.raw_client import FETCH_VERSION, Produce, fetch_request, frame_of, make_batch
+from bench.rows import Row
 from kafkalite.broker import Broker
 from kafkalite.config import BrokerConfig
 from kafkalite.env import Env
@@ -27,6 +33,8 @@ from kafkalite.handlers.call import ConnectionInfo
 from kafkalite.protocol.messages import CreateTopicsRequest
 from kafkalite.server.dispatch import Dispatcher
 
+SUITE = "requests"
+ROOT = Path(__file__).parents[1]
 TOPIC = "t"
 BATCH_BYTES = 16_384
 BATCHES = 2_048
@@ -110,6 +118,27 @@ def fetch(
         for at in order
     ]
     return lambda number: asked.ask(frames[number % positions])
+
+
+def measure(run: Run) -> Iterator[Row]:
+    """The table, of a process per round."""
+    rows: dict[str, Row] = {}
+    for number in range(run.rounds):
+        run.tell(f"requests: round {number + 1} of {run.rounds}")
+        for side in (OURS, COMPILED) if run.is_compiled else (OURS,):
+            for name, microseconds in _table(side):
+                row = rows.setdefault(name, Row(SUITE, name, "µs", is_rate=False))
+                (row.kafkalite if side == OURS else row.compiled).append(microseconds)
+    yield from (row for name, row in rows.items() if run.wants(name))
+
+
+def _table(side: str) -> Iterator[tuple[str, float]]:
+    with library(side):
+        call = [sys.executable, "-m", "bench.requests"]
+        said = subprocess.run(call, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+    for line in said.splitlines():
+        name, _, microseconds = line.removesuffix("us").strip().rpartition(" ")
+        yield name.strip(), float(microseconds)
 
 
 def main() -> None:
