@@ -67,6 +67,10 @@ def _only_unrecorded(difference: Difference) -> bool:
     )
 
 
+def _marked(marker: Any) -> list[tuple[str, int]]:
+    return [(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
+
+
 def _has_twins(names: list[Any]) -> bool:
     return len(set(names)) < len(names)
 
@@ -137,9 +141,10 @@ ALLOWED: tuple[Allowed, ...] = (
     Allowed(
         "WriteTxnMarkers",
         "answer: an answer | no answer in time",
-        "Several markers, the last of which has no partition that is there, which no broker sends:"
-        " Apache Kafka forgets to answer.",
-        lambda difference: len(difference.asked.markers) > 1,
+        "Several markers, the last of which has no partition that is there, or one that names a"
+        " partition twice, which no broker sends: Apache Kafka forgets to answer.",
+        lambda difference: len(difference.asked.markers) > 1
+        or any(map(_has_twins, map(_marked, difference.asked.markers))),
         parts_states=True,
     ),
     Allowed(
