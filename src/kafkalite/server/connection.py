@@ -301,8 +301,12 @@ class Connection:
 
     def filled(self, owed: _Owed) -> None:
         """A reply that was owed has come; it can go when it is the next in order."""
-        if not self._is_taking and self._owed and self._owed[0] is owed:
-            self._common.flush_soon(self)
+        if self._is_taking or not self._owed or self._owed[0] is not owed:
+            return
+        if len(self._owed) == 1:
+            self.flush()
+        else:
+            self._common.flush_soon(self)  # with what may have become ready behind it
 
     def flush(self) -> None:
         """Sends what is ready, then goes on with requests that waited for it."""

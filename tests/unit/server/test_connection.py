@@ -145,6 +145,20 @@ def test_a_handler_may_write_where_the_request_lies():
 # --- the order of replies ------------------------------------------------------------------------
 
 
+def test_the_only_reply_that_is_owed_leaves_at_once_and_several_together():
+    world, link, _ = start()
+    world.feed(link, frame(b"later-1"))
+    world.service.resolve(b"later-1")
+    assert link.replies() == [b"later-1"]
+    world.feed(link, frame(b"later-2") + frame(b"later-3"))
+    world.service.resolve(b"later-2")
+    world.service.resolve(b"later-3")
+    assert link.sends == 1
+    world.turn()
+    assert link.replies() == [b"later-1", b"later-2", b"later-3"]
+    assert link.sends == 2
+
+
 def test_replies_keep_the_order_of_requests_whatever_comes_first():
     world, link, _ = start()
     world.feed(link, frame(b"later-1") + frame(b"now") + frame(b"later-2") + frame(b"end"))
