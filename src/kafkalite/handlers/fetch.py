@@ -52,10 +52,11 @@ def fetch(
     attempt = _Attempt(context, call, request, asked)
     if request.isolation_level not in ISOLATION_LEVELS and attempt.partitions():
         return _failed(request, call.version)
-    if attempt.run(is_last=request.max_wait_ms <= 0 or not asked.wanted):
-        return attempt.later
-    watched = attempt.partitions()
-    context.waiting.park(watched, request.max_wait_ms, attempt.run)
+    response = attempt.look(is_last=request.max_wait_ms <= 0 or not asked.wanted)
+    if response is not None:
+        return response
+    attempt.later = Later()
+    context.waiting.park(attempt.partitions(), request.max_wait_ms, attempt.run)
     return attempt.later
 
 
@@ -73,7 +74,7 @@ class _Attempt:
         self.call = call
         self.request = request
         self.asked = asked
-        self.later: Later[FetchResponse] = Later()
+        self.later: Later[FetchResponse] | None = None  # unless it has to wait
         self.is_follower = max(request.replica_id, request.replica_state.replica_id) >= 0
         most = context.config.get_int("fetch.max.bytes")
         self.max_bytes = min(request.max_bytes, most) if call.version >= LIMITED_VERSION else most
@@ -88,16 +89,23 @@ class _Attempt:
         return found
 
     def run(self, is_last: bool) -> bool:
-        """Read everything; answer when there is enough, an error, or no time left."""
-        answers, size, is_urgent = self._read()
-        if not (is_last or is_urgent or size >= self.min_bytes):
+        """Another look, after waiting."""
+        response = self.look(is_last)
+        if response is None:
             return False
-        response = self._answer_of(answers, size)
+        assert self.later is not None
         if isinstance(response, Later):
             response.then(self.later.resolve)
         else:
             self.later.resolve(response)
         return True
+
+    def look(self, is_last: bool) -> FetchResponse | Later[FetchResponse] | None:
+        """Read everything; answer when there is enough, an error, or no time left."""
+        answers, size, is_urgent = self._read()
+        if not (is_last or is_urgent or size >= self.min_bytes):
+            return None
+        return self._answer_of(answers, size)
 
     def _answer_of(
         self, answers: Answers, size: int

@@ -42,7 +42,9 @@ def produce(context: Context, call: Call, request: ProduceRequest) -> Reply | La
     response = ProduceResponse()
     entries = _entries(context, call, request, response)
     odd = [entry for entry in entries if entry.is_transactional or entry.answer.error_code]
-    error = whole_refusal(request) if odd and call.version >= BATCHES_V2_VERSION else None
+    if not odd:
+        return _append_all(context, call, request, response, entries)
+    error = whole_refusal(request) if call.version >= BATCHES_V2_VERSION else None
     if len(entries) > 1:
         entries = once_each(response, entries)
     if error is not None:
@@ -140,9 +142,11 @@ def _append_all(
     entries: list[Entry],
 ) -> Reply | Later[Reply]:
     now_ms = context.env.clock.now_ms()
+    examined: list[Later[None]] = []
     for entry in entries:
         entry.append(context.examiner, now_ms, is_all=request.acks == ALL_IN_SYNC)
-    examined = [entry.examined for entry in entries if entry.examined is not None]
+        if entry.examined is not None:
+            examined.append(entry.examined)
     if not examined:
         return _appended(context, call, request, response, entries)
     reply: Later[Reply] = Later()
@@ -175,9 +179,15 @@ def _appended(
 ) -> Reply | Later[Reply]:
     if request.acks == 0:
         return _unanswered(entries)
-    if any(entry.answer.error_code for entry in entries):
+    has_errors = is_waiting = False
+    for entry in entries:
+        if entry.answer.error_code:
+            has_errors = True
+        elif entry.is_waiting():
+            is_waiting = True
+    if has_errors:
         _name_leaders(context, call, response)
-    return _acknowledge(context, request, response, entries)
+    return _acknowledge_later(context, request, response, entries) if is_waiting else response
 
 
 def _unanswered(entries: list[Entry]) -> CloseConnection | None:
@@ -209,12 +219,10 @@ def _name_leaders(context: Context, call: Call, response: ProduceResponse) -> No
         ]
 
 
-def _acknowledge(
+def _acknowledge_later(
     context: Context, request: ProduceRequest, response: ProduceResponse, entries: list[Entry]
-) -> Reply | Later[Reply]:
-    """Answer now if nothing has to be waited for, else when all of it is committed."""
-    if not any(entry.is_waiting() for entry in entries):
-        return response
+) -> Later[Reply]:
+    """Answer when all of it is committed."""
     reply: Later[Reply] = Later()
 
     def attempt(is_last: bool) -> bool:
