@@ -4,8 +4,8 @@
 
 `produce` takes frames and acknowledges them unread: the ceiling of the load generator. `floor` also
 computes each batch's CRC-32C and writes it to a file: what nobody who keeps the data can spare.
-`fetch` sends a file piece by piece, FRAME_BYTES of batches for each request. It serves one
-connection at a time until it is killed.
+`fetch` sends a file piece by piece from memory, FRAME_BYTES of batches for each request. It serves
+one connection at a time until it is killed.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psutil
 from crc32c import crc32c
@@ -120,23 +121,27 @@ def serve_produce(
 
 
 def serve_fetch(connected: socket.socket, topic: str, piece: int, path: str) -> None:
-    file = os.open(path, os.O_RDONLY)
+    data = memoryview(Path(path).read_bytes())
     head, tail = _fetch_reply(topic, piece)
     sizes = bytearray(4)
-    pieces = os.fstat(file).st_size // piece
+    pieces = len(data) // piece
     while True:
         _receive(connected, memoryview(sizes))
         request = bytearray(int.from_bytes(sizes, "big"))
         _receive(connected, memoryview(request))
         head[4:8] = request[4:8]
         number = int.from_bytes(request[4:8], "big")  # the load asks for its pieces in order
-        connected.sendall(head, socket.MSG_MORE)
-        position, left = number % pieces * piece, piece
-        while left:
-            sent = os.sendfile(connected.fileno(), file, position, left)
-            position += sent
-            left -= sent
-        connected.sendall(tail)
+        position = number % pieces * piece
+        _send(connected, head, data[position : position + piece], tail)
+
+
+def _send(connected: socket.socket, *parts: bytes | bytearray | memoryview) -> None:
+    """In one write: nobody who reads a file or sends in pieces can be faster."""
+    sent = connected.sendmsg(parts)
+    for part in parts:
+        if sent < len(part):
+            connected.sendall(memoryview(part)[sent:])
+        sent = max(0, sent - len(part))
 
 
 def _receive(connected: socket.socket, into: memoryview) -> None:
@@ -167,8 +172,6 @@ def _fetch_reply(topic: str, piece: int) -> tuple[bytearray, bytes]:
     frame = struct.pack(">ii", 5 + len(body), 0) + b"\0" + body
     start = frame.index(mark[:piece])
     return bytearray(frame[:start]), frame[start + piece :]
-
-
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from kafkalite.records.batch import HEADER
 
 SUITE = "raw"
 WARM_UP_SECONDS = 0.25
+BOUND_ROUNDS = 3  # for ceiling and floor
 FETCHED_BATCH_BYTES = 16_384
 FETCHED_TOPIC_BATCHES = 2_048
 CPU_GOAL, FLOOR_GOAL = 0.4, 2.0
@@ -92,8 +93,8 @@ def measure(run: Run, targets: list[Target]) -> Iterator[Row]:
 def _measure_case(run: Run, targets: list[Target], case: Case) -> Iterator[Row]:
     seconds = 0.4 if run.is_quick else 1.5
     found = run.turns(targets, lambda target: _sample(target, case, seconds), case.name)
-    ceiling = _against_nobody(case, "produce" if case.is_produce else "fetch", seconds)
-    floor = _against_nobody(case, "floor", seconds) if case.is_produce else None
+    ceiling = _best_against_nobody(case, "produce" if case.is_produce else "fetch", seconds)
+    floor = _best_against_nobody(case, "floor", seconds) if case.is_produce else None
 
     def row(name: str, unit: str, value: str, **rest: object) -> Row:
         ours, theirs, compiled = (
@@ -164,6 +165,12 @@ def _batches(case: Case) -> int:
 def _fill(client: RawClient, topic: str, case: Case) -> None:
     batch, records = make_batch(FETCHED_BATCH_BYTES, case.record_bytes)
     run_load(client, Produce(topic, batch, records), in_flight=5, requests=FETCHED_TOPIC_BATCHES)
+
+
+def _best_against_nobody(case: Case, mode: str, seconds: float) -> Sample:
+    """What can be reached is what was reached once: of few short rounds some are disturbed."""
+    samples = [_against_nobody(case, mode, seconds) for _ in range(BOUND_ROUNDS)]
+    return max(samples, key=lambda sample: sample.result.per_second)
 
 
 def _against_nobody(case: Case, mode: str, seconds: float) -> Sample:
