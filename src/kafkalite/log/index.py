@@ -111,10 +111,14 @@ class Index:
     def fetch(self, slot: int) -> tuple[int, int]:
         """An entry as it is stored, with its relative offset."""
         position = slot * self._entry.size - self._stored_bytes()
-        if position < 0:
-            return self._fetch_stored(slot)
-        first, second = self._entry.unpack_from(self._waiting, position)
-        return first, second
+        if position >= 0:
+            first, second = self._entry.unpack_from(self._waiting, position)
+            return first, second
+        position = (slot - self._page_slot) * self._entry.size
+        if 0 <= position < len(self._page):
+            first, second = self._entry.unpack_from(self._page, position)
+            return first, second
+        return self._fetch_stored(slot)
 
     def _append(self, first: int, second: int) -> None:
         self._waiting += self._entry.pack(first, second)
@@ -205,6 +209,18 @@ class OffsetIndex(Index):
         """A position at or before the batch that holds an offset."""
         slot = self._last_slot_up_to(offset - self.base_offset)
         return self.fetch(slot)[1] if slot >= 0 else 0
+
+    def around(self, offset: int) -> tuple[int, int]:
+        """A position at or before the batch that holds an offset, and that of the batch itself if
+        the one that ends right before the offset and the next are indexed, else -1."""
+        before = offset - 1 - self.base_offset
+        slot = self._last_slot_up_to(before)
+        if slot < 0:
+            return 0, -1
+        last, start = self.fetch(slot)
+        if last != before or slot + 1 >= self.entries:
+            return start, -1
+        return start, self.fetch(slot + 1)[1]
 
     def offset_after(self, position: int) -> int | None:
         """The last offset of the first indexed batch at or after a position."""

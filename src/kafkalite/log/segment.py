@@ -239,21 +239,28 @@ class Segment:
 
     def locate(self, offset: int) -> tuple[int, int] | None:
         """Position and size of the batch that holds an offset, or of the first one after it."""
-        found = self._recent.get(offset) or self._older.get(offset) or self._read_on_at(offset)
+        found = self._recent.get(offset) or self._older.get(offset)
         if found is not None:
             return found
-        header = self.find(offset)
+        next_offset, start = self._read_on
+        if offset == next_offset:
+            place = start
+        else:
+            start, place = self.index.around(offset)
+        found = self._extent_at(place, offset)
+        if found is not None:
+            return found
+        header = self._find_from(start, offset)
         return (header.position, header.size) if header is not None else None
 
-    def _read_on_at(self, offset: int) -> tuple[int, int] | None:
-        """The same by few bytes, if the offset comes behind the batch that was found last."""
-        next_offset, position = self._read_on
-        if offset != next_offset or position + HEADER_BYTES > self.size:
+    def _extent_at(self, position: int, offset: int) -> tuple[int, int] | None:
+        """Position and size of the batch that begins at a place and at an offset, by few bytes."""
+        if position < 0 or position + HEADER_BYTES > self.size:
             return None
         base_offset, length, magic, delta = _EXTENT.unpack(self.log.read_at(position, _EXTENT.size))
         size = length + LOG_OVERHEAD
         end = position + size
-        if magic != 2 or base_offset < offset or size < HEADER_BYTES or end > self.size:
+        if magic != 2 or base_offset != offset or size < HEADER_BYTES or end > self.size:
             return None
         self._read_on = (base_offset + delta + 1, end)
         return position, size
@@ -267,6 +274,9 @@ class Segment:
         next_offset, start = self._read_on
         if offset != next_offset:
             start = self.index.lookup(offset)
+        return self._find_from(start, offset)
+
+    def _find_from(self, start: int, offset: int) -> BatchHeader | None:
         for header in self.walk(start, read_bytes=_FIND_BYTES):
             if header.last_offset >= offset:
                 self._read_on = (header.next_offset, header.end)
