@@ -11,7 +11,16 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from kafkalite.log.names import DELETED, SNAPSHOT, is_offset_name, offset_of
+from kafkalite.log.names import (
+    DELETED,
+    INDEX,
+    LOG,
+    SNAPSHOT,
+    TIME_INDEX,
+    TXN_INDEX,
+    is_offset_name,
+    offset_of,
+)
 from kafkalite.log.segment import Segment
 from kafkalite.log.snapshots import snapshot_path
 
@@ -20,7 +29,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_KINDS = (".log", ".index", ".timeindex", ".txnindex")
+_INDEXES = (INDEX, TIME_INDEX, TXN_INDEX)
 
 
 def delete_old_segments(log: PartitionLog, now_ms: int) -> int:
@@ -106,16 +115,22 @@ def _delete(log: PartitionLog, segments: list[Segment]) -> int:
 def remove_later(log: PartitionLog, segments: list[Segment]) -> None:
     """Renames the files of segments that are out of the log, and removes them when readers are
     done."""
-    disk, paths = log.home.disk, []
-    for segment in segments:
+    disk = log.home.disk
+    logs = [segment.path(LOG) for segment in segments]
+    others = [segment.path(kind) for segment in segments for kind in _INDEXES]
+    others = [path for path in others if disk.exists(path)]
+    for path in logs:
         # Whoever still sends from a segment reads it under its new name.
-        for kind in _KINDS:
-            path = segment.path(kind)
-            if disk.exists(path):
-                disk.rename(path, path + DELETED)
-                paths.append(path + DELETED)
+        disk.rename(path, path + DELETED)
+    if any(path.endswith(TXN_INDEX) for path in others):
+        # One that came back without this index would show what was aborted.
+        disk.sync_directory(log.directory)
+    for path in others:
+        disk.rename(path, path + DELETED)
+    for segment in segments:
         segment.moved(segment.directory, DELETED)
         segment.close()
+    paths = [path + DELETED for path in (*logs, *others)]
     log.home.remove_later(paths, log.config.file_delete_delay_ms)
 
 

@@ -69,6 +69,21 @@ def test_after_a_clean_stop_aborted_transactions_outlast_a_power_cut():
     assert found.aborted_transactions(0, 3) == [(7, 1)]
 
 
+@pytest.mark.parametrize("seed", range(24))
+def test_a_segment_whose_removal_did_not_last_knows_its_aborted_transactions(seed):
+    world = synced_world()
+    send(world.log(), b"b", 1, is_transactional=True)
+    world.log().append_as_leader(marker(7, 0, commit=False), 0, AppendOrigin.COORDINATOR)
+    world.log().roll()
+    world.log().high_watermark = 3
+    world.log().flush()
+    world.log().delete_records_before(3)
+    world.manager.periodic.retain()
+    assert isinstance(world.disk, CrashDisk)
+    found = World(SMALL, world.disk.crashed(Random(seed))).log()
+    assert found.aborted_transactions(0, 3) == ([(7, 1)] if found.log_start_offset == 0 else [])
+
+
 def test_a_completed_segment_keeps_its_last_time_though_its_records_were_synced_before():
     world = synced_world()
     world.log().append_as_leader(batch([b"b"], timestamp=START_MS + 9), 0)
