@@ -70,6 +70,11 @@ def append_as_leader(
         if fields is not None:
             if fields[PRODUCER_ID] < 0:
                 return _append_plain(log, records, fields, leader_epoch, now_ms)
+            producer = log.producers.going_on(fields) if log.producers is not None else None
+            if producer is not None:
+                result = _append_plain(log, records, fields, leader_epoch, now_ms)
+                producer.go_on(fields, result.last_offset)
+                return result
             checked = Checked(records, [header_of(fields, len(records), start, leader_epoch)])
     if checked is None:
         checked = check(records, config, origin, start, leader_epoch, now_ms)
@@ -142,7 +147,7 @@ def _check_producer(
 def _append_plain(
     log: PartitionLog, records: Writable, fields: Fields, leader_epoch: int, now_ms: int
 ) -> AppendResult:
-    """Writes what was accepted of a producer without an id; `_write` in short."""
+    """Writes what was accepted, apart from what it says of its producer; `_write` in short."""
     config, offset, timestamp = log.config, log.log_end_offset, fields[MAX_TIMESTAMP]
     last_offset = offset + fields[LAST_OFFSET_DELTA]
     try:

@@ -30,7 +30,8 @@ Writable = bytearray | memoryview
 # came, though others are in the bytes by then.
 Fields = tuple[int, int, int, int, int, int, int, int, int, int, int, int, int]
 
-LAST_OFFSET_DELTA, MAX_TIMESTAMP, PRODUCER_ID = 6, 8, 9
+ATTRIBUTES, LAST_OFFSET_DELTA, MAX_TIMESTAMP = 5, 6, 8
+PRODUCER_ID, PRODUCER_EPOCH, BASE_SEQUENCE = 9, 10, 11
 
 _FEW_RECORDS = 3
 _read = HEADER.unpack_from

@@ -19,6 +19,15 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
+from kafkalite.log.plain import (
+    ATTRIBUTES,
+    BASE_SEQUENCE,
+    LAST_OFFSET_DELTA,
+    MAX_TIMESTAMP,
+    PRODUCER_EPOCH,
+    PRODUCER_ID,
+    Fields,
+)
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.records.batch import MAX_SEQUENCE, BatchHeader
 
@@ -105,6 +114,12 @@ class ProducerState:
             self.epoch = epoch
             self.is_partial = False
 
+    def go_on(self, fields: Fields, last_offset: int) -> None:
+        """Notes a batch that was found to go on, and is in the log now."""
+        delta, timestamp = fields[LAST_OFFSET_DELTA], fields[MAX_TIMESTAMP]
+        self.add(SeenBatch(fields[BASE_SEQUENCE] + delta, last_offset, delta, timestamp))
+        self.last_timestamp = timestamp
+
     def add(self, batch: SeenBatch) -> None:
         if len(self.batches) >= WINDOW_BATCHES:
             del self.batches[0]
@@ -167,6 +182,23 @@ class Producers:
             self._complete(state)
             found = state.find(first, last)
         return found
+
+    def going_on(self, fields: Fields) -> ProducerState | None:
+        """The producer of a plain batch that begins where its last one ended, in the same epoch
+        and outside any transaction: what most batches are. None when there is more to be said."""
+        state = self.states.get(fields[PRODUCER_ID])
+        if (
+            state is None
+            or state.epoch != fields[PRODUCER_EPOCH]
+            or not state.batches
+            or fields[BASE_SEQUENCE] != state.batches[-1].last_sequence + 1
+            or fields[BASE_SEQUENCE] + fields[LAST_OFFSET_DELTA] > MAX_SEQUENCE
+            or fields[ATTRIBUTES]
+            or state.transaction_start != NO_OFFSET
+            or self._verifications
+        ):
+            return None
+        return state
 
     def _complete(self, state: ProducerState) -> None:
         """Fetches from the log what the snapshot did not keep."""

@@ -3,10 +3,13 @@
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from kafkalite.log.config import LogConfig, LogSettings
+from kafkalite.log.config import FOREVER, LogConfig, LogSettings
 from kafkalite.log.partition_log import AppendOrigin
 from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.records.batch import MAX_SEQUENCE
 from tests.unit.log.making import START_MS, World, batch, committed, marker, read_all
 
 SMALL = LogConfig(segment_bytes=400, index_interval_bytes=100)
@@ -263,3 +266,55 @@ def test_nothing_is_written_behind_a_clean_stop():
         end(log, commit=False)
     assert error.value.code == Error.KAFKA_STORAGE_ERROR
     assert log.log_end_offset == 1
+
+
+BATCHES = st.lists(
+    st.tuples(
+        st.sampled_from([5, 6]),  # producer
+        st.sampled_from([0, 0, 0, 1]),  # epoch
+        st.sampled_from([0, 0, 0, 0, -2, -1, 1]),  # from the sequence that comes next
+        st.integers(1, 3),  # records
+        st.sampled_from([False, False, False, True]),  # in a transaction
+        st.sampled_from([None] * 6 + [True, False, "restart"]),  # a marker before it
+    ),
+    min_size=10,
+    max_size=25,
+)
+
+
+def outcome_of(log, batch_fields, following):
+    producer_id, epoch, gap, count, is_transactional, before = batch_fields
+    try:
+        if isinstance(before, bool):
+            end(log, commit=before, producer_id=producer_id, epoch=epoch)
+        sequence = (following.get(producer_id, 0) + gap) & MAX_SEQUENCE
+        result = send(
+            log, sequence, epoch=epoch, producer_id=producer_id, count=count,
+            is_transactional=is_transactional,
+        )  # fmt: skip
+    except KafkaError as error:
+        return error.code
+    following[producer_id] = (sequence + count) & MAX_SEQUENCE
+    return result
+
+
+@settings(max_examples=60, deadline=None)
+@given(BATCHES, st.sampled_from([0, MAX_SEQUENCE - 4]))
+def test_the_short_way_of_an_append_judges_as_the_long_one(batches, first):
+    short = World(LogConfig())
+    long = World(LogConfig(message_timestamp_before_max_ms=FOREVER - 1))
+    assert short.config.is_plain
+    assert not long.config.is_plain
+    following = [{5: first, 6: first}, {5: first, 6: first}]
+    for one in batches:
+        if one[-1] == "restart":
+            for world in (short, long):
+                committed(world.log())
+                world.restart(clean=True)
+        outcomes = [
+            outcome_of(world.log(), one, known)
+            for world, known in zip((short, long), following, strict=True)
+        ]
+        assert outcomes[0] == outcomes[1]
+        assert short.log().active_producers() == long.log().active_producers()
+    assert read_all(short.log()) == read_all(long.log())
