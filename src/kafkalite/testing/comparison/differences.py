@@ -260,6 +260,13 @@ def _names_who_never_joined(asked: Any, answer: Any, before: Sequence[Any]) -> b
 
 UNLIKE: tuple[Unlike, ...] = (
     Unlike(
+        "Fetch",
+        "A topic id of zeros, as above, that a fetch session keeps makes a later answer fail.",
+        lambda asked, answer, before: any(
+            not topic.topic and not any(topic.topic_id) for topic in asked.topics
+        ),
+    ),
+    Unlike(
         "ConsumerGroupHeartbeat",
         "A member that subscribes by a pattern, as above, may be told the same at first.",
         lambda asked, answer, before: bool(asked.subscribed_topic_regex),
