@@ -42,10 +42,10 @@ def produce(context: Context, call: Call, request: ProduceRequest) -> Reply | La
     response = ProduceResponse()
     entries = _entries(context, call, request, response)
     odd = [entry for entry in entries if entry.is_transactional or entry.answer.error_code]
-    if not odd:
+    if not odd and len(entries) < 2:
         return _append_all(context, call, request, response, entries)
-    error = whole_refusal(request) if call.version >= BATCHES_V2_VERSION else None
-    if len(entries) > 1:
+    error = whole_refusal(request) if odd and call.version >= BATCHES_V2_VERSION else None
+    if len(entries) > 1:  # a partition may be named twice
         entries = once_each(response, entries)
     if error is not None:
         for entry in entries:
