@@ -371,6 +371,11 @@ def test_pipelines_leave_no_thread_behind(connector: Connector, topic: str) -> N
     connector.produce(topic, numbers(0, 3))
     lake = lake_of(connector, topic, format="parquet")
     lake.run()
-    before = Counter(type(each).__name__ for each in threading.enumerate())
-    lake.run()
-    assert Counter(type(each).__name__ for each in threading.enumerate()) == before
+
+    def leaves_none() -> bool:
+        before = Counter(type(each).__name__ for each in threading.enumerate())
+        lake.run()
+        return Counter(type(each).__name__ for each in threading.enumerate()) == before
+
+    # py4j may start one for a connection more than it ever needed; a leak comes with each run.
+    assert any(leaves_none() for _ in range(5))
