@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import socket
+import warnings
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 
 import pytest
 
@@ -167,3 +171,21 @@ def test_bytes_that_are_no_frames_go_through(recorder: Recorder) -> None:
     assert wire.receive(TIMEOUT_S) == NoReply.CLOSED, "the broker's own answer to it"
     assert recorder.said[0].api == "ApiVersions"
     assert recorder.said[-1].frame == b"\xff" * 100
+
+
+def test_a_recorder_that_stops_leaves_nothing_open() -> None:
+    """Connections that are at work, that were only accepted, and that nobody has taken yet."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", ResourceWarning)
+        with EmbeddedKafka() as kafka, ExitStack() as stack:
+            for at_work in (0, 1, 8):
+                with Recorder(kafka.bootstrap_servers) as recorder:
+                    address = ("127.0.0.1", recorder.proxy.port)
+                    for _ in range(at_work):
+                        wire = stack.enter_context(closing(Wire(*address)))
+                        wire.send(request_frame(ApiVersionsRequest(), 0, 1, "me"))
+                        wire.receive(TIMEOUT_S)
+                    for _ in range(8):
+                        stack.enter_context(socket.create_connection(address, TIMEOUT_S))
+        gc.collect()
+    assert [str(each.message) for each in warned] == []

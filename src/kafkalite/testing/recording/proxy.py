@@ -12,7 +12,7 @@ import copy
 import socket
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 
 from kafkalite.protocol.errors import MalformedFrame
 from kafkalite.protocol.framing import MAX_FRAME_BYTES, FrameCutter, frame_size
@@ -21,6 +21,8 @@ from kafkalite.testing.recording.conversation import Conversation, Peer, respons
 from kafkalite.testing.recording.trace import REQUEST, RESPONSE, Said
 
 Address = tuple[str, int]
+Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+SETTLING_TURNS = 10  # of the event loop
 READ_BYTES = 1 << 16
 CONNECT_TIMEOUT_SECONDS = 10
 
@@ -43,11 +45,18 @@ class Proxy:
         await self._open(self._first, self._port)
 
     async def stop(self) -> None:
+        loop = asyncio.get_running_loop()
+        for server in self._servers.values():
+            # A server that is closed loses the connections that it has only just accepted.
+            for listening in server.sockets:
+                loop.remove_reader(listening.fileno())
+        await _settled()
         for server in self._servers.values():
             server.close()
         for task in self._connections:
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
+        await _settled()
 
     @property
     def port(self) -> int:
@@ -77,27 +86,15 @@ class Proxy:
         self, number: int, peer: Peer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """One client's connection, until either end closes it."""
-        try:
-            connecting = asyncio.open_connection(peer.host, peer.port)
-            there = await asyncio.wait_for(connecting, CONNECT_TIMEOUT_SECONDS)
-        except (OSError, TimeoutError):
-            writer.close()
-            return
-        link = _Link(self, Conversation(number, peer), writer.get_extra_info("sockname")[0])
-        ways = [
-            asyncio.create_task(link.carry(REQUEST, reader, there[1])),
-            asyncio.create_task(link.carry(RESPONSE, there[0], writer)),
-        ]
-        try:
-            done, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-            for way in done:
-                way.result()
-        finally:
-            for way in ways:
-                way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
-            writer.close()
-            there[1].close()
+        with closing(writer):
+            try:
+                connecting = asyncio.open_connection(peer.host, peer.port)
+                there = await asyncio.wait_for(connecting, CONNECT_TIMEOUT_SECONDS)
+            except (OSError, TimeoutError):
+                return
+            link = _Link(self, Conversation(number, peer), writer.get_extra_info("sockname")[0])
+            with closing(there[1]):
+                await link.carry_both((reader, writer), there)
 
     def saw(self, said: Said) -> None:
         self._saw(said)
@@ -121,6 +118,21 @@ class _Link:
 
     def __init__(self, proxy: Proxy, conversation: Conversation, own_host: str) -> None:
         self._proxy, self._conversation, self._own_host = proxy, conversation, own_host
+
+    async def carry_both(self, client: Ends, broker: Ends) -> None:
+        """Until one way ends."""
+        ways = [
+            asyncio.create_task(self.carry(REQUEST, client[0], broker[1])),
+            asyncio.create_task(self.carry(RESPONSE, broker[0], client[1])),
+        ]
+        try:
+            done, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            for way in done:
+                way.result()
+        finally:
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
 
     async def carry(
         self, kind: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -166,6 +178,12 @@ def _listening(host: str, port: int) -> socket.socket:
     """One socket, although a name may stand for addresses of both families."""
     family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     return socket.create_server((host, port), family=family)
+
+
+async def _settled() -> None:
+    """What was accepted has become a task by then, and what was closed has let go of its socket."""
+    for _ in range(SETTLING_TURNS):
+        await asyncio.sleep(0)
 
 
 def _now_ms() -> int:
