@@ -7,6 +7,7 @@ that only receives, computes the checksum and writes (see null_server.py).
 
 from __future__ import annotations
 
+import os
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -135,6 +136,8 @@ def _sample(target: Target, case: Case, seconds: float) -> Sample:
     try:
         if not case.is_produce:
             _fill(client, topic, case)
+        # What the round before wrote goes to the disk now, not at the cost of this one.
+        os.sync()
         return _under_load(target, client, topic, case, seconds)
     finally:
         delete_topic(client, topic)
