@@ -12,6 +12,7 @@ from kafkalite.protocol.messages import (
     AlterUserScramCredentialsRequest,
     CreateTopicsRequest,
     DeleteRecordsRequest,
+    DeleteTopicsRequest,
     DescribeAclsRequest,
     DescribeProducersRequest,
     DescribeQuorumRequest,
@@ -196,6 +197,21 @@ def by_replica(replica_id: int) -> Step:
 def by_replica_of_epoch(epoch: int) -> Step:
     step = of_epoch(epoch)
     step.request.replica_id = 1
+    return step
+
+
+def deleted() -> Step:
+    topic = DeleteTopicsRequest.Topic(name=TOPIC)
+    return Step(DeleteTopicsRequest(topics=[topic], timeout_ms=10_000), 6)
+
+
+def fetch_by_id(session_id: int, session_epoch: int) -> Step:
+    step = fetch(session_id, session_epoch)
+    if session_epoch:
+        step.request.topics = []
+    else:
+        step.request.topics[0].topic_id = canonical_id(TOPIC_ID, 1)
+    step.version = 13
     return step
 
 

@@ -275,9 +275,14 @@ def _refuse(answer: FetchResponse.Partition, code: Error) -> None:
 
 
 def _find(context: Context, call: Call, wanted: Wanted) -> Partition:
-    is_named = call.version < TOPIC_ID_VERSION
-    name = wanted.topic if is_named else find_topic_name(context, wanted.topic_id)
-    return find_partition(context, name, wanted.index)
+    if call.version < TOPIC_ID_VERSION:
+        return find_partition(context, wanted.topic, wanted.index)
+    # A session keeps the name that an id had when it was first seen.
+    wanted.topic = wanted.topic or find_topic_name(context, wanted.topic_id)
+    partition = find_partition(context, wanted.topic, wanted.index)
+    if partition.topic_id != wanted.topic_id:
+        raise KafkaError(Error.INCONSISTENT_TOPIC_ID)
+    return partition
 
 
 def _failed(request: FetchRequest, version: int) -> FetchResponse:

@@ -382,3 +382,15 @@ def test_many_records_are_converted_in_slices(broker: WholeBroker) -> None:
     broker.partition().log.truncate_to(0)
     broker.clock.advance(0)
     assert [values(only(one.value)) for one in came] == [[*many, b"behind"]] * 2
+
+
+def test_a_session_keeps_the_name_of_a_topic_that_goes(broker: WholeBroker) -> None:
+    topic_id = broker.context.cluster.image.topic_id("t")
+    begun = broker.ask(request(topic_id=topic_id, session_epoch=0), 13)
+    going_on = FetchRequest(session_id=begun.session_id, session_epoch=1, min_bytes=0)
+    broker.delete("t")
+    assert only(broker.ask(going_on, 13)).error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+    broker.create("t")
+    going_on.session_epoch = 2
+    assert only(broker.ask(going_on, 13)).error_code == Error.INCONSISTENT_TOPIC_ID
+    assert fetch(broker, version=13, topic_id=topic_id).error_code == Error.UNKNOWN_TOPIC_ID

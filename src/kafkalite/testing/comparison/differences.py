@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from kafkalite.records.batch import (
+    HEADER,
+    HEADER_BYTES,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+)
 from kafkalite.testing.comparison.comparing import Difference
+
+_PRODUCER_ID, _PRODUCER_EPOCH = 9, 10  # in a batch's header
 
 
 def _any(difference: Difference) -> bool:
@@ -69,6 +77,27 @@ def _only_unrecorded(difference: Difference) -> bool:
 
 def _marked(marker: Any) -> list[tuple[str, int]]:
     return [(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
+
+
+def _lacks_an_epoch(difference: Difference) -> bool:
+    """Whether a batch has the id of a producer and no epoch."""
+    identities = [
+        _identity(partition.records)
+        for topic in difference.asked.topic_data
+        for partition in topic.partition_data
+        if partition.records is not None
+    ]
+    return any(producer_id >= 0 > epoch for producer_id, epoch in identities)
+
+
+def _identity(records: Any) -> tuple[int, int]:
+    """Producer id and epoch of a batch: in its bytes, or as a generator describes it."""
+    if not isinstance(records, bytes | bytearray | memoryview):
+        return records.producer_id, records.epoch
+    if len(records) < HEADER_BYTES:
+        return NO_PRODUCER_ID, NO_PRODUCER_EPOCH
+    header = HEADER.unpack_from(records)
+    return header[_PRODUCER_ID], header[_PRODUCER_EPOCH]
 
 
 def _has_twins(names: list[Any]) -> bool:
@@ -204,14 +233,15 @@ ALLOWED: tuple[Allowed, ...] = (
         "A batch of a producer with an id and without an epoch, which no client sends, for a topic"
         " that the broker compresses: Apache Kafka fails at writing it anew; kafkalite takes it, as"
         " both do where it is written as it is.",
-        lambda difference: (difference.ours, difference.theirs) == ("NONE", "UNKNOWN_SERVER_ERROR"),
+        lambda difference: _lacks_an_epoch(difference)
+        and (difference.ours, difference.theirs) == ("NONE", "UNKNOWN_SERVER_ERROR"),
         parts_states=True,
     ),
     Allowed(
         "Produce",
         "*base_offset",
         "The same.",
-        lambda difference: difference.theirs == -1,
+        lambda difference: _lacks_an_epoch(difference) and difference.theirs == -1,
     ),
     Allowed(
         "Produce",
@@ -280,6 +310,11 @@ UNLIKE: tuple[Unlike, ...] = (
         lambda asked, answer, before: any(
             not topic.topic and not any(topic.topic_id) for topic in asked.topics
         ),
+    ),
+    Unlike(
+        "WriteTxnMarkers",
+        "A marker of a producer whose id is below -1, as above, among markers that both refuse.",
+        lambda asked, answer, before: any(marker.producer_id < -1 for marker in asked.markers),
     ),
     Unlike(
         "ConsumerGroupHeartbeat",
