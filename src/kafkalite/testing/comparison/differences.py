@@ -323,6 +323,11 @@ UNLIKE: tuple[Unlike, ...] = (
     ),
     Unlike(
         "JoinGroup",
+        "A member that names a protocol twice, as above, is counted twice where others join it.",
+        lambda asked, answer, before: _has_twins([one.name for one in asked.protocols]),
+    ),
+    Unlike(
+        "JoinGroup",
         "Somebody who never was a member asks by the classic protocol to join a group of the"
         " consumer protocol that has no members: Apache Kafka forgets the group until it reads its"
         " log again; kafkalite keeps it, because its offsets have to belong to one.",
