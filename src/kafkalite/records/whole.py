@@ -11,7 +11,7 @@ field of all of them: many records of one size cost little more than one.
 from __future__ import annotations
 
 from kafkalite.records.errors import InvalidRecords
-from kafkalite.records.record import read_fields
+from kafkalite.records.record import MIN_INT64, read_fields
 from kafkalite.records.steps import Steps
 from kafkalite.records.varint import ZIGZAG, read_varint, read_varlong
 
@@ -24,7 +24,8 @@ MIN_RUN = 8
 # Records that are read one by one between two steps.
 STEP_RECORDS = 1024
 
-_LOW = bytes(
+# The first byte of an offset delta of one byte or two, and the second.
+LOW_OFFSET_BYTES = bytes(
     delta << 1 if delta < ONE_BYTE_OFFSETS else delta << 1 & 0x7F | 0x80
     for delta in range(TWO_BYTE_OFFSETS)
 )
@@ -38,12 +39,13 @@ _ODD = (-1, 0)
 
 
 def highest_delta(data: bytes | memoryview, count: int) -> int | None:
-    """The highest timestamp delta of so many records that fill `data`, at least 0.
+    """The highest timestamp delta of so many records that fill `data`, of one at least.
 
     None unless they are whole, without headers, and at the offsets 0, 1, 2, …
     Of a view every record is read one by one: for few, which are not worth a copy.
     """
-    position = index = highest = 0
+    position = index = 0
+    highest = MIN_INT64
     try:
         while count - index >= MIN_RUN and isinstance(data, bytes):
             run, stride, delta = _run(data, position, index, count)
@@ -60,7 +62,8 @@ def highest_delta(data: bytes | memoryview, count: int) -> int | None:
 
 def highest_delta_in_steps(data: bytes, count: int) -> Steps[int | None]:
     """The same for many records, among which there may be runs of some that are alike."""
-    position = index = highest = 0
+    position = index = 0
+    highest = MIN_INT64
     try:
         while index < count:
             run, stride, delta = _run(data, position, index, count)
@@ -84,7 +87,7 @@ def _walk(  # noqa: C901, the numbers are decoded in line
     data: bytes | memoryview, position: int, first: int, last: int, highest: int
 ) -> tuple[int, int]:
     """Where the record before `last` ends, and the highest delta; position -1 when one is odd."""
-    seen = 0
+    seen = -1
     for index in range(first, last):
         if (byte := data[position]) < 0x80:
             end = position + 1 + ZIGZAG[byte]
@@ -109,7 +112,7 @@ def _walk(  # noqa: C901, the numbers are decoded in line
                 return _ODD
             position += 1
         elif index < TWO_BYTE_OFFSETS:
-            if data[position] != _LOW[index] or data[position + 1] != _HIGH[index]:
+            if data[position] != LOW_OFFSET_BYTES[index] or data[position + 1] != _HIGH[index]:
                 return _ODD
             position += 2
         else:
@@ -183,9 +186,9 @@ def _width_ends(index: int) -> int:
 def _offset_columns(index: int, run: int) -> tuple[bytes, ...]:
     """The bytes of so many offset deltas from one on, those of the same place together."""
     if index < ONE_BYTE_OFFSETS:
-        return (_LOW[index : index + run],)
+        return (LOW_OFFSET_BYTES[index : index + run],)
     if index < TWO_BYTE_OFFSETS:
-        return _LOW[index : index + run], _HIGH[index : index + run]
+        return LOW_OFFSET_BYTES[index : index + run], _HIGH[index : index + run]
     first = index % TWO_BYTE_OFFSETS
     third = bytes((index >> 13,)) * run
     return _LOW_OF_3[first : first + run], _MIDDLE_OF_3[first : first + run], third
