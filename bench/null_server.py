@@ -132,10 +132,10 @@ def serve_fetch(connected: socket.socket, topic: str, piece: int, path: str) -> 
         head[4:8] = request[4:8]
         number = int.from_bytes(request[4:8], "big")  # the load asks for its pieces in order
         position = number % pieces * piece
-        _send(connected, head, data[position : position + piece], tail)
+        send(connected, head, data[position : position + piece], tail)
 
 
-def _send(connected: socket.socket, *parts: bytes | bytearray | memoryview) -> None:
+def send(connected: socket.socket, *parts: bytes | bytearray | memoryview) -> None:
     """In one write: nobody who reads a file or sends in pieces can be faster."""
     sent = connected.sendmsg(parts)
     for part in parts:

@@ -15,7 +15,8 @@ from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.fetch_old import old_format, readable
-from kafkalite.handlers.fetch_sessions import NO_SESSION, Fetch, Wanted
+from kafkalite.handlers.fetch_sessions import NO_SESSION, Fetch, Wanted, replica_id
+from kafkalite.handlers.isolation import ISOLATION_LEVELS, READ_COMMITTED
 from kafkalite.handlers.leaders import (
     current_leader,
     endpoints,
@@ -28,8 +29,6 @@ from kafkalite.protocol.messages import FetchRequest, FetchResponse
 from kafkalite.records.steps import Steps
 from kafkalite.replication.partition import Partition, PartitionRead
 
-READ_COMMITTED = 1
-ISOLATION_LEVELS = (0, READ_COMMITTED)
 _NOT_THERE = (
     Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID, Error.INCONSISTENT_TOPIC_ID,
 )
@@ -75,7 +74,7 @@ class _Attempt:
         self.request = request
         self.asked = asked
         self.later: Later[FetchResponse] | None = None  # unless it has to wait
-        self.is_follower = max(request.replica_id, request.replica_state.replica_id) >= 0
+        self.is_follower = replica_id(request) >= 0
         most = context.config.get_int("fetch.max.bytes")
         self.max_bytes = min(request.max_bytes, most) if call.version >= LIMITED_VERSION else most
         self.min_bytes = min(request.min_bytes, self.max_bytes)  # more will never come at once

@@ -138,7 +138,7 @@ class FetchSessions:
         if not fetch.wants_session or not self._has_room(fetch, request, now_ms):
             return NO_SESSION
         session = Session(
-            self._new_id(), version >= 13, _replica_id(request) >= 0,
+            self._new_id(), version >= 13, replica_id(request) >= 0,
             {_key(wanted, version): wanted for wanted in fetch.wanted}, 1, now_ms, now_ms,
         )
         self._sessions[session.id] = session
@@ -160,7 +160,7 @@ class FetchSessions:
         if now_ms - oldest.used_ms > EVICTION_MS:
             del self._sessions[oldest.id]
             return True
-        return self._evict_smaller(_replica_id(request) >= 0, len(fetch.wanted))
+        return self._evict_smaller(replica_id(request) >= 0, len(fetch.wanted))
 
     def _evict_smaller(self, is_privileged: bool, size: int) -> bool:
         """Give a larger or privileged newcomer the place of the least of those old enough."""
@@ -181,7 +181,8 @@ class FetchSessions:
                 return session_id
 
 
-def _replica_id(request: FetchRequest) -> int:
+def replica_id(request: FetchRequest) -> int:
+    """Of the broker that fetches; below 0 it is a client."""
     return max(request.replica_id, request.replica_state.replica_id)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.handlers.isolation import ISOLATION_LEVELS, READ_COMMITTED
 from kafkalite.handlers.leaders import find_partition
 from kafkalite.handlers.slices import in_slices
 from kafkalite.protocol.errors import Error, KafkaError
@@ -22,12 +23,9 @@ LATEST = -1
 EARLIEST = -2
 # The names that a client may ask for, and the version from which it may.
 NAMED_SINCE = {LATEST: 0, EARLIEST: 0, -3: 7, -4: 8, -5: 9, -6: 11}
-READ_COMMITTED = 1
-ISOLATION_LEVELS = (0, READ_COMMITTED)
 
 Asked = ListOffsetsRequest.Partition
 Answer = ListOffsetsResponse.Partition
-
 
 # A reader holds one batch at a time, and what is being inflated of it.
 HELD_BYTES = 1 << 20

@@ -12,7 +12,7 @@ from kafkalite.log.validator import Checked, RefusedRecords
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ProduceRequest, ProduceResponse
 from kafkalite.records.batch import CODEC_MASK, NO_PRODUCER_ID, BatchHeader
-from kafkalite.replication.examining import Examiner, advance
+from kafkalite.replication.examining import FREE_SLICES, Examiner, advance
 from kafkalite.replication.partition import NOT_ASKED, Partition, Proof
 
 Answer = ProduceResponse.PartitionResponse
@@ -20,7 +20,6 @@ RecordError = ProduceResponse.RecordError
 
 # What is looked at in one go: some milliseconds of work at most.
 LIGHT_RECORDS = 4096
-FREE_SLICES = 8
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 """Answers that take long to work out, a slice at a time between those to others.
 
-Owns how much is done at once, before others get their turn.
+Owns the choice between an answer now and one that comes later.
 """
 
 from __future__ import annotations
@@ -11,12 +11,9 @@ from kafkalite.env.later import Later
 from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import KafkaError
 from kafkalite.records.steps import Steps
-from kafkalite.replication.examining import advance
+from kafkalite.replication.examining import FREE_SLICES, advance
 
 T = TypeVar("T")
-
-# Some milliseconds of work at most.
-FREE_SLICES = 8
 
 
 def in_slices(context: Context, steps: Steps[T], held_bytes: int) -> T | Later[T]:

@@ -26,8 +26,8 @@ from kafkalite.records.batch import (
     codec,
 )
 from kafkalite.records.errors import InvalidRecords
-from kafkalite.records.varint import ZIGZAG, encode_varint, read_varint, read_varlong
-from kafkalite.records.whole import ONE_BYTE_OFFSETS, TWO_BYTE_OFFSETS
+from kafkalite.records.varint import ZIGZAG, read_varint, read_varlong
+from kafkalite.records.whole import LOW_OFFSET_BYTES, ONE_BYTE_OFFSETS, TWO_BYTE_OFFSETS
 
 MAX_BODY_BYTES = 64 * 1024 * 1024  # a batch that inflates to more is read record by record
 _LENGTH_POSITION = 8
@@ -37,7 +37,6 @@ _COUNT_POSITION = 57
 # is negative. Lengths of one and of two bytes.
 _SMALL = tuple(0 if byte & 1 else 1 + (byte >> 1) for byte in range(1 << 7))
 _LARGE = tuple(0 if number & 1 else 2 + (number >> 1) for number in range(1 << 14))
-_LOW = bytes(encode_varint(delta)[0] for delta in range(TWO_BYTE_OFFSETS))  # of an offset delta
 _IS_LONG = 0x80  # in the first byte of a number that has more
 _NO_SHORT_KEY = 0x81  # in the length of a key that is null or has 64 bytes
 
@@ -121,7 +120,7 @@ def keys_of(body: bytes, count: int) -> list[bytes] | None:
 def _keys_one_by_one(body: bytes, count: int) -> list[bytes] | None:
     keys: list[bytes] = []
     add, position, small, large = keys.append, 0, _SMALL, _LARGE
-    for low in _LOW[:count]:
+    for low in LOW_OFFSET_BYTES[:count]:
         if (byte := body[position]) < _IS_LONG:
             place = position + 2
             position += small[byte]
@@ -144,9 +143,9 @@ def _keys_one_by_one(body: bytes, count: int) -> list[bytes] | None:
 def _keys_alike(body: bytes, count: int) -> list[bytes] | None:
     """The same when all records have the same size, but for the second byte of their offsets."""
     few = min(count, ONE_BYTE_OFFSETS)
-    keys, position = _keys_of_run(body, 0, _LOW[:few])
+    keys, position = _keys_of_run(body, 0, LOW_OFFSET_BYTES[:few])
     if count > few and keys:
-        more, position = _keys_of_run(body, position, _LOW[few:count])
+        more, position = _keys_of_run(body, position, LOW_OFFSET_BYTES[few:count])
         keys = keys + more if more else []
     return keys if position == len(body) else None
 
@@ -224,7 +223,7 @@ def pieces_at(body: bytes, count: int, deltas: list[int]) -> list[Piece] | None:
                 place += 1
             else:
                 timestamp, place = read_varlong(body, place)
-            if body[place] != _LOW[delta] or delta <= last:
+            if body[place] != LOW_OFFSET_BYTES[delta] or delta <= last:
                 return None
             last = delta
             place += 1 if delta < ONE_BYTE_OFFSETS else 2

@@ -23,6 +23,8 @@ from kafkalite.replication.partition import Partition
 MAX_HELD_BYTES = 64 * 1024 * 1024
 # Batches that are done at the first look, in one turn.
 DONE_PER_TURN = 64
+# What is looked at before anybody has to wait: some milliseconds of work at most.
+FREE_SLICES = 8
 
 T = TypeVar("T")
 _Key: TypeAlias = tuple[bytes, int]

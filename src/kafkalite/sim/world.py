@@ -16,8 +16,6 @@ from kafkalite.broker import Broker
 from kafkalite.config import BrokerConfig
 from kafkalite.env import Env
 from kafkalite.env.clock import ManualClock
-from kafkalite.protocol.errors import Error
-from kafkalite.protocol.messages import CreateTopicsRequest
 from kafkalite.sim.client import Client
 from kafkalite.sim.disk import CrashDisk
 from kafkalite.sim.history import History
@@ -104,13 +102,9 @@ class World:
     def create_topic(self, name: str, partitions: int) -> None:
         """Creates it and waits for the answer, as clients do: before it, a power cut may take the
         topic from everybody."""
-        topic = CreateTopicsRequest.Topic(
-            name=name, num_partitions=partitions, replication_factor=-1
-        )
-        later = self.broker.cluster.submit(CreateTopicsRequest(topics=[topic]))
-        self.run_until(lambda: later.is_resolved, f"{name} is created")
-        [created] = later.value.topics
-        assert created.error_code == Error.NONE, created
+        created = self.broker.create_topic(name, partitions)
+        self.run_until(lambda: created.is_resolved, f"{name} is created")
+        assert created.value is None, created.value
 
     def crash(self) -> None:
         """The process dies; with fsync it may be the machine."""
