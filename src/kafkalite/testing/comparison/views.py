@@ -13,7 +13,7 @@ from typing import Any
 from kafkalite.protocol import spec
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.visiting import to_values
-from kafkalite.records.batch import read_header, verify
+from kafkalite.records.batch import Compression, read_header, verify
 from kafkalite.records.convert import iterate_any
 from kafkalite.testing.comparison.names import (
     NODE_ID,
@@ -104,7 +104,7 @@ class View:
         batch = {
             "base_offset": header.base_offset,
             "last_offset": header.last_offset,
-            "size": header.size,
+            "size" if header.compression == Compression.NONE else "compressed_size": header.size,
             "magic": header.magic,
             "attributes": header.attributes,
             "leader_epoch": header.partition_leader_epoch,
