@@ -2,13 +2,15 @@
 
 Owns the order: the directories are taken, the metadata folded, the logs opened, the address bound,
 the broker registered, the roles taken up; and the way back. Decides nothing about requests or data.
-Invariant: no connection is answered before every role of this broker is taken up.
+Invariant: no connection is answered before every role of this broker is taken up, nor after a disk
+failed that the broker cannot do without.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from kafkalite.config import BrokerConfig, group_value
@@ -33,6 +35,8 @@ from kafkalite.env.network import Network
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.fetch_sessions import FetchSessions
 from kafkalite.log.config import LogConfig
+from kafkalite.log.directory import LogDirectory
+from kafkalite.log.home import LogHome
 from kafkalite.log.manager import LogManager
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
@@ -79,7 +83,10 @@ class Broker:
             settings=log_settings(config),
             config_of=self._config_of,
             topic_id_of=self._topic_id_of,
+            on_offline=self._went_offline,
         )
+        self.failure: OSError | None = None
+        self.ended: Later[OSError] = Later()  # filled with the failure when nothing is served more
         self.partitions = Partitions(self.node_id)
         self.context = Context(
             env, config, self.node_id, self.cluster_id, self.partitions, Waiting(env.clock),
@@ -90,6 +97,7 @@ class Broker:
         self.server = Server(network, env.clock, config, self.dispatcher, self._log)
         self._replicas: Replicas | None = None
         self._is_serving = False
+        self._stopped: Later[None] | None = None
 
     @property
     def cluster(self) -> Cluster:
@@ -100,14 +108,14 @@ class Broker:
 
     def start(self) -> Later[OSError | None]:
         """Resolved with None when the broker serves, or with the reason why an address cannot be
-        had. What is wrong with its directories is raised at once."""
-        self.logs.take()
-        if self.is_controller:
-            wanted = self.config.metadata_log_dir.rstrip("/")
-            home = next(each.home for each in self.logs.directories if each.path == wanted)
-            self.peers.cluster = Cluster(
-                self.env, home, self.config, self.cluster_id, self.node_id
-            )
+        had or a disk fails. What is wrong with its directories from the beginning is raised at
+        once."""
+        try:
+            self.logs.take()
+            self._read_metadata()
+        except BaseException:
+            self.logs.abandon()
+            raise
         self.cluster.apply_dynamic_config(self.config, self.node_id)
         started: Later[OSError | None] = Later()
 
@@ -115,15 +123,34 @@ class Broker:
             try:
                 self._serve()
             except OSError as error:
-                self._close()
-                started.resolve(error)
+                failure = error
+                self.stop(0).then(lambda _: started.resolve(failure))
             else:
                 started.resolve(None)
 
         self.logs.start().then(opened)
         return started
 
+    def _read_metadata(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+        if self.is_controller:
+            home = next(each.home for each in self.logs.directories if self._has_metadata(each))
+            with _disk_errors():
+                self.peers.cluster = Cluster(
+                    self.env, home, self.config, self.cluster_id, self.node_id
+                )
+
+    def _has_metadata(self, directory: LogDirectory | LogHome) -> bool:
+        return self.is_controller and directory.path == self.config.metadata_log_dir.rstrip("/")
+
     def _serve(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+        with _disk_errors():
+            self._take_up()
+
+    def _take_up(self) -> None:
         self._build_coordinators()
         self.server.start()
         if self.is_controller:
@@ -249,21 +276,66 @@ class Broker:
 
     def stop(self, grace_ms: int = STOP_GRACE_MS) -> Later[None]:
         """Takes no more connections, ends what is open, and makes everything last."""
-        stopped: Later[None] = Later()
+        if self._stopped is None:
+            self._stopped = Later()
+            self.server.stop(grace_ms).then(self._close_and_tell)
+        return self._stopped
 
-        def closed(_: None) -> None:
-            self._close()
-            stopped.resolve(None)
-
-        self.server.stop(grace_ms).then(closed)
-        return stopped
+    def _close_and_tell(self, _: None) -> None:
+        self._close()
+        assert self._stopped is not None
+        self._stopped.resolve(None)
 
     def _close(self) -> None:
         cluster = self.cluster
         if self._is_serving and self._replicas is not None:
             self._replicas.stop()
             cluster.unsubscribe(self._on_topics)
+        if self.failure is not None:
+            self.logs.abandon()
+            if self.is_controller:
+                cluster.abandon()
+            return
         state = cluster.image.brokers.get(self.node_id)
         self.logs.close(state.epoch if state is not None else -1)
         if self.is_controller:
             cluster.close()
+
+    # --- failing ----------------------------------------------------------------------------
+
+    def _went_offline(self, home: LogHome) -> None:
+        """A controller cannot go on without its metadata, nor a broker without any directory.
+
+        What waits for the failed disk is never acknowledged. The end comes with the loop's next
+        turn, so that whoever met the failure may tell its client.
+        """
+        is_online = any(each.home.is_online for each in self.logs.directories)
+        if self.failure is None and (self._has_metadata(home) or not is_online):
+            self.failure = home.failure
+            if self._is_serving:
+                self.env.clock.call_later(0, self._end)
+
+    def _end(self) -> None:
+        logger.critical(
+            "[KafkaServer id=%d] ends, because it cannot do without a disk that has failed: %s. "
+            "What was acknowledged is not touched: mend the disk, or put a copy of its files in "
+            "its place, and start again",
+            self.node_id, self.failure,
+        )
+        if not self.is_controller:
+            with suppress(KafkaError):  # then it is as if this process had died
+                self.cluster.fence_broker(self.node_id)
+        self.stop(0).then(self._tell_end)
+
+    def _tell_end(self, _: None) -> None:
+        assert self.failure is not None
+        self.ended.resolve(self.failure)
+
+
+@contextmanager
+def _disk_errors() -> Iterator[None]:
+    """While a broker starts nobody but its owner is told of a failed disk."""
+    try:
+        yield
+    except KafkaError as error:
+        raise OSError(error.message) from error

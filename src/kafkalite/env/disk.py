@@ -216,9 +216,13 @@ class RealFile:
         if descriptor < 0:
             descriptor = self._disk._open_descriptor(self)
         self._recent = True
-        written = os.pwrite(descriptor, data, position)
-        if written != len(data):
-            self._write_rest(position + written, memoryview(data)[written:])
+        try:
+            written = os.pwrite(descriptor, data, position)
+            if written != len(data):
+                self._write_rest(position + written, memoryview(data)[written:])
+        except OSError as error:
+            error.filename = self.path  # a call on a descriptor does not know it
+            raise
 
     def _write_rest(self, position: int, rest: memoryview) -> None:
         while rest:
@@ -236,7 +240,11 @@ class RealFile:
         os.ftruncate(self.fileno(), size)
 
     def sync(self) -> None:
-        os.fdatasync(self.fileno())
+        try:
+            os.fdatasync(self.fileno())
+        except OSError as error:
+            error.filename = self.path
+            raise
 
     def close(self) -> None:
         self._disk._close_descriptor(self)

@@ -18,7 +18,7 @@ from kafkalite.env import Env
 from kafkalite.env.disk import Disk
 
 # A disk that answers so is full and otherwise well.
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(slots=True)

@@ -58,7 +58,7 @@ class LogHome:
 
         Syncing a coordinator's log commits decisions, and those would be acted on meanwhile.
         """
-        self.failure = OSError(f"log directory {self.path} is closed")
+        self.failure = self.failure or OSError(f"log directory {self.path} is closed")
 
     def check_online(self) -> None:
         if self.failure is not None:

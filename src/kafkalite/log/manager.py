@@ -289,6 +289,15 @@ class LogManager:
                 self._close_directory(directory, broker_epoch)
             directory.release()
 
+    def abandon(self) -> None:
+        """Lets go of everything as it is: a disk has failed, and what was to be done when
+        something else lasts must not be done."""
+        self.periodic.stop()
+        self.mover.stop()
+        for directory in self.directories:
+            directory.home.refuse_writes()
+            directory.release()
+
     def _close_directory(self, directory: LogDirectory, broker_epoch: int) -> None:
         directory.home.refuse_writes()
         try:

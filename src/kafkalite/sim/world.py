@@ -93,11 +93,18 @@ class World:
         )
         env = Env(life, self.disk, life, Random(self.random.random()))
         self.broker = Broker(env, self.network, config)
+        self.broker.ended.then(self._ended)
         self.broker.start().then(self._started)
 
     def _started(self, error: OSError | None) -> None:
         assert error is None, error
         self.is_up = True
+
+    def _ended(self, _: OSError) -> None:
+        """A disk failed, and the broker stays away until somebody mends it."""
+        self._end_life()
+        self.disk = self.disk.stopped()
+        self.history.count("failed disks")
 
     def create_topic(self, name: str, partitions: int) -> None:
         """Creates it and waits for the answer, as clients do: before it, a power cut may take the

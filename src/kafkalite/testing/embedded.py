@@ -53,6 +53,7 @@ class EmbeddedKafka:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._brokers: list[Broker] = []
+        self._bound: list[int] = []
 
     # --- life -------------------------------------------------------------------------------
 
@@ -79,6 +80,9 @@ class EmbeddedKafka:
         )
         self._thread.start()
         started.wait(START_TIMEOUT_SECONDS, "start")
+        self._bound = [
+            next(iter(broker.server.addresses.values()))[1] for broker in self._brokers
+        ]
         return self
 
     def stop(self) -> None:
@@ -105,7 +109,7 @@ class EmbeddedKafka:
     def ports(self) -> list[int]:
         """The port of each broker."""
         assert self._brokers, "the broker does not run"
-        return [next(iter(broker.server.addresses.values()))[1] for broker in self._brokers]
+        return self._bound
 
     @property
     def port(self) -> int:
@@ -118,17 +122,23 @@ class EmbeddedKafka:
     def create_topic(
         self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None
     ) -> None:
-        """Creates a topic; it can be used, and lasts as configured, when this returns."""
+        """Creates a topic; it can be used, and lasts as configured, when this returns. BrokerFailed
+        when it is refused, or when the broker has ended because its disk failed."""
         self._call(lambda broker: broker.create_topic(name, partitions, configs))
 
     def _call(self, action: Callable[[Broker], Later[KafkaError | None]]) -> None:
         """Has something done on the broker's own thread, and returns when it is."""
         assert self._loop is not None, "the broker does not run"
         outcome = _Outcome()
+        controller = self._brokers[0]
 
         def act() -> None:
+            if controller.failure is not None:
+                outcome.fail(controller.failure)
+                return
+            controller.ended.then(outcome.fail)
             try:
-                action(self._brokers[0]).then(outcome.told)
+                action(controller).then(outcome.told)
             except Exception as error:  # noqa: BLE001 it is raised again where it was asked for
                 outcome.fail(error)
 

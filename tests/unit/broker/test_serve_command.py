@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -67,10 +67,15 @@ def command(folder: Path, *arguments: str) -> list[str]:
 
 @contextmanager
 def serving(
-    folder: Path, *arguments: str, call: list[str] | None = None
+    folder: Path,
+    *arguments: str,
+    call: list[str] | None = None,
+    prepare: Callable[[], None] | None = None,
 ) -> Iterator[tuple[subprocess.Popen[str], int]]:
     call = call or command(folder, "--listen", "127.0.0.1:0", *arguments)
-    process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = subprocess.Popen(
+        call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=prepare
+    )
     try:
         deadline = time.monotonic() + START_SECONDS
         while not (folder / "port").exists():

@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer, KafkaProducer
 
+from kafkalite.sim.disk import CrashDisk
 from kafkalite.testing.embedded import BrokerFailed, EmbeddedKafka
 
 
@@ -47,6 +48,25 @@ def test_what_is_in_a_directory_is_there_for_the_next_broker(tmp_path) -> None:
         produce(kafka, "kept", b"value")
     with EmbeddedKafka(str(tmp_path)) as kafka:
         assert values(kafka, "kept", 1) == [b"value"]
+
+
+def test_a_failed_disk_ends_the_broker_and_not_its_process() -> None:
+    def fail(kind: str, path: str, size: int) -> None:
+        raise OSError("the disk is broken")
+
+    kafka = EmbeddedKafka()
+    kafka._disk = disk = CrashDisk()
+    with kafka:
+        port = kafka.port
+        kafka.create_topic("kept")
+        disk.before_operation = fail
+        for name in ("lost", "never-tried"):
+            with pytest.raises(BrokerFailed, match="the disk is broken"):
+                kafka.create_topic(name)
+        disk.before_operation = None
+        kafka.restart()
+        assert kafka.port == port
+        assert produce(kafka, "kept", b"value") == 0
 
 
 def test_two_brokers_do_not_share_a_directory(tmp_path) -> None:

@@ -109,11 +109,18 @@ class Cluster:
 
     def close(self) -> None:
         """Writes a last snapshot and puts everything on stable storage."""
-        if self._snapshot_timer is not None:
-            self._snapshot_timer.cancel()
+        self.abandon()
         if self.log.bytes_since_snapshot:
             self.write_snapshot()
-        self.log.close()
+        try:
+            self.log.close()
+        except OSError as error:
+            logger.error("the cluster's metadata is not closed cleanly: %s", error)
+
+    def abandon(self) -> None:
+        """Writes no more by itself."""
+        if self._snapshot_timer is not None:
+            self._snapshot_timer.cancel()
 
     # --- changes --------------------------------------------------------------------------------
 
@@ -146,7 +153,8 @@ class Cluster:
         return later
 
     def once_durable(self, then: Callable[[], None]) -> None:
-        """Goes on when all records so far are on stable storage: never when their disk fails."""
+        """Goes on when all records so far are on stable storage: never when their disk fails, and
+        the broker then ends."""
         end_offset = self.log.end_offset
 
         def told(durable: int) -> None:
@@ -257,9 +265,14 @@ class Cluster:
     # --- snapshots ------------------------------------------------------------------------------
 
     def write_snapshot(self) -> None:
-        """Writes the image, and drops from the log what it covers."""
-        snapshot = self.log.write_snapshot(records_of(self.image))
-        logger.debug("metadata snapshot %s", snapshot.file_name)
+        """Writes the image, and drops from the log what it covers. Without it the log has all."""
+        try:
+            snapshot = self.log.write_snapshot(records_of(self.image))
+        except OSError as error:
+            logger.warning("no snapshot of the cluster's metadata could be written: %s", error)
+            self.log.home.storage_error(error)
+        else:
+            logger.debug("metadata snapshot %s", snapshot.file_name)
 
     def _snapshot_bytes(self) -> int:
         return self.config.get_int("metadata.log.max.record.bytes.between.snapshots")

@@ -171,8 +171,8 @@ class MetadataLog:
         """Writes what all records so far come to, and drops what it covers from the log."""
         snapshot = SnapshotId(self.end_offset, self.epoch)
         now_ms = self.home.env.clock.now_ms()
+        self.bytes_since_snapshot = 0  # also when it fails: not to be tried with every record
         write_snapshot(self.disk, self.directory, snapshot, messages, now_ms)
-        self.bytes_since_snapshot = 0
         self._drop_covered(snapshot)
         return snapshot
 
