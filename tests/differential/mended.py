@@ -85,6 +85,11 @@ MENDED: dict[str, list[Step]] = {
     "markers need a producer": [created(), markers(-1, TOPIC)],
     "markers need a topic before they need a producer": [markers(-1, "nix-RUN")],
     "markers of no partition are not answered": [markers(5)],
+    "a marker that is there is written again": [
+        created(),
+        *(markers(5, TOPIC, transaction_version=version) for version in (0, 2, 2, 3, 1)),
+        end(),
+    ],
     "offsets need a transactional id": [created(), offsets_of_no_transaction()],
     "offsets need a topic before they need a group": [offsets_of_no_transaction("")],
     "half an identity is none": [init(None, producer_epoch=0), init("till-RUN", producer_id=3)],

@@ -66,13 +66,14 @@ def of_epoch(epoch: int) -> Step:
     return step
 
 
-def markers(producer_id: int, *topics: str) -> Step:
+def markers(producer_id: int, *topics: str, transaction_version: int = 0) -> Step:
     marker = WriteTxnMarkersRequest.Marker(
         producer_id=producer_id,
         producer_epoch=0,
         topics=[WriteTxnMarkersRequest.Topic(name=one, partition_indexes=[0]) for one in topics],
+        transaction_version=transaction_version,
     )
-    return Step(WriteTxnMarkersRequest(markers=[marker]), 1)
+    return Step(WriteTxnMarkersRequest(markers=[marker]), 2)
 
 
 def offsets_of_no_transaction(group_id: str = "readers-RUN") -> Step:

@@ -1,8 +1,8 @@
 """WriteTxnMarkers, versions 0–2: a coordinator has the ends of transactions written here.
 
-Versions: 1 flexible, 2 the transaction version of each marker (KIP-890). Writing a marker that is
-there already changes nothing. A marker of no producer makes all of the request fail, but what is
-written before it stays.
+Versions: 1 flexible, 2 the transaction version of each marker (KIP-890). A marker that is there
+already is written again. One of no producer makes all of the request fail, but what is written
+before it stays.
 """
 
 from __future__ import annotations

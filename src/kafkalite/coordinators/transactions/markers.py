@@ -2,7 +2,8 @@
 
 Owns the writing of markers to partitions that this broker leads, and the errands that bring the
 markers of a prepared transaction to all its leaders, trying again until every partition has one.
-Never decides about a transaction. Invariant: an errand ends when every partition has its marker.
+Never decides about a transaction. Invariant: an errand ends when every partition has its marker;
+one that starts again after a crash may write a second, which changes nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from kafkalite.coordinators.shards import gather
 from kafkalite.coordinators.transactions.transaction import TopicPartition, Transaction
 from kafkalite.env.clock import Clock
 from kafkalite.env.later import Later
-from kafkalite.log.producers import NO_OFFSET
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.replication.partition import Partition
 from kafkalite.replication.partitions import Partitions
@@ -27,7 +27,6 @@ log = logging.getLogger(__name__)
 
 OFFSETS_TOPIC = "__consumer_offsets"
 RETRY_MS = 100
-EPOCH_PER_TRANSACTION_VERSION = 2
 
 # The partition has been ended by somebody newer: there is nothing left to write there.
 SUPERSEDED = (Error.INVALID_PRODUCER_EPOCH, Error.TRANSACTION_COORDINATOR_FENCED)
@@ -95,8 +94,6 @@ class Markers:
             return Later.of(Error.UNKNOWN_TOPIC_OR_PARTITION)
         if marker.producer.producer_id < 0 or marker.producer.producer_epoch < 0:
             return Later.of(Error.UNKNOWN_SERVER_ERROR)  # a control batch must have a producer
-        if _has_marker(partition, marker):
-            return Later.of(Error.NONE)
         if topic == OFFSETS_TOPIC:
             return self._end_offsets(marker, index)
         return self._append(marker, partition)
@@ -125,23 +122,6 @@ class Markers:
             marker.transaction_version,
         ).then(answer)
         return ended
-
-
-def _has_marker(partition: Partition, marker: Marker) -> bool:
-    """Whether this end is in the log already: after a crash the errand starts again.
-
-    Only an epoch of its own tells one transaction from the next; before version 2 a second marker
-    is harmless, and a partition that was added and not written to needs its marker too.
-    """
-    if marker.transaction_version < EPOCH_PER_TRANSACTION_VERSION:
-        return False
-    producer, producers = marker.producer, partition.log.producers
-    known = producers.states.get(producer.producer_id) if producers is not None else None
-    return (
-        known is not None
-        and known.epoch == producer.producer_epoch
-        and known.transaction_start == NO_OFFSET
-    )
 
 
 class Errands:
