@@ -14,7 +14,7 @@ from contextlib import suppress
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.fetch_old import old_format, readable
+from kafkalite.handlers.fetch_old import old_format
 from kafkalite.handlers.fetch_sessions import NO_SESSION, Fetch, Wanted, replica_id
 from kafkalite.handlers.isolation import ISOLATION_LEVELS, READ_COMMITTED
 from kafkalite.handlers.leaders import (
@@ -100,11 +100,14 @@ class _Attempt:
         return True
 
     def look(self, is_last: bool) -> FetchResponse | Later[FetchResponse] | None:
-        """Read everything; answer when there is enough, an error, or no time left."""
+        """Read everything; answer when there is enough, an error, or no time left. What has no
+        record for a client of old formats is not enough."""
         answers, size, is_urgent = self._read()
         if not (is_last or is_urgent or size >= self.min_bytes):
             return None
-        return self._answer_of(answers, size)
+        response = self._answer_of(answers, size)
+        is_left = any(answer.records or answer.error_code for _, answer, _ in answers)
+        return response if is_last or is_urgent or is_left or not size else None
 
     def _answer_of(
         self, answers: Answers, size: int
@@ -210,13 +213,12 @@ class _Attempt:
                 epoch=epoch, end_offset=end_offset
             )
         if self.call.version <= LAST_OLD_FORMAT_VERSION:
-            self._take_for_conversion(answer, wanted, partition, found)
+            self._take_for_conversion(answer, partition, found)
         return answer
 
     def _take_for_conversion(
         self,
         answer: FetchResponse.Partition,
-        wanted: Wanted,
         partition: Partition,
         found: PartitionRead,
     ) -> None:
@@ -225,7 +227,8 @@ class _Attempt:
         if partition.log.config.compression_type == "zstd":
             raise KafkaError(Error.UNSUPPORTED_COMPRESSION_TYPE)
         # Read now: what is in the file may change until it is converted.
-        answer.records = readable(partition, wanted.position, found.records)
+        if found.records is not None:
+            answer.records = found.records.read()
 
     def _name_leaders(self, answers: Answers) -> list[FetchResponse.NodeEndpoint]:
         """Spare a client that came to the wrong leader the metadata round trip (KIP-951)."""

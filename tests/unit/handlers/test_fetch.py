@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from struct import pack_into
 from typing import Any
 
 import pytest
+from crc32c import crc32c
 
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import FetchRequest
-from kafkalite.records.batch import Compression, iterate_headers
+from kafkalite.records.batch import (
+    ATTRIBUTES_POSITION,
+    CRC_POSITION,
+    HEADER_BYTES,
+    LOG_OVERHEAD,
+    Compression,
+    iterate_headers,
+)
 from tests.unit.handlers.whole_broker import WholeBroker, all_records, records
 from tests.unit.handlers.writer import writer
 
@@ -345,6 +354,41 @@ def test_old_clients_read_on_over_markers(broker: WholeBroker) -> None:
     broker.append(b"c")
     answer = fetch(broker, 3, version=2)
     assert [(one.offset, one.value) for one in all_records(bytes(answer.records))] == [(4, b"c")]
+
+
+@pytest.mark.parametrize("version", range(4))
+@pytest.mark.parametrize("left", [[], [b"a"]])
+def test_old_clients_wait_behind_what_compaction_took(
+    broker: WholeBroker, version: int, left: list[bytes]
+) -> None:
+    """The last batch has no record for them any more: neither an answer at once, which they would
+    ask for again and again, nor one that they cannot read."""
+    append_compacted(broker, left, last_offset=2)
+    came = broker.send(request(2, max_wait_ms=500), version)
+    broker.clock.advance(499)
+    assert not came.is_resolved
+    broker.clock.advance(1)
+    answer = only(came.value)
+    assert (answer.error_code, answer.high_watermark, bytes(answer.records)) == (0, 3, b"")
+    came = broker.send(request(2, max_wait_ms=500), version)
+    broker.append(b"behind")
+    broker.clock.advance(0)
+    read = all_records(bytes(only(came.value).records))
+    assert [(one.offset, one.value) for one in read] == [(3, b"behind")]
+
+
+def append_compacted(broker: WholeBroker, left: list[bytes], last_offset: int) -> None:
+    """A batch whose last records are gone, as compaction leaves it."""
+    batch = bytearray(records(left or [b"gone"], timestamp=broker.now_ms))
+    if not left:
+        del batch[HEADER_BYTES:]
+        pack_into(">i", batch, 8, HEADER_BYTES - LOG_OVERHEAD)
+        pack_into(">i", batch, 57, 0)
+    pack_into(">i", batch, 23, last_offset)
+    pack_into(">I", batch, CRC_POSITION, crc32c(bytes(batch[ATTRIBUTES_POSITION:])))
+    partition = broker.partition()
+    partition.log.append_as_follower(memoryview(batch))
+    partition.log.high_watermark = partition.log.log_end_offset
 
 
 def test_formats_without_zstd_are_refused_a_log_of_it(broker: WholeBroker) -> None:
