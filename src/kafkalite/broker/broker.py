@@ -82,7 +82,7 @@ class Broker:
             cluster_id=self.cluster_id,
             settings=log_settings(config),
             config_of=self._config_of,
-            topic_id_of=self._topic_id_of,
+            topic_of=self._topic_of,
             on_offline=self._went_offline,
         )
         self.failure: OSError | None = None
@@ -209,10 +209,12 @@ class Broker:
     def _config_of(self, topic: str) -> LogConfig:
         return log_config(self.config, self.cluster.image.config(TOPIC, topic))
 
-    def _topic_id_of(self, topic: str, index: int) -> bytes | None:
-        """Of a partition that this broker has a replica of."""
-        state = self.cluster.image.partition(topic, index)
-        return state.topic_id if state is not None and self.node_id in state.replicas else None
+    def _topic_of(self, topic_id: bytes, index: int) -> str | None:
+        """The name of a topic, when this broker has a replica of its partition."""
+        topic = self.cluster.image.by_id.get(topic_id)
+        state = None if topic is None else topic.partitions.get(index)
+        has_replica = state is not None and self.node_id in state.replicas
+        return topic.name if topic is not None and has_replica else None
 
     def _registration(self) -> RegisterBroker:
         return RegisterBroker(

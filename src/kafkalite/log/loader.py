@@ -241,7 +241,7 @@ class _Loader:
                 end_offset,
                 opening.log_start_offset,
             )
-        topic_id = self._topic_id()
+        topic_id = topic_id_in(self.disk, self.directory)
         log = PartitionLog(
             home,
             opening.topic,
@@ -276,15 +276,16 @@ class _Loader:
         offsets = snapshot_offsets(self.disk.list_directory(self.directory))
         return max((offset for offset in offsets if offset <= end_offset), default=0)
 
-    def _topic_id(self) -> bytes:
-        path = f"{self.directory}/{PARTITION_METADATA}"
-        try:
-            return read_partition_metadata(self.disk, path)
-        except FileNotFoundError:
-            return UNKNOWN_TOPIC_ID
-        except CorruptFile as error:
-            logger.warning("the topic id is not known: %s", error)
-            return UNKNOWN_TOPIC_ID
+
+def topic_id_in(disk: Disk, directory: str) -> bytes:
+    """Of the topic that the log in a directory belongs to."""
+    try:
+        return read_partition_metadata(disk, f"{directory}/{PARTITION_METADATA}")
+    except FileNotFoundError:
+        return UNKNOWN_TOPIC_ID
+    except CorruptFile as error:
+        logger.warning("the topic id is not known: %s", error)
+        return UNKNOWN_TOPIC_ID
 
 
 def _drop_hole(segment: Segment) -> None:

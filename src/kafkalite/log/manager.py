@@ -19,7 +19,7 @@ from kafkalite.log.checkpoints import write_partition_metadata
 from kafkalite.log.config import LogConfig, LogSettings
 from kafkalite.log.directory import Identity, LogDirectory
 from kafkalite.log.home import LogHome
-from kafkalite.log.loader import UNKNOWN_TOPIC_ID, Opening, load_log
+from kafkalite.log.loader import UNKNOWN_TOPIC_ID, Opening, load_log, topic_id_in
 from kafkalite.log.loading import Loading
 from kafkalite.log.mover import Mover, is_future_name, promote
 from kafkalite.log.names import (
@@ -36,7 +36,7 @@ from kafkalite.log.names import (
 from kafkalite.log.partition_log import PartitionLog
 from kafkalite.log.periodic import Periodic
 from kafkalite.log.recovery import Progress
-from kafkalite.log.retired import OnceDurable, Retired, bring_back, now
+from kafkalite.log.retired import OnceDurable, Retired, TopicOf, bring_back, now
 from kafkalite.protocol.errors import Error, KafkaError
 
 logger = logging.getLogger(__name__)
@@ -69,14 +69,14 @@ class LogManager:
         cluster_id: str,
         settings: LogSettings | None = None,
         config_of: Callable[[str], LogConfig] = lambda topic: _DEFAULTS,
-        topic_id_of: Callable[[str, int], bytes | None] = lambda topic, partition: None,
+        topic_of: TopicOf = lambda topic_id, partition: None,
         on_offline: Callable[[LogHome], None] = lambda home: None,
     ) -> None:
         self.env = env
         self.settings = settings or LogSettings()
         self.identity = Identity(cluster_id, node_id)
         self.config_of = config_of
-        self._topic_id_of = topic_id_of
+        self._topic_of = topic_of
         self.loading = Loading()
         self.directories: list[LogDirectory] = []
         self._on_offline = on_offline
@@ -139,7 +139,7 @@ class LogManager:
     def _bring_back(self) -> None:
         paths = [each.path for each in self.directories if each.home.is_online]
         try:
-            bring_back(self.env.disk, paths, self._topic_id_of, self._unique)
+            bring_back(self.env.disk, paths, self._topic_of, self._unique)
         except OSError as error:
             logger.error("deleted logs cannot be looked at: %s", error)
 
@@ -171,8 +171,10 @@ class LogManager:
             if renamed is not None and renamed[2] == "delete":
                 directory.home.remove_later([path], 0)
                 continue
-            found = renamed[:2] if renamed is not None else parse_partition_directory(name)
-            if found is None or (renamed is not None and renamed[2] == "stray"):
+            found = parse_partition_directory(name)
+            if renamed is not None and renamed[2] == "future":
+                found = self._future_of(renamed, path)
+            if found is None:
                 logger.warning("%s is no partition of this broker and is left alone", path)
                 continue
             openings.append(
@@ -186,6 +188,12 @@ class LogManager:
                 )
             )
         return openings
+
+    def _future_of(self, renamed: tuple[str, int, str], path: str) -> TopicPartition:
+        """Whose a future log is; the topic may be cut in the name of its directory."""
+        topic, partition, _ = renamed
+        known = self._topic_of(topic_id_in(self.env.disk, path), partition)
+        return known or topic, partition
 
     def _load_all(self) -> Later[None]:
         loaded: Later[None] = Later()
@@ -250,8 +258,8 @@ class LogManager:
     ) -> None:
         """Of two in different directories: that of the topic which the cluster knows, when one is
         of an earlier topic whose removal did not last."""
-        wanted = self._topic_id_of(log.topic, log.partition)
-        if log.topic_id == wanted != other.topic_id:
+        is_wanted = self._topic_of(log.topic_id, log.partition) == log.topic
+        if is_wanted and log.topic_id != other.topic_id:
             logs[log.topic, log.partition] = log
             self._counts[other.home.path] -= 1
             self._counts[log.home.path] += 1

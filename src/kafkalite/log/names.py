@@ -1,7 +1,8 @@
 """Names of files and directories, as Apache Kafka spells them.
 
 Owns the spelling and nothing else: no file is touched here. Invariant: a name that these functions
-build is parsed back to the same values.
+build is parsed back to the same values, but for a topic that had to be cut: whose such a directory
+is tells the topic id in it.
 """
 
 from __future__ import annotations

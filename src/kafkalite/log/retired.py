@@ -14,9 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kafkalite.env.disk import Disk
-from kafkalite.log.checkpoints import CorruptFile, read_partition_metadata
+from kafkalite.log.loader import topic_id_in
 from kafkalite.log.names import (
-    PARTITION_METADATA,
     parse_renamed_directory,
     partition_directory,
     renamed_directory,
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 OnceDurable = Callable[[Callable[[], None]], None]
+# The name of the topic with this id, when the cluster has a replica of its partition here.
+TopicOf = Callable[[bytes, int], str | None]
 
 
 def now(act: Callable[[], None]) -> None:
@@ -79,20 +80,21 @@ class Retired:
 def bring_back(
     disk: Disk,
     paths: list[str],
-    topic_id_of: Callable[[str, int], bytes | None],
+    topic_of: TopicOf,
     unique: Callable[[], str],
 ) -> None:
     """Gives logs their names again whose partition the cluster still has here: a crash took their
-    deletion. The log of an earlier or later topic may have the name."""
+    deletion. The log of an earlier or later topic may have the name. Whose a log is tells its topic
+    id: the name of a topic may be cut in that of its directory."""
     for path in paths:
         for name in disk.list_directory(path):
             renamed = parse_renamed_directory(name)
             if renamed is None or renamed[2] != "delete":
                 continue
-            topic, partition, _ = renamed
-            topic_id = topic_id_of(topic, partition)
-            directory = f"{path}/{name}"
-            if topic_id is None or _topic_id(disk, directory) != topic_id:
+            partition, directory = renamed[1], f"{path}/{name}"
+            topic_id = topic_id_in(disk, directory)
+            topic = topic_of(topic_id, partition)
+            if topic is None:
                 continue
             if any(_has_log(disk, each, topic, partition, topic_id) for each in paths):
                 continue  # it was moved there
@@ -106,16 +108,13 @@ def bring_back(
 
 def _has_log(disk: Disk, path: str, topic: str, partition: int, topic_id: bytes) -> bool:
     """Whether a directory has a log of the partition, or one that was to take its place."""
-    own, future = partition_directory(topic, partition), (topic, partition, "future")
+    own = partition_directory(topic, partition)
     return any(
-        _topic_id(disk, f"{path}/{name}") == topic_id
+        topic_id_in(disk, f"{path}/{name}") == topic_id
         for name in disk.list_directory(path)
-        if name == own or parse_renamed_directory(name) == future
+        if name == own or _is_future(parse_renamed_directory(name), partition)
     )
 
 
-def _topic_id(disk: Disk, directory: str) -> bytes | None:
-    try:
-        return read_partition_metadata(disk, f"{directory}/{PARTITION_METADATA}")
-    except (FileNotFoundError, CorruptFile):
-        return None
+def _is_future(renamed: tuple[str, int, str] | None, partition: int) -> bool:
+    return renamed is not None and renamed[1:] == (partition, "future")

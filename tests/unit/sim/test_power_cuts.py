@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from kafkalite.log.names import renamed_directory
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreateTopicsRequest, DeleteTopicsRequest
 from kafkalite.sim.world import World
@@ -18,7 +19,8 @@ from tests.unit.log.making import batch, read_all
 
 SEEDS = 25
 STEPS = 30
-NAMES = ("a", "b", "c")
+LONGEST_NAME = 249  # whose name is cut in that of a deleted log's directory
+NAMES = ("a", "b", "c" * LONGEST_NAME)
 
 
 @pytest.fixture(autouse=True)
@@ -120,6 +122,56 @@ def test_nothing_acknowledged_is_lost_whichever_disk_is_slower(directories: str,
         world.die(is_power_cut=True)
     world.run_until(lambda: world.is_up, "the broker comes back")
     clients.check()
+
+
+@pytest.mark.parametrize("length", [1, LONGEST_NAME])
+def test_a_deletion_that_did_not_last_is_undone_whatever_the_topic_is_called(length: int) -> None:
+    world, name = world_with_record("/data", "t" * length)
+    metadata = "/data/__cluster_metadata-0/00000000000000000000.log"
+    size = world.disk.size_of(metadata)
+    topic_id = world.broker.cluster.image.topic_id(name)
+    world.broker.cluster.submit(DeleteTopicsRequest(topic_names=[name]))
+    world.broker.create_topic(name, 1)  # whose log needs the name of the first one's directory
+    assert world.broker.cluster.image.topic_id(name) != topic_id
+    world.die(is_power_cut=False)
+    world.disk.open(metadata).truncate(size)
+    world.run_until(lambda: world.is_up, "the broker comes back")
+    assert world.broker.cluster.image.topic_id(name) == topic_id
+    assert values(world, name) == [b"value"]
+
+
+@pytest.mark.parametrize("length", [1, LONGEST_NAME])
+def test_a_move_is_finished_whatever_the_topic_is_called(length: int) -> None:
+    world, name = world_with_record("/data,/more", "t" * length)
+    log = world.broker.logs.get(name, 0)
+    assert log is not None
+    target = "/more" if log.directory.startswith("/data/") else "/data"
+    world.broker.logs.move(name, 0, target)
+    moved = f"{target}/{name}-0"
+    world.run_until(lambda: world.disk.exists(moved), "the log is moved")
+    world.die(is_power_cut=False)
+    world.disk.rename(moved, f"{target}/{renamed_directory(name, 0, 'f' * 32, 'future')}")
+    world.run_until(lambda: world.is_up, "the broker comes back")
+    assert world.disk.exists(moved)
+    assert values(world, name) == [b"value"]
+
+
+def world_with_record(directories: str, name: str) -> tuple[World, str]:
+    """A broker that is up, and a topic with one record that lasts."""
+    world = World(1, durability="fsync", directories=directories)
+    world.run_until(lambda: world.is_up, "the broker comes up")
+    world.create_topic(name, 1)
+    partition, now_ms = world.broker.partitions.find(name, 0), world.clock.now_ms()
+    partition.append(batch([b"value"], timestamp=now_ms), now_ms)
+    committed = partition.when_committed(1)
+    world.run_until(lambda: committed.is_resolved, "the record lasts")
+    return world, name
+
+
+def values(world: World, name: str) -> list[bytes | None]:
+    log = world.broker.logs.get(name, 0)
+    assert log is not None
+    return [record.value for record in read_all(log)]
 
 
 def test_a_topic_id_that_a_power_cut_took_is_written_again() -> None:
