@@ -26,6 +26,8 @@ class SchemaRegistry:
     url: str
     answers: dict[int, Any] = field(default_factory=dict)
     subjects: dict[tuple[str, int], Any] = field(default_factory=dict)
+    # Versions that were deleted, and not for good: told to who asks for such.
+    deleted: set[tuple[str, int]] = field(default_factory=set)
     asked: Counter[int] = field(default_factory=Counter)
     logins: list[str | None] = field(default_factory=list)
     # Called before each answer: gives (status, body) to say that instead, or None.
@@ -71,9 +73,11 @@ def schema_registry() -> Iterator[SchemaRegistry]:
 
 
 def _answer(registry: SchemaRegistry, path: str) -> tuple[int, bytes]:
+    path, _, query = path.partition("?")
     if found := re.fullmatch(r"/subjects/([^/]+)/versions/(\d+)", path):
-        answer = registry.subjects.get((unquote(found[1]), int(found[2])))
-        if answer is None:
+        version = unquote(found[1]), int(found[2])
+        answer = registry.subjects.get(version)
+        if answer is None or (version in registry.deleted and query != "deleted=true"):
             return 404, b'{"error_code":40401,"message":"Subject not found"}'
         return 200, json.dumps(answer).encode()
     if not path.startswith(PATH):

@@ -80,6 +80,16 @@ def test_schemas_come_with_what_they_refer_to(registry: SchemaRegistry) -> None:
     assert fastavro.schemaless_reader(written, schema, None) == value
 
 
+def test_a_deleted_schema_is_still_referred_to(registry: SchemaRegistry) -> None:
+    """A subject may be deleted with all that refers to it; records of both are there still."""
+    home = {"type": "record", "name": "Home", "fields": [{"name": "at", "type": "string"}]}
+    to_home = registry.has_subject("homes", 1, home)
+    registry.deleted.add(("homes", 1))
+    field = {"name": "home", "type": "Home"}
+    registry.has(4, {"type": "record", "name": "P", "fields": [field]}, references=[to_home])
+    assert _learned(registry.url, 4) == ([4], {})
+
+
 def test_a_reference_that_leads_nowhere_is_told(registry: SchemaRegistry) -> None:
     gone = {"name": "X", "subject": "gone", "version": 1}
     registry.has(5, RECORD, references=[gone])

@@ -137,7 +137,10 @@ class _SchemaFiles:
 
 class _Registry:
     """`GET /schemas/ids/<id>` and `GET /subjects/<subject>/versions/<version>` at a URL, which may
-    carry `user:password@`."""
+    carry `user:password@`.
+
+    An id is told of a deleted schema, too; a version is only to who asks for deleted ones.
+    """
 
     def __init__(self, url: str, timeout_s: float) -> None:
         parts = urlsplit(url.rstrip("/"))
@@ -154,7 +157,7 @@ class _Registry:
         return self._schema(f"schemas/ids/{number}", f"schema id {number}")
 
     def referred(self, subject: str, version: int) -> dict[str, Any] | None:
-        path = f"subjects/{quote(subject, safe='')}/versions/{version}"
+        path = f"subjects/{quote(subject, safe='')}/versions/{version}?deleted=true"
         return self._schema(path, f"version {version} of subject {subject}")
 
     def _schema(self, path: str, what: str) -> dict[str, Any] | None:
