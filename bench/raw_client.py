@@ -27,6 +27,7 @@ from kafkalite.protocol.messages import (
     ProduceRequest,
     ProduceResponse,
 )
+from kafkalite.records.batch import Compression
 from kafkalite.records.record import BatchBuilder
 
 T = TypeVar("T")
@@ -173,14 +174,16 @@ def delete_topic(client: RawClient, name: str) -> None:
     assert answer.responses[0].error_code == 0, answer
 
 
-def make_batch(batch_bytes: int, record_bytes: int) -> tuple[bytes, int]:
-    """A batch of about this size and how many records are in it."""
+def make_batch(
+    batch_bytes: int, record_bytes: int, compression: Compression = Compression.NONE
+) -> tuple[bytes, int]:
+    """A batch of about this size before compression, and how many records are in it."""
     builder = BatchBuilder()
     value = bytes(i * 7 % 251 for i in range(max(1, record_bytes - 16)))
     timestamp = int(time.time() * 1000)
     while builder.count == 0 or builder.size + record_bytes <= batch_bytes:
         builder.append(timestamp, None, value)
-    return bytes(builder.build()), builder.count
+    return bytes(builder.build(compression=compression)), builder.count
 
 
 # --- loads ----------------------------------------------------------------------------------------

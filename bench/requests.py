@@ -30,7 +30,9 @@ from kafkalite.env.disk import RealDisk
 from kafkalite.env.network import SYSTEM_BUFFERS, Buffers, Link
 from kafkalite.env.randomness import seeded_random
 from kafkalite.handlers.call import ConnectionInfo
-from kafkalite.protocol.messages import CreateTopicsRequest
+from kafkalite.handlers.kept_replies import KeptReplies
+from kafkalite.protocol.messages import CreateTopicsRequest, MetadataRequest
+from kafkalite.records.batch import Compression
 from kafkalite.server.dispatch import Dispatcher
 
 SUITE = "requests"
@@ -39,6 +41,9 @@ TOPIC = "t"
 BATCH_BYTES = 16_384
 BATCHES = 2_048
 RUNS, PER_RUN = 40, 500
+FEW_PER_RUN = 10  # of what takes long
+MANY_TOPICS = 1_000
+METADATA_VERSION = 12
 SIZE_BYTES = 4
 
 
@@ -97,9 +102,15 @@ def time_of(one: Callable[[int], object], count: int = PER_RUN) -> float:
     return best / count / 1e9
 
 
-def produce(asked: Asked, payload_bytes: int, record_bytes: int) -> Callable[[int], object]:
-    frame = bytearray(Produce(TOPIC, *make_batch(payload_bytes, record_bytes)).frame)
-    offset_at = frame.rindex(make_batch(payload_bytes, record_bytes)[0][8:16]) - 8
+def produce(
+    asked: Asked,
+    payload_bytes: int,
+    record_bytes: int,
+    compression: Compression = Compression.NONE,
+) -> Callable[[int], object]:
+    batch, records = make_batch(payload_bytes, record_bytes, compression)
+    frame = bytearray(Produce(TOPIC, batch, records).frame)
+    offset_at = frame.rindex(batch)
 
     def one(number: int) -> object:
         struct.pack_into(">q", frame, offset_at, 0)  # where the last one was put
@@ -118,6 +129,24 @@ def fetch(
         for at in order
     ]
     return lambda number: asked.ask(frames[number % positions])
+
+
+def metadata(asked: Asked, *, is_kept: bool) -> Callable[[int], object]:
+    """All topics, of which there are many more from here on."""
+    topics = [
+        CreateTopicsRequest.Topic(name=f"many-{number}", num_partitions=10, replication_factor=1)
+        for number in range(0 if is_kept else MANY_TOPICS)
+    ]
+    asked.ask(frame_of(CreateTopicsRequest(topics=topics, timeout_ms=60_000), 5, 1))
+    frame = frame_of(MetadataRequest(topics=None), METADATA_VERSION, 0)
+    context = asked.broker.context
+
+    def one(_: int) -> object:
+        if not is_kept:
+            context.kept_replies = KeptReplies()
+        return asked.ask(frame)
+
+    return one
 
 
 def measure(run: Run) -> Iterator[Row]:
@@ -146,33 +175,39 @@ def main() -> None:
     arguments.add_argument("--profile", default="", help="profile the row with this in its name")
     wanted = arguments.parse_args().profile
     with tempfile.TemporaryDirectory() as path:
-        asked = Asked(path)
-        batch, records = make_batch(BATCH_BYTES, 1_000)
-        fill = produce(asked, BATCH_BYTES, 1_000)
-        for number in range(BATCHES):
-            fill(number)
-        rows = {
-            "fetch 16 KB, one after the other": fetch(asked, 1, records, len(batch), 1),
-            "fetch 16 KB, here and there": fetch(asked, 1, records, len(batch), 997),
-            "fetch 1 MB, one after the other": fetch(asked, 64, records, len(batch), 1),
-            "produce 200 B": produce(asked, 200, 100),
-            "produce 16 KB": fill,
-            "produce 64 KB": produce(asked, 65_536, 1_000),
-            "produce 64 KB of small records": produce(asked, 65_536, 100),
-        }
-        for name, one in rows.items():
-            if wanted and wanted not in name:
-                continue
-            one(0)
-            print(f"{name:36} {time_of(one) * 1e6:7.1f} us", flush=True)
-            if wanted:
-                _profile(one)
+        for name, one, count in _rows(Asked(path)):
+            if wanted in name:
+                one(0)
+                print(f"{name:50} {time_of(one, count) * 1e6:7.1f} us", flush=True)
+                if wanted:
+                    _profile(one, count)
 
 
-def _profile(one: Callable[[int], object]) -> None:
+def _rows(asked: Asked) -> Iterator[tuple[str, Callable[[int], object], int]]:
+    """Names, requests, and how many of them in a run."""
+    batch, records = make_batch(BATCH_BYTES, 1_000)
+    fill = produce(asked, BATCH_BYTES, 1_000)
+    for number in range(BATCHES):
+        fill(number)
+    lz4 = Compression.LZ4
+    yield "fetch 16 KB, one after the other", fetch(asked, 1, records, len(batch), 1), PER_RUN
+    yield "fetch 16 KB, here and there", fetch(asked, 1, records, len(batch), 997), PER_RUN
+    yield "fetch 1 MB, one after the other", fetch(asked, 64, records, len(batch), 1), PER_RUN
+    yield "produce 200 B", produce(asked, 200, 100), PER_RUN
+    yield "produce 16 KB", fill, PER_RUN
+    yield "produce 64 KB", produce(asked, 65_536, 1_000), PER_RUN
+    yield "produce 64 KB of small records", produce(asked, 65_536, 100), PER_RUN
+    yield "produce 64 KB of small records, lz4", produce(asked, 65_536, 100, lz4), PER_RUN
+    yield "produce 900 KB of small records", produce(asked, 900_000, 100), FEW_PER_RUN
+    yield "produce 900 KB of small records, lz4", produce(asked, 900_000, 100, lz4), FEW_PER_RUN
+    yield "metadata of 1,000 topics, after a change", metadata(asked, is_kept=False), FEW_PER_RUN
+    yield "metadata of 1,000 topics", metadata(asked, is_kept=True), PER_RUN
+
+
+def _profile(one: Callable[[int], object], count: int) -> None:
     profile = cProfile.Profile()
     profile.enable()
-    for number in range(PER_RUN * 10):
+    for number in range(count * 10):
         one(number)
     profile.disable()
     pstats.Stats(profile).sort_stats("tottime").print_stats(30)
