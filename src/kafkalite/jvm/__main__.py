@@ -21,8 +21,8 @@ def java_command() -> None:
 @main.command()
 @click.argument("groups", nargs=-1)
 def fetch(groups: tuple[str, ...]) -> None:
-    """Fetch the jars of GROUPS, or of all groups."""
-    paths = jars.paths(*(groups or jars.table()))
+    """Fetch the jars of GROUPS, or of all groups but archives."""
+    paths = jars.paths(*(groups or jars.class_path_groups()))
     click.echo(f"{len(paths)} jars in {jars.cache_folder()}")
 
 

@@ -30,11 +30,15 @@ SETTINGS_VARIABLE = "KAFKALITE_IVY_SETTINGS"
 # No poms are asked for: the table holds what they would resolve to.
 _SETTINGS = """<ivysettings><settings defaultResolver="central"/><resolvers>
 <ibiblio name="central" m2compatible="true" usepoms="false"/></resolvers></ivysettings>"""
-_MODULE = """<ivy-module version="2.0"><info organisation="kafkalite" module="jars"/>
+_MODULE = """<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
+<info organisation="kafkalite" module="jars"/>
 <configurations><conf name="default"/></configurations><dependencies>{rows}
 <conflict manager="all"/></dependencies></ivy-module>"""
 _ROW = """<dependency org="{0.group}" name="{0.artifact}" rev="{0.version}" transitive="false"
- conf="*->*"><artifact name="{0.artifact}" type="jar" ext="jar"/></dependency>"""
+ conf="*->*"><artifact name="{0.artifact}" type="{0.extension}" ext="{0.extension}"{1}/>
+</dependency>"""
+_CLASSIFIER = ' m:classifier="{}"'
+_FETCHED = "jars/[artifact]-[revision](-[classifier]).[ext]"
 
 
 class JarsMissing(RuntimeError):
@@ -43,10 +47,14 @@ class JarsMissing(RuntimeError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Jar:
+    """A file of Maven Central: a jar, or a whole program in an archive of jars."""
+
     group: str
     artifact: str
     version: str
     sha256: str
+    classifier: str = ""
+    extension: str = "jar"
 
     @property
     def coordinates(self) -> str:
@@ -54,7 +62,8 @@ class Jar:
 
     @property
     def file_name(self) -> str:
-        return f"{self.artifact}-{self.version}.jar"
+        classified = f"-{self.classifier}" if self.classifier else ""
+        return f"{self.artifact}-{self.version}{classified}.{self.extension}"
 
 
 @functools.cache
@@ -67,9 +76,15 @@ def table() -> dict[str, tuple[Jar, ...]]:
     }
 
 
-def _jar(coordinates: str, sha256: str) -> Jar:
-    group, artifact, version = coordinates.split(":")
-    return Jar(group, artifact, version, sha256)
+def _jar(row: str, sha256: str) -> Jar:
+    coordinates, _, extension = row.partition("@")
+    group, artifact, version, *classifier = coordinates.split(":")
+    return Jar(group, artifact, version, sha256, "".join(classifier), extension or "jar")
+
+
+def class_path_groups() -> list[str]:
+    """The groups that are a class path; an archive is large, and fetched when it first runs."""
+    return [name for name, jars in table().items() if all(jar.extension == "jar" for jar in jars)]
 
 
 def cache_folder() -> Path:
@@ -128,9 +143,9 @@ def _run_ivy(lacking: list[Jar], aside: Path) -> str:
 
     settings = os.environ.get(SETTINGS_VARIABLE) or aside / "settings.xml"
     (aside / "settings.xml").write_text(_SETTINGS)
-    (aside / "ivy.xml").write_text(_MODULE.format(rows="".join(map(_ROW.format, lacking))))
+    (aside / "ivy.xml").write_text(_MODULE.format(rows="".join(map(_row, lacking))))
     call = [java.find(), "-jar", _ivy(), "-settings", settings, "-ivy", aside / "ivy.xml"]
-    call += ["-cache", aside / "cache", "-retrieve", aside / "jars/[artifact]-[revision].[ext]"]
+    call += ["-cache", aside / "cache", "-retrieve", aside / _FETCHED]
     said = []
     with (
         _progress() as progress,
@@ -145,6 +160,10 @@ def _run_ivy(lacking: list[Jar], aside: Path) -> str:
             progress.advance(bar, line.count("[SUCCESSFUL ]"))
         ivy.wait(FETCH_TIMEOUT_S)
     return "".join(said)
+
+
+def _row(jar: Jar) -> str:
+    return _ROW.format(jar, _CLASSIFIER.format(jar.classifier) if jar.classifier else "")
 
 
 def _take_in(lacking: list[Jar], fetched: Path, folder: Path, said: str) -> None:

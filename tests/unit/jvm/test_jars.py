@@ -27,6 +27,12 @@ def test_no_two_jars_share_a_file_name() -> None:
     assert len({jar.file_name for jar in every}) == len(every)
 
 
+def test_a_packed_program_is_on_no_class_path() -> None:
+    [packed] = jars.table()["schema-registry"]
+    assert packed.file_name == f"apicurio-registry-app-{packed.version}-all.tar.gz"
+    assert set(jars.class_path_groups()) == jars.table().keys() - {"schema-registry"}
+
+
 @pytest.mark.parametrize("version", ["0.9.0.1", "0.11.0.3", "2.8.2", "3.9.2", "4.3.1"])
 def test_clients_come_with_what_they_need(version: str) -> None:
     artifacts = {jar.artifact for jar in jars.table()[f"kafka-clients-{version}"]}
