@@ -2,7 +2,7 @@
 
 The sources and locked dependencies lie in `go`, `js`, `rust` and `programs`; the toolchain is the
 one on PATH, and what it fetches comes from where it is told to. A test whose toolchain is absent is
-skipped.
+skipped. Programs that come packed are unpacked there.
 """
 
 import fcntl
@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from kafkalite.jvm import jars
 from tests.compat.brokers import RUN_FOLDER
 
 HERE = Path(__file__).parent
@@ -71,6 +73,13 @@ def kcat() -> tuple[Command, dict[str, str]]:
     return [str(folder / "usr/bin/kcat")], {"LD_LIBRARY_PATH": os.pathsep.join(sorted(libraries))}
 
 
+def apicurio() -> Path:
+    """The jar of Apicurio Registry, which names all others that it needs."""
+    [packed] = jars.table()["schema-registry"]
+    made = _built("apicurio", _unpack_apicurio, packed.version)
+    return made / f"{packed.artifact}-{packed.version}-runner.jar"
+
+
 def _build_go(folder: Path, modules: str, *flags: str) -> None:
     call = [_tool("go", "Go toolchain"), "build", f"-modfile={modules}", *flags, *GO_FLAGS]
     _run([*call, "-o", "clients", "."], folder, CGO_ENABLED="0")
@@ -101,6 +110,15 @@ def _unpack_kcat(folder: Path) -> None:
     for package in folder.glob("*.deb"):
         _run([dpkg, "-x", str(package), "."], folder)
         package.unlink()
+
+
+def _unpack_apicurio(folder: Path) -> None:
+    try:
+        [packed] = jars.paths("schema-registry")
+    except jars.JarsMissing as missing:
+        raise BuildFailed(str(missing)) from missing
+    with tarfile.open(packed) as archive:
+        archive.extractall(folder, filter="data")
 
 
 def _tool(name: str, what: str) -> str:

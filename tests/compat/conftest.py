@@ -56,13 +56,15 @@ def broker(broker_kind: str, run_folder: Path) -> Broker:
 def start_broker(broker_kind: str, tmp_path: Path) -> Iterator[StartBroker]:
     """Starts brokers for one test: `start_broker({"log.retention.ms": "1000"})`.
 
-    `folder` starts one again on the data of another.
+    `folder` starts one again on the data of another, `port` under its address.
     """
     started: list[Broker] = []
 
-    def start(overrides: Mapping[str, str] | None = None, folder: Path | None = None) -> Broker:
+    def start(
+        overrides: Mapping[str, str] | None = None, folder: Path | None = None, port: int = 0
+    ) -> Broker:
         home = folder or tmp_path / f"broker-{len(started)}"
-        started.append(brokers.start(broker_kind, home, overrides))
+        started.append(brokers.start(broker_kind, home, overrides, port=port))
         return started[-1]
 
     yield start
