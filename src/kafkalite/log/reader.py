@@ -17,8 +17,7 @@ from kafkalite.log.index import NO_TIMESTAMP
 from kafkalite.log.segment import Segment
 from kafkalite.log.txn_index import AbortedTransaction
 from kafkalite.records.batch import BatchHeader
-from kafkalite.records.convert import iterate_any
-from kafkalite.records.scan import STEP_RECORDS
+from kafkalite.records.convert import iterate_times
 from kafkalite.records.steps import Steps
 
 if TYPE_CHECKING:
@@ -167,11 +166,11 @@ def _batch_at_time(
 def _first_record(
     data: bytes, header: BatchHeader, timestamp: int, start_offset: int
 ) -> Steps[FoundOffset | None]:
-    for number, record in enumerate(iterate_any(data, header), 1):
-        if record.timestamp >= timestamp and record.offset >= start_offset:
-            return FoundOffset(record.timestamp, record.offset, header.partition_leader_epoch)
-        if number % STEP_RECORDS == 0:
+    for found in iterate_times(data, header):
+        if found is None:
             yield
+        elif found[1] >= timestamp and found[0] >= start_offset:
+            return FoundOffset(found[1], found[0], header.partition_leader_epoch)
     return None
 
 

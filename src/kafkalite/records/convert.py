@@ -8,10 +8,10 @@ going down, headers are lost, and control batches, which magic 0 and 1 cannot sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 
-from kafkalite.records import legacy, record
+from kafkalite.records import legacy, record, scan
 from kafkalite.records.batch import (
     NO_LEADER_EPOCH,
     NO_TIMESTAMP,
@@ -66,6 +66,20 @@ def iterate_any(buffer: Buffer, header: BatchHeader) -> Iterator[Record]:
     if header.magic == 2:
         return record.iterate_records(buffer, header)
     return legacy.iterate_records(buffer, header)
+
+
+def iterate_times(
+    buffer: Buffer, header: BatchHeader
+) -> Generator[tuple[int, int] | None, None, None]:
+    """Offset and timestamp of each record of whichever format, and None now and then, where it is
+    time to give way."""
+    if header.magic == 2:
+        yield from scan.iterate_times(buffer, header)
+        return
+    for number, each in enumerate(legacy.iterate_records(buffer, header), 1):
+        if number % STEP_RECORDS == 0:
+            yield None
+        yield each.offset, each.timestamp
 
 
 def up_convert(buffer: Buffer, wanted: Wanted) -> Converted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import pairwise
 from typing import Any
 
@@ -220,6 +221,7 @@ def test_version_0_lists_starts_of_segments_latest_first(broker: WholeBroker) ->
 # --- batches that hold a lot ----------------------------------------------------------------------
 
 MANY = 20_000
+LARGE_BYTES = 16 << 20
 
 
 def ask_for(broker: WholeBroker, timestamp: int) -> Later[Any]:
@@ -242,6 +244,27 @@ def test_a_moment_among_many_records_is_looked_up_in_slices(
     assert found(broker, LATEST)[1] == MANY, "others need not wait"
     broker.clock.advance(0)
     assert [offset_in(one) for one in came] == [MANY - 1, MANY // 2, 3]
+
+
+@pytest.mark.parametrize(
+    "compression", [Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD]
+)
+def test_a_moment_behind_a_large_record_is_looked_up_in_slices_and_little_memory(
+    broker: WholeBroker, compression: Compression
+) -> None:
+    values = [bytes(LARGE_BYTES), b"behind"]
+    batch = records(values, timestamp=1_000, step_ms=1, compression=compression)
+    broker.partition().append(batch, broker.now_ms)
+    del values
+    tracemalloc.start()
+    came = [ask_for(broker, moment) for moment in (1_000, 1_001)]
+    assert not any(one.is_resolved for one in came)
+    assert found(broker, LATEST)[1] == 2, "others need not wait"
+    broker.clock.advance(0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert [offset_in(one) for one in came] == [0, 1]
+    assert peak < LARGE_BYTES / 2
 
 
 def test_what_is_looked_through_may_go_meanwhile(broker: WholeBroker) -> None:

@@ -25,8 +25,10 @@ from kafkalite.records.scan import (
     MAX_BATCH_HEADERS,
     MAX_BATCH_RECORDS,
     BatchSummary,
+    iterate_times,
     scan,
     scan_window,
+    times_in_window,
 )
 from kafkalite.records.varint import encode_varint, read_varint, read_varlong
 from kafkalite.records.window import Window
@@ -52,6 +54,8 @@ def test_records_survive_a_batch(
     assert summary.max_timestamp == newest
     offsets = [record.offset - records[0].offset for record in records]
     assert summary.is_dense == (offsets == list(range(len(records))))
+    times = [found for found in iterate_times(b"??" + built, header) if found is not None]
+    assert times == [(record.offset, record.timestamp) for record in records]
 
 
 @given(st.integers(-(2**63), 2**63 - 1))
@@ -264,6 +268,8 @@ def test_windows_may_cut_anywhere(records: list[Record], chunk_bytes: int) -> No
     for _ in scan_window(window(), header, ANYTHING, summary):
         pass
     assert summary == scan(built, header)
+    times = [found for found in times_in_window(window(), header) if found is not None]
+    assert times == [(record.offset, record.timestamp) for record in records]
 
 
 @given(st.sampled_from(samples.CODECS), st.data())
