@@ -168,6 +168,8 @@ def describe(stage: Stage, kind: str, key: Any, value: Any) -> str:
         return f"target epoch {value.assignment_epoch}"
     if kind == "RegularExpression":
         return f"regex {key.regular_expression} is {' '.join(value.topics) or 'nothing'}"
+    if kind == "PartitionMetadata":
+        return "the topics are noted"
     who = stage.named(key.member_id)
     if kind == "MemberMetadata":
         topics = " ".join(value.subscribed_topic_names) or value.subscribed_topic_regex or "nothing"

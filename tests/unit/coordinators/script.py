@@ -9,13 +9,19 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from kafkalite.coordinators.effects import Producer
+from kafkalite.coordinators.appending import append_effects
+from kafkalite.coordinators.effects import Effects, Producer
 from kafkalite.coordinators.groups import embedded
 from kafkalite.coordinators.groups.events import TopicsChanged, TopicsDeleted
+from kafkalite.coordinators.groups.records import make
 from kafkalite.coordinators.groups.settings import MigrationPolicy
 from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import (
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupPartitionMetadataValue,
+)
 from tests.unit.coordinators import consumers
-from tests.unit.coordinators.stage import Stage, milliseconds
+from tests.unit.coordinators.stage import GROUP, Stage, milliseconds
 
 Act = Callable[..., None]
 _ACTS: list[tuple[re.Pattern[str], Act]] = []
@@ -212,6 +218,15 @@ def _time_passes(stage: Stage, one: str | None, other: str | None) -> None:
 
 @act(r"the coordinator restarts")
 def _restarts(stage: Stage) -> None:
+    stage.restart()
+
+
+@act(r"an older coordinator notes the topics")
+def _notes_the_topics(stage: Stage) -> None:
+    """As Apache Kafka did before 4.1, which keeps their hash instead."""
+    key = ConsumerGroupPartitionMetadataKey(group_id=GROUP)
+    note = make(key, ConsumerGroupPartitionMetadataValue(topics=[]))
+    append_effects(stage.partition, Effects([note]), stage.clock.now_ms())
     stage.restart()
 
 

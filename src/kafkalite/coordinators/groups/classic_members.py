@@ -20,10 +20,9 @@ from kafkalite.coordinators.groups.consumer_group import (
     MemberState,
 )
 from kafkalite.coordinators.groups.consumer_heartbeat import (
-    change_regex,
+    change_subscription,
     goal_for,
     replace_member,
-    resolve_again,
 )
 from kafkalite.coordinators.groups.consumer_leave import (
     classic_join_key,
@@ -42,7 +41,7 @@ from kafkalite.coordinators.groups.events import (
 from kafkalite.coordinators.groups.reconciliation import Owned, reconcile
 from kafkalite.coordinators.groups.settings import MigrationPolicy
 from kafkalite.coordinators.groups.state import GroupsState
-from kafkalite.coordinators.groups.target import Draft, refresh, retarget
+from kafkalite.coordinators.groups.target import Draft, retarget
 from kafkalite.coordinators.groups.turn import Turn
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
@@ -73,7 +72,7 @@ def join(state: GroupsState, turn: Turn, group: ConsumerGroup, event: Join) -> N
     holder_ids = _holder_of_other_protocol(group, event)
     old = _find_member(turn, group, draft, event, member_id)
     new = _updated(old, event, subscription, protocols)
-    has_changed = _change_subscription(state, turn, group, draft, old, new)
+    has_changed = change_subscription(state, turn, group, draft, old, new)
     if holder_ids and migration.must_downgrade(state, group, holder_ids, is_replaced=True):
         _downgrade(state, turn, group, draft, new)
         return
@@ -158,26 +157,6 @@ def _updated(
         client_host=event.client_host,
         classic=ClassicSide(request.session_timeout_ms, protocols),
     )
-
-
-def _change_subscription(
-    state: GroupsState,
-    turn: Turn,
-    group: ConsumerGroup,
-    draft: Draft,
-    old: ConsumerMember,
-    new: ConsumerMember,
-) -> bool:
-    if new != old or old.member_id not in draft.members:
-        turn.write(consumer_records.member(group.group_id, new))
-        draft.put(new)
-    has_changed = old.subscribed_topics != new.subscribed_topics
-    has_changed = change_regex(state, turn, draft, old, new) or has_changed
-    if has_changed or group.must_refresh:
-        if not has_changed:
-            resolve_again(state, turn, draft)
-        refresh(state, turn, draft, must_bump=has_changed)
-    return has_changed
 
 
 def _owned(state: GroupsState, subscription: ConsumerProtocolSubscription) -> Owned:

@@ -55,7 +55,7 @@ def consumer_heartbeat(state: GroupsState, turn: Turn, event: ConsumerHeartbeat)
     draft = Draft.of(group)
     old = _find_member(turn, group, draft, request, member_id)
     new = _updated(old, event)
-    has_changed = _change_subscription(state, turn, group, draft, old, new)
+    has_changed = change_subscription(state, turn, group, draft, old, new)
     retarget(state, turn, draft)
     moved = _reconcile(state, turn, draft, new, request, has_changed)
     timeout_ms = state.settings.session_timeout_ms(group.group_id)
@@ -278,7 +278,7 @@ def _updated(old: ConsumerMember, event: ConsumerHeartbeat) -> ConsumerMember:
 # -- the subscription ------------------------------------------------------------------------
 
 
-def _change_subscription(
+def change_subscription(
     state: GroupsState,
     turn: Turn,
     group: ConsumerGroup,
@@ -292,10 +292,10 @@ def _change_subscription(
         turn.write(consumer_records.member(group.group_id, new))
         draft.put(new)
     has_changed = old.subscribed_topics != new.subscribed_topics
-    has_changed = change_regex(state, turn, draft, old, new) or has_changed
+    has_changed = _change_regex(state, turn, draft, old, new) or has_changed
     if has_changed or group.must_refresh:
         if not has_changed:
-            resolve_again(state, turn, draft)
+            _resolve_again(state, turn, draft)
         written = len(turn.effects.records)
         refresh(state, turn, draft, must_bump=has_changed)
         # Only a look that found nothing is sure to be the last: an append may yet fail.
@@ -305,7 +305,7 @@ def _change_subscription(
     return has_changed
 
 
-def change_regex(
+def _change_regex(
     state: GroupsState, turn: Turn, draft: Draft, old: ConsumerMember, new: ConsumerMember
 ) -> bool:
     """Forgets the member's former expression if it was the last with it; resolves the new."""
@@ -324,7 +324,7 @@ def change_regex(
     return True
 
 
-def resolve_again(state: GroupsState, turn: Turn, draft: Draft) -> None:
+def _resolve_again(state: GroupsState, turn: Turn, draft: Draft) -> None:
     """Topics have come or gone: what do the expressions match now?"""
     for expression, known in draft.regexes.items():
         resolved = _resolve(state, turn, expression)
