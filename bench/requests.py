@@ -27,13 +27,13 @@ from kafkalite.env import Env
 from kafkalite.env.background import InlineBackground
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.disk import RealDisk
-from kafkalite.env.network import SYSTEM_BUFFERS, Buffers, Link
 from kafkalite.env.randomness import seeded_random
 from kafkalite.handlers.call import ConnectionInfo
 from kafkalite.handlers.kept_replies import KeptReplies
 from kafkalite.protocol.messages import CreateTopicsRequest, MetadataRequest
 from kafkalite.records.batch import Compression
 from kafkalite.server.dispatch import Dispatcher
+from tests.unit.handlers.whole_broker import SilentNetwork
 
 SUITE = "requests"
 ROOT = Path(__file__).parents[1]
@@ -45,32 +45,6 @@ FEW_PER_RUN = 10  # of what takes long
 MANY_TOPICS = 1_000
 METADATA_VERSION = 12
 SIZE_BYTES = 4
-
-
-class SilentPort:
-    """An address that nobody connects to."""
-
-    address = ("127.0.0.1", 9092)
-
-    def close(self) -> None:
-        pass
-
-
-class SilentNetwork:
-    """A network that brings no connection."""
-
-    def listen(
-        self,
-        host: str,
-        port: int,
-        backlog: int,
-        accept: Callable[[Link], None],
-        buffers: Buffers = SYSTEM_BUFFERS,
-    ) -> SilentPort:
-        return SilentPort()
-
-    def soon(self, callback: Callable[[], None]) -> None:
-        callback()
 
 
 class Asked:

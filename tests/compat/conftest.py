@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.raw_client import RawClient
+from bench.raw_client import make_topic as create_topic
 from tests.compat import brokers, other_clients
 from tests.compat.brokers import APACHE_KAFKA_3, BROKERS, KAFKALITE, Broker
 from tests.compat.java_tools import JavaTools
@@ -21,6 +23,7 @@ from tests.compat.other_clients import Client, Program
 
 StartBroker = Callable[..., Broker]
 StartProgram = Callable[[], Program]
+MakeTopic = Callable[..., str]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -91,6 +94,20 @@ def unique(request: pytest.FixtureRequest) -> Callable[[str], str]:
 def topic(unique: Callable[[str], str]) -> str:
     """A name for a topic; the broker or the test creates it."""
     return unique("topic")
+
+
+@pytest.fixture
+def make_topic(broker: Broker, unique: Callable[[str], str]) -> MakeTopic:
+    """Makes topics: `make_topic(3, max_message_bytes="1000")`."""
+
+    def make(partitions: int = 1, **configs: str) -> str:
+        name = unique("topic")
+        raw = RawClient(broker.host, broker.port)
+        create_topic(raw, name, partitions, **configs)
+        raw.close()
+        return name
+
+    return make
 
 
 @pytest.fixture

@@ -8,17 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from bench.raw_client import RawClient
-from bench.raw_client import make_topic as create_topic
 from tests.compat import client_builds
 from tests.compat.brokers import Broker
+from tests.compat.conftest import MakeTopic
 from tests.compat.transactional_peer import Peer
 
 CALL_TIMEOUT_S = 60
 MORE_CODECS = ("none", "snappy", "lz4", "zstd")
 
 Kcat = Callable[..., str]
-MakeTopic = Callable[..., str]
 
 
 @pytest.fixture
@@ -35,18 +33,6 @@ def kcat(broker: Broker) -> Kcat:
         return done.stdout
 
     return run
-
-
-@pytest.fixture
-def make_topic(broker: Broker, unique: Callable[[str], str]) -> MakeTopic:
-    def make(partitions: int = 1, **configs: str) -> str:
-        name = unique("topic")
-        raw = RawClient(broker.host, broker.port)
-        create_topic(raw, name, partitions, **configs)
-        raw.close()
-        return name
-
-    return make
 
 
 def typed(count: int = 50) -> str:

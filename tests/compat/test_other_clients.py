@@ -6,15 +6,12 @@ other_clients.py for which can do what.
 
 import re
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from bench.raw_client import RawClient
-from bench.raw_client import make_topic as create_topic
 from tests.compat.brokers import Broker
-from tests.compat.conftest import StartProgram
+from tests.compat.conftest import MakeTopic, StartProgram
 from tests.compat.other_clients import Program, Record, Refused
 from tests.compat.waiting import eventually
 
@@ -24,19 +21,6 @@ SHARE_TIMEOUT_S = 40
 NOW_MS = int(time.time() * 1000)
 MORE_CODECS = ("none", "snappy", "lz4")
 
-MakeTopic = Callable[..., str]
-
-
-@pytest.fixture
-def make_topic(broker: Broker, unique: Callable[[str], str]) -> MakeTopic:
-    def make(partitions: int = 1, **configs: str) -> str:
-        name = unique("topic")
-        raw = RawClient(broker.host, broker.port)
-        create_topic(raw, name, partitions, **configs)
-        raw.close()
-        return name
-
-    return make
 
 
 def refusal(program: Program, do: str, **fields: Any) -> str:

@@ -9,16 +9,14 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import confluent_kafka
 import pytest
 
-from bench.raw_client import RawClient
-from bench.raw_client import make_topic as create_topic
 from tests.compat import client_builds
 from tests.compat.brokers import Broker
+from tests.compat.conftest import MakeTopic
 from tests.compat.transactional_clients import gather
 
 CALL_TIMEOUT_S = 120
@@ -27,18 +25,6 @@ PARTITIONS = 2
 WORDS = [f"word-{number % 7}" for number in range(100)]
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(client_builds.BUILD_TIMEOUT_S)]
-
-
-@pytest.fixture
-def make_topic(broker: Broker, unique: Callable[[str], str]) -> Callable[[str], str]:
-    def make(what: str) -> str:
-        name = unique(what)
-        raw = RawClient(broker.host, broker.port)
-        create_topic(raw, name, PARTITIONS)
-        raw.close()
-        return name
-
-    return make
 
 
 def write(broker: Broker, topic: str, words: list[str]) -> None:
@@ -85,9 +71,9 @@ def run(name: str, folder: Path, *words: str) -> None:
     ],
 )
 def test_counts_survive_the_loss_of_the_disk(
-    name: str, guarantee: str, broker: Broker, make_topic, tmp_path: Path
+    name: str, guarantee: str, broker: Broker, make_topic: MakeTopic, tmp_path: Path
 ) -> None:
-    source, target = make_topic("words"), make_topic("counts")
+    source, target = make_topic(PARTITIONS), make_topic(PARTITIONS)
     half = len(WORDS) // 2
     for number, words in enumerate((WORDS[:half], WORDS[half:])):
         folder = tmp_path / str(number)

@@ -12,15 +12,15 @@ from typing import Final
 
 from kafkalite.coordinators.cluster.deciding import View, decided
 from kafkalite.coordinators.cluster.features import SUPPORTED
-from kafkalite.coordinators.cluster.image import NO_LEADER, EndPoint, PartitionState
+from kafkalite.coordinators.cluster.image import NO_LEADER, BrokerState, EndPoint, PartitionState
 from kafkalite.coordinators.cluster.partition_change import Target, change_partition
+from kafkalite.coordinators.cluster.writing import registration_of
 from kafkalite.coordinators.effects import Effects
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
     ProducerIdsRecord,
-    RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
 
@@ -67,33 +67,20 @@ class AllocateProducerIds:
 def register_broker(view: View, asked: RegisterBroker) -> Effects:
     """Registers a broker that is up, and lets it lead what it can."""
     epoch = view.next_offset
-    registration = RegisterBrokerRecord(
+    broker = BrokerState(
         broker_id=asked.broker_id,
+        epoch=epoch,
         incarnation_id=view.random_uuid(),
-        broker_epoch=epoch,
-        end_points=[
-            RegisterBrokerRecord.EndPoint(
-                name=each.name,
-                host=each.host,
-                port=each.port,
-                security_protocol=each.security_protocol,
-            )
-            for each in asked.endpoints
-        ],
-        features=[
-            RegisterBrokerRecord.Feature(
-                name=name, min_supported_version=low, max_supported_version=high
-            )
-            for name, (low, high) in SUPPORTED.items()
-        ],
+        endpoints=tuple(asked.endpoints),
+        features=tuple((name, low, high) for name, (low, high) in SUPPORTED.items()),
         rack=asked.rack,
-        fenced=False,
+        is_fenced=False,
         in_controlled_shutdown=False,
-        log_dirs=sorted(asked.log_dirs),
-        cordoned_log_dirs=asked.cordoned_log_dirs,
+        log_dirs=tuple(sorted(asked.log_dirs)),
+        cordoned_log_dirs=tuple(asked.cordoned_log_dirs),
     )
     changes = [*_back(view, asked.broker_id, asked.was_clean)]
-    return decided([registration, *changes], epoch)
+    return decided([registration_of(broker), *changes], epoch)
 
 
 def _back(view: View, broker_id: int, was_clean: bool) -> Iterator[PartitionChangeRecord]:

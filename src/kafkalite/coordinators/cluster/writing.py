@@ -29,7 +29,7 @@ def records_of(image: Image) -> Iterator[Any]:
     for name in sorted(image.features, key=lambda each: (each != METADATA_VERSION, each)):
         yield FeatureLevelRecord(name=name, feature_level=image.features[name])
     for broker_id in sorted(image.brokers):
-        yield _broker(image.brokers[broker_id])
+        yield registration_of(image.brokers[broker_id])
     yield from (image.controllers[each] for each in sorted(image.controllers))
     for name in sorted(image.topics):
         topic = image.topics[name]
@@ -48,7 +48,7 @@ def records_of(image: Image) -> Iterator[Any]:
         yield ZkMigrationStateRecord(zk_migration_state=image.zk_migration_state)
 
 
-def _broker(broker: BrokerState) -> RegisterBrokerRecord:
+def registration_of(broker: BrokerState) -> RegisterBrokerRecord:
     cordoned = broker.cordoned_log_dirs
     return RegisterBrokerRecord(
         broker_id=broker.broker_id,
