@@ -34,7 +34,7 @@ ZSTD_DEFAULT_LEVEL: Final = 3
 ZSTD_MAGIC: Final = 0xFD2FB528
 ZSTD_SKIPPABLE_MAGIC: Final = 0x184D2A50  # and the 15 after it
 
-_GZIP_WBITS = 31  # a window of 32 KB, with gzip's header and trailer
+GZIP_WBITS: Final = 31  # a window of 32 KB, with gzip's header and trailer
 _idle: list[zstandard.ZstdDecompressor] = []
 
 
@@ -45,7 +45,7 @@ def compress(codec: int, data: Buffer, level: int | None = None, *, magic: int =
             return data
         case Compression.GZIP:
             gzip = zlib.compressobj(
-                GZIP_DEFAULT_LEVEL if level is None else level, wbits=_GZIP_WBITS
+                GZIP_DEFAULT_LEVEL if level is None else level, wbits=GZIP_WBITS
             )
             return gzip.compress(data) + gzip.flush()
         case Compression.SNAPPY:
@@ -100,7 +100,7 @@ def _gunzip(view: memoryview) -> Iterator[bytes]:
     pending = next(slices, b"")
     is_first = True
     while is_first or pending:
-        member = zlib.decompressobj(_GZIP_WBITS)
+        member = zlib.decompressobj(GZIP_WBITS)
         has_output = False
         while not member.eof:
             try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 
-from kafkalite.records import legacy, record, scan
+from kafkalite.records import down, legacy, record, scan
 from kafkalite.records.batch import (
     NO_LEADER_EPOCH,
     NO_TIMESTAMP,
@@ -165,12 +165,22 @@ def down_convert_in_steps(buffer: Buffer, magic: int, fetch_offset: int = 0) -> 
         if header.magic <= magic:
             out += memoryview(buffer)[header.position : header.end]
         else:
-            out += yield from legacy.build_in_steps(
-                iterate_any(buffer, header),
+            messages = legacy.MessageSet(
                 magic,
                 used,
                 timestamp_type=header.timestamp_type,
                 append_time=header.max_timestamp,
                 first_offset=fetch_offset if used == Compression.NONE else 0,
             )
+            yield from _add_batch(messages, buffer, header)
+            out += messages.finish()
     return out
+
+
+def _add_batch(messages: legacy.MessageSet, buffer: Buffer, header: BatchHeader) -> Steps[None]:
+    if header.magic == 2:
+        yield from down.add_batch(messages, buffer, header)
+        return
+    for number, each in enumerate(legacy.iterate_records(buffer, header), 1):
+        if messages.add(each) or number % STEP_RECORDS == 0:
+            yield

@@ -27,19 +27,20 @@ from kafkalite.records.batch import (
     verify,
 )
 from kafkalite.records.errors import CorruptRecords, InvalidRecords, RecordsTooLarge
+from kafkalite.records.packing import Packer
 from kafkalite.records.record import Record
-from kafkalite.records.scan import STEP_RECORDS
-from kafkalite.records.steps import Steps, finish
 from kafkalite.records.window import MAX_RECORD_BYTES, Window
 
-# What a set may hold before it is compressed: all of it has to be in memory.
+# What a set may hold before it is compressed: whoever reads it may need all of it in memory.
 MAX_SET_BYTES = 128 * 1024 * 1024
+# What is put into a set between two steps: under a millisecond without a codec.
+STEP_BYTES = 256 * 1024
 
 # What a wrapper may hold: a message takes time, however few bytes it was packed into.
 MAX_SET_MESSAGES = 5_000_000
 
 _OFFSET_AND_SIZE = Struct(">qi")
-_LENGTH = Struct(">i")
+NULLABLE_LENGTH = Struct(">i")
 _OFFSET = Struct(">q")
 _CRC = Struct(">I")
 _FRONT = (Struct(">bb"), Struct(">bbq"))  # magic, attributes, and in magic 1 the timestamp
@@ -145,10 +146,10 @@ def _read_message(buffer: Buffer, header: BatchHeader) -> Record:
 
 
 def _read_nullable(buffer: Buffer, position: int, end: int) -> tuple[bytes | None, int]:
-    if end - position < _LENGTH.size:
+    if end - position < NULLABLE_LENGTH.size:
         raise InvalidRecords("a message ends inside its fields")
-    length = _LENGTH.unpack_from(buffer, position)[0]
-    position += _LENGTH.size
+    length = NULLABLE_LENGTH.unpack_from(buffer, position)[0]
+    position += NULLABLE_LENGTH.size
     if length < 0:
         return None, position
     if length > end - position:
@@ -169,50 +170,104 @@ def build_message_set(
 
     No records, no bytes. Raises RecordsTooLarge behind MAX_SET_BYTES.
     """
-    return finish(
-        build_in_steps(
-            records, magic, compression,
-            timestamp_type=timestamp_type, append_time=append_time, level=level,
-        )
+    messages = MessageSet(
+        magic, compression, timestamp_type=timestamp_type, append_time=append_time, level=level
+    )
+    for record in records:
+        messages.add(record)
+    return messages.finish()
+
+
+class MessageSet:
+    """A message set that grows: messages side by side, or one wrapper, packed as they come.
+
+    `add` and `take` say when so much was done that others should have their turn.
+    """
+
+    __slots__ = (
+        "_append_time", "_compression", "_first_offset", "_is_relative", "_last", "_magic",
+        "_newest", "_packer", "_size", "_start", "_step_size", "_timestamp_type",
     )  # fmt: skip
 
+    def __init__(
+        self,
+        magic: int,
+        compression: int = Compression.NONE,
+        *,
+        timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+        append_time: int = NO_TIMESTAMP,
+        level: int | None = None,
+        first_offset: int = 0,
+    ) -> None:
+        self._magic = magic
+        self._compression = compression
+        self._timestamp_type = timestamp_type
+        is_append_time = timestamp_type == TimestampType.LOG_APPEND_TIME
+        self._append_time = append_time if is_append_time else None
+        self._first_offset = first_offset
+        self._is_relative = compression != Compression.NONE and magic == 1
+        self._packer = Packer(compression, level, magic=magic)
+        self._size = self._step_size = 0  # before the codec
+        self._start: int | None = None  # what offsets are relative to
+        self._last, self._newest = 0, NO_TIMESTAMP
 
-def build_in_steps(
-    records: Iterable[Record],
-    magic: int,
-    compression: int = Compression.NONE,
-    *,
-    timestamp_type: TimestampType = TimestampType.CREATE_TIME,
-    append_time: int = NO_TIMESTAMP,
-    level: int | None = None,
-    first_offset: int = 0,
-) -> Steps[bytearray]:
-    """The same of the records from an offset on, giving way after some; the codec's work at the end
-    is one step."""
-    is_append_time = timestamp_type == TimestampType.LOG_APPEND_TIME
-    is_relative = compression != Compression.NONE and magic == 1
-    out = bytearray()
-    start: int | None = None
-    last, newest = 0, NO_TIMESTAMP
-    for number, record in enumerate(records, 1):
-        if number % STEP_RECORDS == 0:
-            yield
-        if record.offset < first_offset:
-            continue
-        if start is None:
-            start = record.offset if is_relative else 0
-        last = record.offset
-        timestamp = append_time if is_append_time else record.timestamp
-        newest = max(newest, timestamp)
-        out += build_message(
-            magic, last - start, timestamp, record.key, record.value, timestamp_type
+    def add(self, record: Record) -> bool:
+        """A record, unless it lies before the first offset that is wanted."""
+        if record.offset < self._first_offset:
+            return False
+        place, timestamp = self._placed(record.offset, record.timestamp)
+        kind = self._timestamp_type
+        return self.take(
+            build_message(self._magic, place, timestamp, record.key, record.value, kind)
         )
-        if len(out) > MAX_SET_BYTES:
+
+    def _placed(self, offset: int, timestamp: int) -> tuple[int, int]:
+        """The offset and the timestamp that the next message has."""
+        if self._start is None:
+            self._start = offset if self._is_relative else 0
+        timestamp = timestamp if self._append_time is None else self._append_time
+        self._last = offset
+        self._newest = max(self._newest, timestamp)
+        return offset - self._start, timestamp
+
+    def take(self, piece: Buffer) -> bool:
+        """Bytes of a message, in their order."""
+        self._size += len(piece)
+        self._check_size(0)
+        has_worked = self._packer.add(piece)
+        if not has_worked and self._size - self._step_size < STEP_BYTES:
+            return False
+        self._step_size = self._size
+        return True
+
+    def _check_size(self, coming: int) -> None:
+        if self._size + coming > MAX_SET_BYTES:
             raise RecordsTooLarge(f"a message set of more than {MAX_SET_BYTES} bytes")
-    if compression == Compression.NONE or start is None:
-        return out
-    packed = bytes(codecs.compress(compression, out, level, magic=magic))
-    return build_message(magic, last, newest, None, packed, timestamp_type, compression)
+
+    def body_front(self, timestamp: int, key_length: int) -> bytes:
+        """What the checksum covers of a message before its key."""
+        timestamp = timestamp if self._append_time is None else self._append_time
+        front = _body_front(self._magic, timestamp, self._timestamp_type)
+        return front + NULLABLE_LENGTH.pack(key_length)
+
+    def begin(self, offset: int, timestamp: int, body_size: int, checksum: int) -> None:
+        """A message whose body comes in pieces."""
+        place, _ = self._placed(offset, timestamp)
+        self._check_size(body_size)
+        self.take(_OFFSET_AND_SIZE.pack(place, _CRC.size + body_size) + _CRC.pack(checksum))
+
+    def finish(self) -> bytearray:
+        """What came of it; the rest of the codec's work is done here."""
+        if self._start is None:
+            return bytearray()
+        packed = self._packer.finish()
+        if self._compression == Compression.NONE:
+            assert isinstance(packed, bytearray)
+            return packed
+        return build_message(
+            self._magic, self._last, self._newest, None, packed, self._timestamp_type,
+            self._compression,
+        )  # fmt: skip
 
 
 def build_message(
@@ -220,15 +275,12 @@ def build_message(
     offset: int,
     timestamp: int,
     key: bytes | None,
-    value: bytes | None,
+    value: Buffer | None,
     timestamp_type: TimestampType = TimestampType.CREATE_TIME,
     compression: int = Compression.NONE,
 ) -> bytearray:
     """One message; the timestamp and its type are left out of magic 0, which has neither."""
-    attributes = int(compression)
-    if magic == 1 and timestamp_type == TimestampType.LOG_APPEND_TIME:
-        attributes |= LOG_APPEND_TIME_BIT
-    front = _FRONT[magic].pack(*((magic, attributes, timestamp)[: 2 + magic]))
+    front = _body_front(magic, timestamp, timestamp_type, compression)
     body = b"".join((front, *_nullable(key), *_nullable(value)))
     message = bytearray(_OFFSET_AND_SIZE.pack(offset, _CRC.size + len(body)))
     message += _CRC.pack(zlib.crc32(body))
@@ -236,7 +288,16 @@ def build_message(
     return message
 
 
-def _nullable(field: bytes | None) -> Iterable[bytes]:
+def _body_front(
+    magic: int, timestamp: int, timestamp_type: TimestampType, compression: int = Compression.NONE
+) -> bytes:
+    attributes = int(compression)
+    if magic == 1 and timestamp_type == TimestampType.LOG_APPEND_TIME:
+        attributes |= LOG_APPEND_TIME_BIT
+    return _FRONT[magic].pack(*((magic, attributes, timestamp)[: 2 + magic]))
+
+
+def _nullable(field: Buffer | None) -> Iterable[Buffer]:
     if field is None:
-        return (_LENGTH.pack(-1),)
-    return _LENGTH.pack(len(field)), field
+        return (NULLABLE_LENGTH.pack(-1),)
+    return NULLABLE_LENGTH.pack(len(field)), field

@@ -29,15 +29,39 @@ _MIN_HEADER_BYTES = 7
 def compress(
     data: bytes | bytearray | memoryview, level: int | None = None, *, magic: int = 2
 ) -> bytes:
-    frame: bytes = lz4.frame.compress(
-        data,
-        compression_level=0 if level is None or level == DEFAULT_LEVEL else level,
-        block_size=lz4.frame.BLOCKSIZE_MAX64KB,
-        block_linked=False,
-        store_size=False,
-    )
-    if magic > 0:
-        return frame
+    frame: bytes = lz4.frame.compress(data, store_size=False, **_settings(level))
+    return frame if magic > 0 else _with_old_checksum(frame)
+
+
+class FrameWriter:
+    """A frame that grows."""
+
+    __slots__ = ("_front", "_writer")
+
+    def __init__(self, level: int | None = None, *, magic: int = 2) -> None:
+        self._writer = lz4.frame.LZ4FrameCompressor(**_settings(level))
+        front: bytes = self._writer.begin()
+        self._front = front if magic > 0 else _with_old_checksum(front)
+
+    def compress(self, data: bytes | bytearray | memoryview) -> bytes:
+        front, self._front = self._front, b""
+        packed: bytes = self._writer.compress(data)
+        return front + packed
+
+    def flush(self) -> bytes:
+        end: bytes = self._writer.flush()
+        return self._front + end
+
+
+def _settings(level: int | None) -> dict[str, int]:
+    return {
+        "compression_level": 0 if level is None or level == DEFAULT_LEVEL else level,
+        "block_size": lz4.frame.BLOCKSIZE_MAX64KB,
+        "block_linked": False,
+    }
+
+
+def _with_old_checksum(frame: bytes) -> bytes:
     return frame[:6] + bytes((_checksum(frame[:6]),)) + frame[7:]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from crc32c import crc32c
 
@@ -72,7 +72,7 @@ def iterate_records(
         return
     window = open_window(buffer, header, max_record_bytes)
     try:
-        yield from iterate_window(window, header)
+        yield from cast(Iterator[Record], iterate_window(window, header))
     except IndexError:
         raise InvalidRecords("a record ends inside one of its fields") from None
 
@@ -83,8 +83,14 @@ def check_countable(header: BatchHeader) -> None:
         raise InvalidRecords(f"a batch of {header.record_count} records")
 
 
-def iterate_window(window: Window, header: BatchHeader) -> Iterator[Record]:
-    """The records of an open window; IndexError when one ends inside a field."""
+def iterate_window(
+    window: Window, header: BatchHeader, large_bytes: int | None = None
+) -> Iterator[Record | None]:
+    """The records of an open window; IndexError when one ends inside a field.
+
+    None stands for a record of more than `large_bytes` that is not at hand as a whole: the window
+    begins with it, and whoever asks takes it from there.
+    """
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     is_append_time = header.timestamp_type == TimestampType.LOG_APPEND_TIME
     headers: tuple[RecordHeader, ...]
@@ -95,8 +101,13 @@ def iterate_window(window: Window, header: BatchHeader) -> Iterator[Record]:
             read_fields(data, position, size)
         )
         if end < 0:
-            data, position = window.whole_record(position), 0
-            size = len(data)
+            if large_bytes is not None and window.length_at(position)[0] > large_bytes:
+                yield None
+                remaining -= 1
+                data = window.data
+            else:
+                data = window.whole_record(position if large_bytes is None else 0)
+            position, size = 0, len(data)
             continue
         position = value_at + value_length if value_length > 0 else value_at
         if data[position] == 0:

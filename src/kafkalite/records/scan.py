@@ -7,8 +7,9 @@ be. The work comes in steps, so that a caller on the event loop can do other thi
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from kafkalite.protocol.errors import Error
 from kafkalite.records.batch import (
@@ -166,7 +167,7 @@ def scan_window(
             if position != end:
                 raise InvalidRecords(f"a record's fields end {position - end} bytes behind its end")
         else:
-            timestamp_delta, offset_delta, key_length = yield from _scan_across(
+            timestamp_delta, offset_delta, key_length = yield from scan_across(
                 window, position, summary
             )
             data, position, size = window.data, 0, len(window.data)
@@ -215,7 +216,7 @@ def times_in_window(
         if end >= 0:
             position = end
         else:
-            timestamp_delta, offset_delta, _ = yield from _scan_across(
+            timestamp_delta, offset_delta, _ = yield from scan_across(
                 window, position, BatchSummary()
             )
             data, position, size = window.data, 0, len(window.data)
@@ -255,13 +256,24 @@ def _after_headers(data: bytes, position: int, end: int, summary: BatchSummary) 
     return position
 
 
-def _scan_across(
-    window: Window, position: int, summary: BatchSummary
+class Sink(Protocol):
+    """Who is told of a record that windows cut: what its fields are, then their bytes."""
+
+    def key(self, timestamp_delta: int, offset_delta: int, length: int) -> None: ...
+
+    def value(self, length: int) -> None: ...
+
+    def take(self, piece: memoryview) -> None: ...
+
+
+def scan_across(
+    window: Window, position: int, summary: BatchSummary, sink: Sink | None = None
 ) -> Steps[tuple[int, int, int]]:
     """Timestamp delta, offset delta and key length of a record that windows cut.
 
     Steps over key, value and headers piece by piece; leaves the window at the next record.
     """
+    take = None if sink is None else sink.take
     if window.is_last:  # nothing more will come, so the record is not only cut
         window.whole_record(position)
     cursor = _Cursor(window, position)
@@ -273,8 +285,13 @@ def _scan_across(
     timestamp_delta = cursor.read_varlong()
     offset_delta = cursor.read_varint()
     key_length = cursor.read_varint()
-    yield from cursor.skip(key_length)
-    yield from cursor.skip(cursor.read_varint())
+    if sink is not None:
+        sink.key(timestamp_delta, offset_delta, key_length)
+    yield from cursor.skip(key_length, take)
+    value_length = cursor.read_varint()
+    if sink is not None:
+        sink.value(value_length)
+    yield from cursor.skip(value_length, take)
     count = cursor.read_varint()
     check_header_count(count, length - (cursor.consumed - start))
     if _count_headers(summary, count):
@@ -313,17 +330,22 @@ class _Cursor:
         self._need(MAX_VARLONG_BYTES)
         return self._advance(*read_varlong(self._data, self._position))
 
-    def skip(self, size: int) -> Steps[None]:
+    def skip(self, size: int, take: Callable[[memoryview], None] | None = None) -> Steps[None]:
+        """Step over bytes, which `take` is given if somebody wants them."""
         if size <= 0:
             return
         self.consumed += size
         chunks = 0
         while size > (available := len(self._data) - self._position):
+            if take is not None:
+                take(memoryview(self._data)[self._position :])
             size -= available
             self._data, self._position = self._window.next_chunk(size), 0
             chunks += 1
-            if chunks % STEP_CHUNKS == 0:
+            if take is not None or chunks % STEP_CHUNKS == 0:
                 yield
+        if take is not None:
+            take(memoryview(self._data)[self._position : self._position + size])
         self._position += size
 
     def leave(self) -> None:

@@ -25,13 +25,28 @@ _SIZE = Struct(">i")
 
 def compress(data: bytes | bytearray | memoryview) -> bytearray:
     """A chain of blocks, as Java's SnappyOutputStream."""
-    view = memoryview(data)
-    out = bytearray(XERIAL_HEADER)
-    for start in range(0, len(view), XERIAL_BLOCK_BYTES):
-        block = bytes(cramjam.snappy.compress_raw(view[start : start + XERIAL_BLOCK_BYTES]))
-        out += _SIZE.pack(len(block))
-        out += block
-    return out
+    return Chain().compress(data)
+
+
+class Chain:
+    """A chain of blocks that grows; each piece begins a new block."""
+
+    __slots__ = ("_front",)
+
+    def __init__(self) -> None:
+        self._front = XERIAL_HEADER
+
+    def compress(self, data: bytes | bytearray | memoryview) -> bytearray:
+        view = memoryview(data)
+        out, self._front = bytearray(self._front), b""
+        for start in range(0, len(view), XERIAL_BLOCK_BYTES):
+            block = bytes(cramjam.snappy.compress_raw(view[start : start + XERIAL_BLOCK_BYTES]))
+            out += _SIZE.pack(len(block))
+            out += block
+        return out
+
+    def flush(self) -> bytes:
+        return self._front
 
 
 def decompress_blocks(view: memoryview, max_bytes: int) -> Iterator[bytes]:

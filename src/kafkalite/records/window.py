@@ -40,6 +40,17 @@ class Window:
 
     def whole_record(self, position: int) -> bytes:
         """Drop what lies before `position`; return bytes that begin with a whole record."""
+        length, start = self.length_at(position)
+        data = self.at_least(0, start + length)
+        if len(data) < start + length:
+            raise InvalidRecords(
+                f"a record of {length} bytes, but the batch ends after {len(data) - start}"
+            )
+        return data
+
+    def length_at(self, position: int) -> tuple[int, int]:
+        """Drop what lies before `position`, where a record begins; its length, and where that
+        ends."""
         data = self.at_least(position, MAX_VARINT_BYTES)
         try:
             length, start = read_varint(data, 0)
@@ -51,12 +62,7 @@ class Window:
             raise RecordsTooLarge(
                 f"a record of {length} bytes; the limit is {self._max_record_bytes}"
             )
-        data = self.at_least(0, start + length)
-        if len(data) < start + length:
-            raise InvalidRecords(
-                f"a record of {length} bytes, but the batch ends after {len(data) - start}"
-            )
-        return data
+        return length, start
 
     def at_least(self, position: int, size: int) -> bytes:
         """Drop what lies before `position`; return `size` bytes or more, or all that is left."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from struct import pack_into
 from typing import Any
 
@@ -23,6 +24,7 @@ from tests.unit.handlers.writer import writer
 
 READ_COMMITTED = 1
 LARGE = 1 << 20
+LARGE_RECORD = 16 << 20
 
 
 def request(
@@ -426,6 +428,25 @@ def test_many_records_are_converted_in_slices(broker: WholeBroker) -> None:
     broker.partition().log.truncate_to(0)
     broker.clock.advance(0)
     assert [values(only(one.value)) for one in came] == [[*many, b"behind"]] * 2
+
+
+@pytest.mark.parametrize("compression", [Compression.GZIP, Compression.SNAPPY, Compression.LZ4])
+def test_a_large_record_is_converted_in_slices_and_little_memory(
+    broker: WholeBroker, compression: Compression
+) -> None:
+    batch = records([bytes(LARGE_RECORD)], timestamp=broker.now_ms, compression=compression)
+    broker.partition().append(batch, broker.now_ms)
+    broker.append(b"behind")
+    tracemalloc.start()
+    came = [broker.send(request(0), version) for version in (1, 2)]
+    assert not any(one.is_resolved for one in came)
+    assert values(fetch(broker, 1)) == [b"behind"], "others need not wait"
+    broker.clock.advance(0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < LARGE_RECORD / 2
+    for one in came:
+        assert values(only(one.value)) == [bytes(LARGE_RECORD), b"behind"]
 
 
 def test_a_session_keeps_the_name_of_a_topic_that_goes(broker: WholeBroker) -> None:

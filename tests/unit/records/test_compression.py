@@ -17,6 +17,7 @@ from kafkalite.records import compression, snappy
 from kafkalite.records.batch import Compression
 from kafkalite.records.compression import compress, decompress, decompress_chunks
 from kafkalite.records.errors import RecordsTooLarge, UndecodableRecords
+from kafkalite.records.packing import Packer
 
 CODECS = list(Compression)
 REAL_CODECS = CODECS[1:]
@@ -33,6 +34,18 @@ def test_bytes_survive_a_codec(data: bytes, codec: Compression) -> None:
     assert all(pieces)
     if codec != Compression.NONE:
         assert all(len(piece) <= compression.CHUNK_BYTES for piece in pieces)
+
+
+@given(st.lists(st.binary() | st.builds(bytes, st.integers(0, 200_000)), max_size=6), st.data())
+def test_bytes_that_come_in_pieces_survive_a_codec(
+    pieces: list[bytes], data: st.DataObject
+) -> None:
+    codec = data.draw(st.sampled_from([each for each in CODECS if each != Compression.ZSTD]))
+    magic = data.draw(st.sampled_from([0, 1]))
+    packer = Packer(codec, magic=magic)
+    for piece in pieces:
+        packer.add(piece)
+    assert decompress(codec, packer.finish(), magic=magic) == b"".join(pieces)
 
 
 LEVELS = {Compression.GZIP: (1, 9), Compression.LZ4: (1, 12), Compression.ZSTD: (-5, 19)}

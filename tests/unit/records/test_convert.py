@@ -5,11 +5,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkalite.protocol.errors import Error
-from kafkalite.records import batch
+from kafkalite.records import batch, legacy
 from kafkalite.records.batch import Compression, TimestampType
 from kafkalite.records.control import ControlType, EndTransactionMarker, build_marker_batch
-from kafkalite.records.convert import Wanted, down_convert, iterate_any, up_convert
-from kafkalite.records.errors import CorruptRecords, InvalidRecords, UnsupportedCodec
+from kafkalite.records.convert import (
+    Wanted,
+    down_convert,
+    down_convert_in_steps,
+    iterate_any,
+    up_convert,
+)
+from kafkalite.records.errors import (
+    CorruptRecords,
+    InvalidRecords,
+    RecordsTooLarge,
+    UnsupportedCodec,
+)
 from kafkalite.records.legacy import build_message, build_message_set
 from kafkalite.records.record import BatchBuilder, Record, build_batch
 from kafkalite.records.scan import RecordRules
@@ -92,6 +103,53 @@ def test_older_formats_and_cut_batches_on_the_way_down() -> None:
     assert read_all(down_convert(old, 0)) == [
         Record(record.offset, -1, record.key, record.value) for record in RECORDS
     ]
+
+
+FIELDS = {
+    "null": None, "empty": b"", "small": b"small", "large": b"0123456789abcdef" * 20_000
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("codec", LEGACY_CODECS)
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("kind", TimestampType)
+def test_large_records_go_down_in_pieces(
+    codec: Compression, magic: int, kind: TimestampType
+) -> None:
+    pairs = [(key, value) for key in FIELDS.values() for value in FIELDS.values()]
+    records = [
+        Record(10 + 3 * number, 1_000 + number, key, value, ((b"h", b"w" * 999),) * (number % 3))
+        for number, (key, value) in enumerate(pairs)
+    ]
+    sent = build_batch(records, compression=codec, timestamp_type=kind)
+    steps = down_convert_in_steps(sent, magic)
+    taken = 0
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            converted = stop.value
+            break
+        taken += 1
+    inflated = sum(len(key or b"") + len(value or b"") for key, value in pairs)
+    assert taken > inflated // (1 << 19)
+    times = [-1] * len(records) if magic == 0 else [one.timestamp for one in records]
+    if kind == TimestampType.LOG_APPEND_TIME and magic == 1:
+        times = [records[-1].timestamp] * len(records)
+    expected = [
+        Record(one.offset, timestamp, one.key, one.value)
+        for one, timestamp in zip(records, times, strict=True)
+    ]
+    assert read_all(converted) == expected
+
+
+def test_a_set_that_would_be_too_large_is_refused_before_it_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(legacy, "MAX_SET_BYTES", 1 << 20)
+    sent = build_batch([Record(0, 0, None, bytes(2 << 20))], compression=Compression.GZIP)
+    with pytest.raises(RecordsTooLarge):
+        down_convert(sent, 1)
 
 
 def test_zstd_cannot_go_down() -> None:
