@@ -168,10 +168,12 @@ def shared(kind: str, folder: Path) -> Broker:
             _, host, port = address.read_text().split()
             return Broker(kind, host, int(port), home)
         try:
-            return start(kind, home)
+            broker = start(kind, home)
         except BrokerFailed as failure:
             failed.write_text(str(failure))
             raise
+        _running.pop(broker.pid).returncode = 0  # the keeper sees to its end
+        return broker
 
 
 def stop_all(run_folder: Path) -> None:
