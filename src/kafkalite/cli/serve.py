@@ -105,7 +105,7 @@ class _Serving:
     def _start(self) -> None:
         env = real_env(self._loop, in_memory=self._in_memory)
         broker = self._broker = Broker(env, SocketNetwork(self._loop), self._config)
-        broker.ended.then(lambda _: self._end_with(1))
+        broker.ended.then(lambda _: _halt())
         started = broker.start()
         bar = RecoveryBar(self._loop.call_later, broker.logs.loading, Console(stderr=True))
         started.then(lambda failure: self._started(failure, bar))
@@ -131,18 +131,24 @@ class _Serving:
 
     def _fail(self, reason: str) -> None:
         click.echo(f"kafkalite cannot start: {reason}", err=True)
-        self._end_with(1)
+        self._exit_code = 1
+        self._end()
 
     def _stop(self) -> None:
         if self._is_stopping or self._broker is None:
             os._exit(1)
         self._is_stopping = True
         click.echo("kafkalite is stopping; once more to stop at once", err=True)
-        self._broker.stop().then(lambda _: self._end_with(self._exit_code))
+        self._broker.stop().then(lambda _: self._end())
 
-    def _end_with(self, exit_code: int) -> None:
-        self._exit_code = exit_code
+    def _end(self) -> None:
         self._loop.call_soon(self._loop.stop)
+
+
+def _halt() -> None:
+    """At once, as Apache Kafka does: a worker may hang on the disk that has failed."""
+    logging.shutdown()
+    os._exit(1)
 
 
 def _raise_open_files() -> None:

@@ -5,8 +5,10 @@ Nothing orders the syncs of different disks but the broker itself.
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pytest
@@ -120,6 +122,38 @@ def test_nothing_acknowledged_is_lost_whichever_disk_is_slower(directories: str,
             clients.step()
             world.run(world.random.choice((0, 0, 1, 3, 12)))
         world.die(is_power_cut=True)
+    world.run_until(lambda: world.is_up, "the broker comes back")
+    clients.check()
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("directories", ["/data", "/data,/more"])
+def test_nothing_acknowledged_is_lost_when_a_disk_begins_to_fail(
+    directories: str, seed: int
+) -> None:
+    world = World(seed, durability="fsync", directories=directories)
+    clients = Clients(world)
+    world.run_until(lambda: world.is_up, "the broker comes up")
+    chance = world.random
+    first = world.disk.operations + chance.randrange(10, 300)
+    kinds = chance.choice([("sync",), ("write",), ("write", "sync", "create", "rename")])
+    broken = chance.choice(["/data/", "/data/__cluster_metadata-0/", "/more/", "/"])
+
+    def fail(kind: str, path: str, size: int) -> None:
+        if world.disk.operations >= first and kind in kinds and path.startswith(broken):
+            raise OSError(errno.EIO, "failed", path)
+
+    world.disk.before_operation = fail
+    for _ in range(STEPS):
+        with suppress(KafkaError):
+            clients.step()
+        world.run(chance.choice((0, 0, 1, 3, 12)))
+    if world.is_up:
+        world.die(is_power_cut=True)
+    else:
+        world.disk = world.disk.crashed(chance)
+        world.start_broker()
+    world.disk.before_operation = None
     world.run_until(lambda: world.is_up, "the broker comes back")
     clients.check()
 
