@@ -21,7 +21,7 @@ LIBRARY_ENDS = tuple(importlib.machinery.EXTENSION_SUFFIXES)
 PROGRAM = """
 import kafkalite.log.appending, kafkalite.server.connection
 from confluent_kafka import Consumer, Producer
-from kafkalite.testing import EmbeddedKafka
+from kafkalite.testing.embedded import EmbeddedKafka
 
 with EmbeddedKafka() as broker:
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "compression.type": "lz4"})
