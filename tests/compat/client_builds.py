@@ -1,8 +1,8 @@
 """Builds the programs around clients of other languages, once per source, into the user's cache.
 
-The sources and locked dependencies lie in `go`, `js`, `rust` and `programs`; the toolchain is the
-one on PATH, and what it fetches comes from where it is told to. A test whose toolchain is absent is
-skipped. Programs that come packed are unpacked there.
+The sources and locked dependencies lie in `go`, `js`, `python`, `rust` and `programs`; the
+toolchain is the one on PATH, and what it fetches comes from where it is told to. A test whose
+toolchain is absent is skipped. Programs that come packed are unpacked there.
 """
 
 import fcntl
@@ -28,6 +28,8 @@ CACHE_VARIABLE = "KAFKALITE_CLIENTS"
 # Neither optimized nor with symbols: that takes a third less time, and nothing here is measured.
 GO_FLAGS = ("-buildvcs=false", "-trimpath", "-gcflags=all=-N -l", "-ldflags=-s -w")
 NPM_FLAGS = ("--no-audit", "--no-fund", "--ignore-scripts", "--omit-lockfile-registry-resolved")
+# The newest Python that the old versions of Python's libraries were packed for.
+OLD_PYTHON = (3, 11)
 KCAT_PACKAGES = ("kcat", "librdkafka1", "libyajl2")
 
 Command = list[str]
@@ -55,7 +57,21 @@ def js() -> Command:
 
 def rust() -> Command:
     """rdkafka with the librdkafka that it carries."""
-    return [str(_built("rust", _build_rust) / "client")]
+    return [str(_built("rust", lambda folder: _build_rust(folder, "Cargo.toml")) / "client")]
+
+
+def rust_old() -> Command:
+    """The same sources with an old version of both."""
+    made = _built("rust", lambda folder: _build_rust(folder, "old/Cargo.toml"), "old")
+    return [str(made / "client")]
+
+
+def aiokafka_old() -> Command:
+    return _python_client("aiokafka")
+
+
+def confluent_kafka_old() -> Command:
+    return _python_client("confluent_kafka")
 
 
 def python(program: str) -> Path:
@@ -89,16 +105,29 @@ def _install_js(folder: Path) -> None:
     _run([_tool("npm", "npm"), "ci", *NPM_FLAGS], folder)
 
 
-def _build_rust(folder: Path) -> None:
-    call = [_tool("cargo", "Rust toolchain"), "build", "--release"]
+def _build_rust(folder: Path, manifest: str) -> None:
+    call = [_tool("cargo", "Rust toolchain"), "build", "--release", "--manifest-path", manifest]
     _run([*call, "--target-dir", "target"], folder)
     (folder / "target/release/client").replace(folder / "client")
     shutil.rmtree(folder / "target")
 
 
-def _install_python(folder: Path) -> None:
+def _install_python(folder: Path, requirements: str = "requirements.txt", *flags: str) -> None:
     call = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    _run([*call, "--no-deps", "--target", "packages", "--requirement", "requirements.txt"], folder)
+    target = ["--no-deps", "--target", "packages", *flags]
+    _run([*call, *target, "--requirement", requirements], folder)
+
+
+def _python_client(library: str) -> Command:
+    """The program with one library at an old version, which is found before the environment's."""
+    version = ".".join(map(str, OLD_PYTHON))
+    is_ours = sys.version_info[:2] == OLD_PYTHON
+    interpreter = sys.executable if is_ours else _tool(f"python{version}", f"Python {version}")
+    flags = ("--only-binary", ":all:", "--python-version", version)
+    made = _built(
+        "python", lambda folder: _install_python(folder, f"{library}.txt", *flags), library
+    )
+    return ["env", f"PYTHONPATH={made / 'packages'}", interpreter, str(made / "client.py")]
 
 
 def _unpack_kcat(folder: Path) -> None:

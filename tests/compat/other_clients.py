@@ -1,7 +1,7 @@
-"""Clients of other languages behind one face: a program is asked in lines of JSON.
+"""Clients of other languages, and old ones of Python's, behind one face.
 
-Owns the table of these clients, which says what each can do, and the conversation with a program.
-The scenarios are in test_other_clients.py, once for all.
+Owns the table of these clients, which says what each can do, and the conversation with a program,
+which is asked in lines of JSON. The scenarios are in test_other_clients.py, once for all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ANSWER_TIMEOUT_S = 60
 READ_SIZE = 1 << 20
 
 # What a client can be asked for besides producing, reading and being a member of a group.
-ADMIN = ("admin", "look up")
+ADMIN = ("admin", "delete groups", "look up")
 TRANSACTIONS = ("transactions", "transactional offsets")
 
 
@@ -141,6 +141,27 @@ CLIENTS = (
     Client(
         "KafkaJS 1.12", client_builds.js, "kafkajs-1",
         frozenset({*GROUPS, *PLACES, *TRANSACTIONS}), is_core=False,
+    ),
+    Client(
+        "rdkafka 0.29", client_builds.rust_old, "rdkafka",
+        frozenset({
+            *GROUPS, *PLACES, *TRANSACTIONS, "admin", "cooperative", "look up", "move offsets",
+            "static", "zstd",
+        }),
+        is_core=False, is_slow=True,
+    ),
+    Client(
+        "aiokafka 0.8", client_builds.aiokafka_old, "aiokafka",
+        frozenset({*GROUPS, *PLACES, *TRANSACTIONS, "admin", "look up", "move offsets", "zstd"}),
+        is_core=False,
+    ),
+    Client(
+        "confluent-kafka 2.0", client_builds.confluent_kafka_old, "confluent_kafka",
+        frozenset({
+            *ADMIN, *GROUPS, *PLACES, *TRANSACTIONS, "cooperative", "move offsets",
+            "read_committed look up", "static", "zstd",
+        }),
+        is_core=False,
     ),
 )
 

@@ -1,7 +1,8 @@
 """Clients of other languages: one set of scenarios, on both brokers.
 
-franz-go, sarama, kafka-go, KafkaJS and rdkafka run as programs that are told what to do; see
-other_clients.py for which can do what.
+franz-go, sarama, kafka-go, KafkaJS and rdkafka, and old versions of Python's aiokafka and
+confluent-kafka, run as programs that are told what to do; see other_clients.py for which can do
+what.
 """
 
 import re
@@ -325,7 +326,7 @@ def test_deleted_records(program: Program, make_topic: MakeTopic) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.clients_with("admin", "groups")
+@pytest.mark.clients_with("admin", "delete groups", "groups")
 def test_groups_are_listed_described_and_deleted(
     broker: Broker, start_program: StartProgram, make_topic: MakeTopic, unique
 ) -> None:

@@ -57,7 +57,9 @@ fn change(bootstrap: &str, c: &Command) -> Answer {
                 .map(|one| (one.name.clone(), json!(one.value)));
             Ok(Value::Object(values.collect::<Map<_, _>>()))
         }
+        #[cfg(not(feature = "old"))]
         "forget" => one(block_on(admin.delete_groups(&[c.text("group")], &options))?),
+        #[cfg(not(feature = "old"))]
         "trim" => {
             let mut offsets = TopicPartitionList::new();
             offsets.add_partition_offset(

@@ -14,13 +14,25 @@ use std::time::{Duration, Instant};
 #[derive(Default)]
 pub struct Assigned(AtomicUsize);
 
-impl ClientContext for Assigned {}
-
-impl ConsumerContext for Assigned {
-    fn post_rebalance(&self, _: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
+impl Assigned {
+    fn count(&self, rebalance: &Rebalance<'_>) {
         if let Rebalance::Assign(partitions) = rebalance {
             self.0.fetch_add(partitions.count(), Ordering::SeqCst);
         }
+    }
+}
+
+impl ClientContext for Assigned {}
+
+impl ConsumerContext for Assigned {
+    #[cfg(not(feature = "old"))]
+    fn post_rebalance(&self, _: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
+        self.count(rebalance);
+    }
+
+    #[cfg(feature = "old")]
+    fn post_rebalance(&self, rebalance: &Rebalance<'_>) {
+        self.count(rebalance);
     }
 }
 
