@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -20,10 +19,10 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from kafkalite.jvm import java
 from tests.compat import brokers, client_builds
+from tests.compat.waiting import until
 
 PATIENCE_S = 90
 CALL_TIMEOUT_S = 10
-POLL_S = 0.1
 MAIN_CLASS = "io.quarkus.runner.GeneratedMain"
 # Where it speaks as Confluent's registry does.
 PATH = "/apis/ccompat/v7"
@@ -80,16 +79,8 @@ class Registry:
             }
 
     def until(self, condition: Callable[[], bool]) -> None:
-        """Waits for a condition; tells what the process said when it does not come to be."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not condition():
-            assert self._process is not None
-            assert self._process.poll() is None, self.said()
-            assert time.monotonic() < deadline, f"it did not come to be; {self.said()}"
-            time.sleep(POLL_S)
-
-    def said(self) -> str:
-        return (self.folder / "log").read_text(errors="replace")[-4000:]
+        assert self._process is not None
+        until(condition, self._process, self.folder / "log", PATIENCE_S)
 
     def _is_ready(self) -> bool:
         url = f"http://{self.address}/health/ready"

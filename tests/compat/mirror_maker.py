@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -21,10 +20,10 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 from tests.compat import brokers
 from tests.compat.brokers import APACHE_KAFKA, KAFKALITE, Broker
 from tests.compat.connect import start_jvm
+from tests.compat.waiting import until
 
 PATIENCE_S = 120
 WAIT_S = 20
-POLL_S = 0.1
 MIRROR_MAKER = "org.apache.kafka.connect.mirror.MirrorMaker"
 ALIASES = {KAFKALITE: "ours", APACHE_KAFKA: "theirs"}
 
@@ -90,16 +89,8 @@ class MirrorMaker:
             broker.stop()
 
     def until(self, condition: Callable[[], bool]) -> None:
-        """Waits for a condition; tells what the process said when it does not come to be."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not condition():
-            assert self._process is not None
-            assert self._process.poll() is None, self.said()
-            assert time.monotonic() < deadline, f"it did not come to be; {self.said()}"
-            time.sleep(POLL_S)
-
-    def said(self) -> str:
-        return (self.folder / "mirror-maker" / "log").read_text(errors="replace")[-4000:]
+        assert self._process is not None
+        until(condition, self._process, self.folder / "mirror-maker" / "log", PATIENCE_S)
 
 
 @dataclass(frozen=True, slots=True)

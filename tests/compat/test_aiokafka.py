@@ -293,11 +293,15 @@ def test_describe_and_alter_configs(clients) -> None:
         async with clients.admin() as admin:
             await admin.alter_configs([change])
             asked = [ConfigResource(ConfigResourceType.TOPIC, topic)]
-            [response] = await admin.describe_configs(asked)
-        [(_, _, _, _, entries)] = response.resources
-        values = {entry[0]: entry[1] for entry in entries}
-        assert values["retention.ms"] == "2000"
-        assert values["max.message.bytes"] == "1048588"
+
+            async def is_altered() -> bool:
+                [response] = await admin.describe_configs(asked)
+                [(_, _, _, _, entries)] = response.resources
+                values = {entry[0]: entry[1] for entry in entries}
+                assert values["max.message.bytes"] == "1048588"
+                return values["retention.ms"] == "2000"
+
+            await clients.eventually(is_altered)
 
     run(scenario())
 

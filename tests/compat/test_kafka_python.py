@@ -271,12 +271,12 @@ def test_create_topics_may_only_validate(admin, topic) -> None:
     assert topic not in admin.list_topics()
 
 
-def test_describe_and_alter_configs(admin, make_topic) -> None:
+def test_describe_and_alter_configs(broker, admin, make_topic) -> None:
     topic = make_topic(retention_ms="1000000")
     change = {"retention.ms": "2000000", "cleanup.policy": "compact,delete"}
     admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, configs=change)])
+    eventually(broker, lambda: topic_configs(admin, topic)["retention.ms"]["value"] == "2000000")
     configs = topic_configs(admin, topic)
-    assert configs["retention.ms"]["value"] == "2000000"
     assert configs["cleanup.policy"]["value"] == "compact,delete"
     assert configs["max.message.bytes"]["value"] == "1048588"
 
