@@ -17,6 +17,7 @@ from tests.compat.brokers import Broker
 from tests.compat.differences import differs
 from tests.compat.java_tools import JavaTools
 from tests.compat.transcript import Scene, Stage
+from tests.compat.waiting import PATIENCE_S
 
 # What kafkalite has not, by the names of its requests.
 ABSENT = {
@@ -58,8 +59,10 @@ def play(
     """Plays a scene and gives its lines as they are now."""
 
     def play(path: Path, scene: Scene) -> list[str]:
-        played = Stage(broker, tools, tmp_path, unique).play(scene)
-        if request.config.getoption("--rewrite-transcripts") and not broker.is_kafkalite:
+        is_rewriting = request.config.getoption("--rewrite-transcripts")
+        stage = Stage(broker, tools, tmp_path, unique, 0 if is_rewriting else PATIENCE_S)
+        played = stage.play(scene)
+        if is_rewriting and not broker.is_kafkalite:
             transcript.rewrite(path, scene.title, played)
             scene.lines = played
         return played

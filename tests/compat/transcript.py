@@ -4,19 +4,23 @@ A scene begins with a line `#` and its title. A line of a call is the tool's scr
 lines after it that begin with `<` are typed into it, and what it says is indented. `@name` is a
 name that is made unique for the run, `{folder}` a folder of the scene's own, and a line
 `> file text` puts a file there. A call may end with filters for what is not the same each time:
-`| sort`, `| grep WORD`, `| without WORD`, and `| numbers`, which shows each number as N.
+`| sort`, `| grep WORD`, `| without WORD`, and `| numbers`, which shows each number as N. A call
+that only looks is repeated for a while where Apache Kafka's broker may not know yet what was
+decided.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.compat.brokers import Broker
 from tests.compat.java_tools import JavaTools
+from tests.compat.waiting import PATIENCE_S, POLL_S
 
 FOLDER = Path(__file__).parent / "tools"
 INDENT = "    "
@@ -56,6 +60,7 @@ SCRIPTS = {
 }
 ADDRESS = {"transactional-message-copier": "--broker-list"}
 COMMAND_FIRST = ("kafka-cluster",)
+LOOKS = {"--list", "--describe", "list", "describe"}
 # What differs between brokers and runs, wherever it stands.
 CHANGING = (
     (re.compile(r"((?:TopicId|Cluster ID|ClusterId): +)[\w-]{22}"), r"\1ID"),
@@ -78,6 +83,7 @@ class Call:
     line: str
     typed: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)  # when it was written down
 
 
 @dataclass(slots=True)
@@ -94,7 +100,9 @@ class Scene:
                 files.append(line[2:])
             elif line.startswith("< "):
                 calls[-1].typed.append(line[2:])
-            elif not line.startswith(INDENT):
+            elif line.startswith(INDENT):
+                calls[-1].said.append(line.removeprefix(INDENT))
+            else:
                 calls.append(Call(line, [], files))
                 files = []
         return calls
@@ -114,9 +122,11 @@ class Stage:
     """Where a scene is played: a broker, the tools, and a folder."""
 
     def __init__(
-        self, broker: Broker, tools: JavaTools, folder: Path, unique: Callable[[str], str]
+        self, broker: Broker, tools: JavaTools, folder: Path, unique: Callable[[str], str],
+        patience_s: float = PATIENCE_S,
     ) -> None:
         self.broker = broker
+        self.patience_s = 0 if broker.is_kafkalite else patience_s
         self.tools = tools
         self.folder = folder
         self.unique = unique
@@ -131,8 +141,17 @@ class Stage:
                 (self.folder / name).write_text(self._actual(text))
                 lines.append(f"> {file}")
             lines += [call.line, *(f"< {line}" for line in call.typed)]
-            lines += [f"{INDENT}{said}" for said in self._perform(call)]
+            lines += [f"{INDENT}{said}" for said in self._said(call)]
         return lines
+
+    def _said(self, call: Call) -> list[str]:
+        deadline = time.monotonic() + self.patience_s
+        only_looks = LOOKS & set(call.line.split())
+        while True:
+            said = self._perform(call)
+            if said == call.said or not only_looks or time.monotonic() >= deadline:
+                return said
+            time.sleep(POLL_S)
 
     def _perform(self, call: Call) -> list[str]:
         command, *filters = call.line.split(" | ")
