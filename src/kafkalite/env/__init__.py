@@ -8,14 +8,16 @@ alone is given one.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
+from kafkalite.env import collector
 from kafkalite.env.background import Background, InlineBackground, ThreadBackground
 from kafkalite.env.clock import Clock, ManualClock, RealClock
 from kafkalite.env.disk import Disk, RealDisk
 from kafkalite.env.memory import MemoryDisk
 from kafkalite.env.randomness import seeded_random, system_random
+from kafkalite.env.slicing import Slices
 
 
 @dataclass(slots=True)
@@ -26,6 +28,11 @@ class Env:
     disk: Disk
     background: Background
     random: Random
+    slices: Slices = field(init=False)  # all long work of the loop, of whatever room
+
+    def __post_init__(self) -> None:
+        is_real = isinstance(self.clock, RealClock)
+        self.slices = Slices(self.clock, collector.of_process if is_real else None)
 
 
 def real_env(
@@ -37,10 +44,12 @@ def real_env(
     return Env(clock, disk, ThreadBackground(loop), system_random())
 
 
-def manual_env(seed: int = 0, disk: Disk | None = None) -> Env:
+def manual_env(
+    seed: int = 0, disk: Disk | None = None, clock: ManualClock | None = None
+) -> Env:
     """A world that a test owns: its clock stands still, its disk is memory, its chance is a
     seed."""
-    clock = ManualClock()
+    clock = clock or ManualClock()
     return Env(
         clock, disk or MemoryDisk(now_ms=clock.now_ms), InlineBackground(), seeded_random(seed)
     )

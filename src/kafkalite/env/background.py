@@ -8,9 +8,11 @@ job that was submitted before `close`, and always on the loop.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -32,22 +34,82 @@ def _outcome(job: Callable[[], T]) -> T | BaseException:
 
 
 class ThreadBackground:
-    """A fixed number of worker threads beside one event loop."""
+    """A few worker threads beside one event loop, each begun when there is work for it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, workers: int = 4) -> None:
         self._loop = loop
-        self._executor = ThreadPoolExecutor(workers, thread_name_prefix="kafkalite-background")
+        self._most_workers = workers
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._under_way = 0
+        self._is_closed = False
 
     def submit(self, job: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
-        def deliver(future: Future[T | BaseException]) -> None:
-            if not self._loop.is_closed():
-                self._loop.call_soon_threadsafe(done, future.result())
+        if self._is_closed:
+            return  # nobody is left to be told
 
-        self._executor.submit(_outcome, job).add_done_callback(deliver)
+        def work() -> None:
+            outcome = _outcome(job)
+            with suppress(RuntimeError):  # the loop was closed
+                self._loop.call_soon_threadsafe(self._deliver, done, outcome)
 
-    def close(self) -> None:
-        """Waits for the jobs that run; their `done` is called as long as the loop still turns."""
-        self._executor.shutdown(wait=True, cancel_futures=False)
+        self._under_way += 1
+        is_short = self._under_way > len(self._threads) < self._most_workers
+        if is_short and not self._begin_worker():
+            work()
+        else:
+            self._jobs.put(work)
+
+    def _deliver(
+        self, done: Callable[[T | BaseException], None], outcome: T | BaseException
+    ) -> None:
+        self._under_way -= 1
+        done(outcome)
+
+    def _begin_worker(self) -> bool:
+        """Whether there is a worker: an interpreter that is about to end gives no new threads."""
+        name = f"kafkalite-background_{len(self._threads)}"
+        thread = threading.Thread(target=self._work, name=name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            return bool(self._threads)
+        self._threads.append(thread)
+        return True
+
+    def _work(self) -> None:
+        while (work := self._jobs.get()) is not None:
+            work()
+
+    def close(self, timeout_s: float | None = None) -> bool:
+        """Waits for all jobs and ends the threads; tells whether it could within the time. The
+        jobs' `done` is called as long as the loop still turns."""
+        if not self._is_closed:
+            self._is_closed = True
+            for _ in self._threads:
+                self._jobs.put(None)
+        for thread in self._threads:
+            thread.join(timeout_s)
+        return not any(thread.is_alive() for thread in self._threads)
+
+
+class Gate:
+    """Lets a job go on, piece by piece, until it is shut: then no piece is under way, and none is
+    begun."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_shut = False
+
+    def let(self, piece: Callable[[], T]) -> T | None:
+        """On any thread: what a piece returned, None after the gate was shut."""
+        with self._lock:
+            return None if self._is_shut else piece()
+
+    def shut(self) -> None:
+        """Waits for the piece that is under way."""
+        with self._lock:
+            self._is_shut = True
 
 
 class InlineBackground:

@@ -99,13 +99,17 @@ class ManualClock:
             callback, timer.callback = timer.callback, None
             if callback is not None:
                 callback()
-        self._monotonic_ms = end_ms
+        self._monotonic_ms = max(self._monotonic_ms, end_ms)
 
     def next_due_ms(self) -> int | None:
         """How long until the next live timer, or None when nothing is set."""
         while self._timers and self._timers[0][2].callback is None:
             heapq.heappop(self._timers)
         return self._timers[0][0] - self._monotonic_ms if self._timers else None
+
+    def spend(self, duration_ms: int) -> None:
+        """Lets time pass that something takes which is being done: timers have to wait for it."""
+        self._monotonic_ms += duration_ms
 
     def jump(self, duration_ms: int) -> None:
         """Moves the wall clock alone, as a person or a time server does; no timer fires."""

@@ -14,14 +14,25 @@ from __future__ import annotations
 
 import fcntl
 import os
-import resource
 import shutil
 import threading
+import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+from kafkalite.env.descriptors import OUT_OF_DESCRIPTORS, Descriptors
 
 Buffer = bytes | bytearray | memoryview
+
+T = TypeVar("T")
+
+# When nothing more can be opened, so many files are closed that nobody used lately.
+CLOSED_AT_ONCE = 8
+# How often, and how long apart, a background thread tries again: the files are not its to close.
+OPEN_ATTEMPTS = 250
+OPEN_PAUSE_SECONDS = 0.02
 
 
 class File(Protocol):
@@ -175,8 +186,7 @@ def write_synced(disk: Disk, path: str, data: Buffer, *, is_synced: bool = True)
 
 def default_open_files() -> int:
     """Half of what the system lets this process open: the other half is for sockets."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(64, min(soft, 65_536) // 2)
+    return max(64, min(Descriptors.of_process().limit, 65_536) // 2)
 
 
 class RealFile:
@@ -269,6 +279,7 @@ class RealDisk:
 
     def __init__(self, max_open_files: int | None = None) -> None:
         self._max_open_files = max_open_files or default_open_files()
+        self._last_descriptor = Descriptors.of_process().kept_files_end
         self._owner = threading.get_ident()
         # In second-chance order: the next to be closed first.
         self._open: OrderedDict[RealFile, None] = OrderedDict()
@@ -281,28 +292,49 @@ class RealDisk:
         self._owner = threading.get_ident()
 
     def _open_descriptor(self, file: RealFile) -> int:
-        file._descriptor = os.open(file.path, os.O_RDWR | os.O_CLOEXEC)
+        flags = os.O_RDWR | os.O_CLOEXEC
+        file._descriptor = self._with_room(lambda: os.open(file.path, flags))
         self._remember(file)
         return file._descriptor
 
     def _remember(self, file: RealFile) -> None:
         if threading.get_ident() == self._owner:
-            self._evict()
+            while len(self._open) >= self._max_open_files:
+                self._evict_one()
+            if file._descriptor >= self._last_descriptor and self._open:
+                self._evict_one()
             self._open[file] = None
 
-    def _evict(self) -> None:
-        """Closes files not used since the hand last passed them, until there is room for one
-        more."""
-        while len(self._open) >= self._max_open_files:
+    def _evict_one(self) -> None:
+        """Closes the first file that was not used since the hand last passed it."""
+        while True:
             file = next(iter(self._open))
-            if file._recent:
-                file._recent = False
-                self._open.move_to_end(file)
-            else:
-                del self._open[file]
-                if file._descriptor >= 0:  # or a thread that works in the background closed it
-                    os.close(file._descriptor)
-                    file._descriptor = -1
+            if not file._recent:
+                break
+            file._recent = False
+            self._open.move_to_end(file)
+        del self._open[file]
+        if file._descriptor >= 0:  # or a thread that works in the background closed it
+            os.close(file._descriptor)
+            file._descriptor = -1
+
+    def _with_room(self, call: Callable[[], T]) -> T:
+        """What a call opens; when nothing more can be opened, after room was made or waited for."""
+        for attempt in range(OPEN_ATTEMPTS):
+            try:
+                return call()
+            except OSError as error:
+                if error.errno not in OUT_OF_DESCRIPTORS or not self._made_room(attempt):
+                    raise
+        return call()
+
+    def _made_room(self, attempt: int) -> bool:
+        if threading.get_ident() != self._owner:
+            time.sleep(OPEN_PAUSE_SECONDS)
+            return True
+        for _ in range(min(CLOSED_AT_ONCE, len(self._open))):
+            self._evict_one()
+        return attempt == 0 or bool(self._open)
 
     def _close_descriptor(self, file: RealFile) -> None:
         if file._descriptor < 0:
@@ -324,7 +356,7 @@ class RealDisk:
 
     def create(self, path: str) -> RealFile:
         flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        file = RealFile(self, path, os.open(path, flags, 0o644))
+        file = RealFile(self, path, self._with_room(lambda: os.open(path, flags, 0o644)))
         self._remember(file)
         return file
 
@@ -335,7 +367,7 @@ class RealDisk:
         return os.path.isdir(path)
 
     def list_directory(self, path: str) -> list[str]:
-        return sorted(os.listdir(path))
+        return sorted(self._with_room(lambda: os.listdir(path)))
 
     def make_directory(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)
@@ -344,13 +376,14 @@ class RealDisk:
         os.unlink(path)
 
     def remove_tree(self, path: str) -> None:
-        shutil.rmtree(path)
+        self._with_room(lambda: shutil.rmtree(path))
 
     def rename(self, source: str, target: str) -> None:
         os.replace(source, target)
 
     def sync_directory(self, path: str) -> None:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        descriptor = self._with_room(lambda: os.open(path, flags))
         try:
             os.fsync(descriptor)
         finally:

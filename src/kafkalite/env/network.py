@@ -32,6 +32,11 @@ class Receiver(Protocol):
         """The peer has taken some of what it had left waiting."""
         ...
 
+    def finished(self) -> None:
+        """The peer sends nothing more, but may still read: whoever knows that all is said ends the
+        link."""
+        ...
+
     def ended(self) -> None:
         """Nothing comes or goes any more, whoever ended it."""
         ...
@@ -80,6 +85,12 @@ class Port(Protocol):
     """An address that peers can connect to."""
 
     address: Address
+
+    def pause(self) -> None:
+        """Takes no connections until `resume`: they wait, also the next one that is ready now."""
+        ...
+
+    def resume(self) -> None: ...
 
     def close(self) -> None: ...
 

@@ -15,7 +15,9 @@ import socket
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
+from kafkalite.env.descriptors import OUT_OF_DESCRIPTORS, Descriptors
 from kafkalite.env.disk import Buffer, FileRange
 from kafkalite.env.network import SYSTEM_BUFFERS, Address, Buffers, Link, Part, Receiver
 
@@ -24,6 +26,7 @@ _LOG = logging.getLogger(__name__)
 ACCEPTED_PER_TURN = 128
 # How long no connection is taken after the process ran out of descriptors.
 ACCEPT_PAUSE_SECONDS = 0.2
+WARN_EVERY_SECONDS = 60
 # Below this a read into memory and one gather write cost less than sendfile, which goes from page
 # to page, and less for the peer too.
 SENDFILE_BYTES = 196_608
@@ -35,7 +38,7 @@ JOINED_BYTES = 4_096
 _MORE = getattr(socket, "MSG_MORE", 0)
 _HAS_SENDFILE = sys.platform == "linux"
 _PEER_GONE = (ConnectionError, TimeoutError)
-_OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_NO_ROOM = (*OUT_OF_DESCRIPTORS, errno.ENOBUFS, errno.ENOMEM)
 
 
 class SocketLink:
@@ -99,11 +102,13 @@ class SocketLink:
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
-            count = 0
+            self.abort()
+            return
         if count:
             receiver.received(count)
         else:
-            self.abort()
+            self.pause()
+            receiver.finished()
 
     # --- writing ----------------------------------------------------------------------------------
 
@@ -257,8 +262,29 @@ class SocketPort:
         self._socket = listening
         self._accept = accept
         self._resuming: asyncio.TimerHandle | None = None
+        self._is_paused = False  # by its owner
+        self._is_accepting = False
+        self._descriptors = Descriptors.of_process()
+        self._warn_after = 0.0
         self.address = _plain(listening.getsockname())
-        loop.add_reader(listening.fileno(), self._acceptable)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Takes connections, or does not, as things stand."""
+        should = not self._is_paused and self._resuming is None and self._socket.fileno() >= 0
+        if should and not self._is_accepting:
+            self._loop.add_reader(self._socket.fileno(), self._acceptable)
+        elif self._is_accepting and not should:
+            self._loop.remove_reader(self._socket.fileno())
+        self._is_accepting = should
+
+    def pause(self) -> None:
+        self._is_paused = True
+        self._go_on()
+
+    def resume(self) -> None:
+        self._is_paused = False
+        self._go_on()
 
     def _acceptable(self) -> None:
         """Takes a bounded number of connections, so that those which are open get their turn."""
@@ -268,30 +294,59 @@ class SocketPort:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                self._refused(error)
+                if error.errno in _NO_ROOM:
+                    _LOG.error("no connection can be taken for now: %s", error.strerror)
+                    self._pause()
                 return
             connected.setblocking(False)
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            is_last = connected.fileno() >= self._descriptors.connections_end
             self._accept(SocketLink(self._loop, connected, _plain(peer)))
+            if is_last:
+                self._pause_for_files()
+            if not self._is_accepting:
+                return
 
-    def _refused(self, error: OSError) -> None:
-        if error.errno not in _OUT_OF_DESCRIPTORS:
-            return
-        _LOG.error("no connection can be taken for now: %s", error.strerror)
-        self._loop.remove_reader(self._socket.fileno())
+    def _pause_for_files(self) -> None:
+        now = self._loop.time()
+        if now >= self._warn_after:
+            self._warn_after = now + WARN_EVERY_SECONDS
+            _LOG.error(
+                "new connections wait until others end: of the %d files that may be open the last "
+                "%d are kept for data. Raise the limit (ulimit -n, LimitNOFILE=), or lower "
+                "connections.max.idle.ms", self._descriptors.limit, self._descriptors.reserve,
+            )
+        self._pause()
+
+    def _pause(self) -> None:
         self._resuming = self._loop.call_later(ACCEPT_PAUSE_SECONDS, self._resume)
+        self._go_on()
 
     def _resume(self) -> None:
+        if not self._has_room():
+            self._resuming = self._loop.call_later(ACCEPT_PAUSE_SECONDS, self._resume)
+            return
         self._resuming = None
-        self._loop.add_reader(self._socket.fileno(), self._acceptable)
+        self._go_on()
+
+    def _has_room(self) -> bool:
+        """Whether a connection would be given a descriptor that is not kept for files."""
+        try:
+            descriptor = os.dup(self._socket.fileno())
+        except OSError:
+            return False
+        os.close(descriptor)
+        return descriptor < self._descriptors.connections_end
 
     def close(self) -> None:
         if self._socket.fileno() < 0:
             return
-        if self._resuming is None:
-            self._loop.remove_reader(self._socket.fileno())
-        else:
+        self.pause()
+        if self._resuming is not None:
             self._resuming.cancel()
+        with suppress(OSError):
+            # A forked child may have a copy, which would keep the port listening to nobody.
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
 
@@ -322,13 +377,19 @@ class SocketNetwork:
 
 
 def _listening_socket(host: str, port: int, backlog: int) -> socket.socket:
-    if not host and socket.has_dualstack_ipv6():
+    """Every address of the machine means those of both families; a name means its IPv4 address if
+    it has one, as with Java, whose clients look for a broker there."""
+    if host in ("", "::") and socket.has_dualstack_ipv6():
         listening = socket.create_server(
             ("", port), family=socket.AF_INET6, backlog=backlog, dualstack_ipv6=True
         )
     else:
-        family = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM)[0][0]
-        listening = socket.create_server((host, port), family=family, backlog=backlog)
+        try:
+            found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM)
+        except socket.gaierror as error:
+            raise OSError(f"{host} is no address of this machine: {error.strerror}") from error
+        family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+        listening = socket.create_server(address[:2], family=family, backlog=backlog)
     listening.setblocking(False)
     return listening
 

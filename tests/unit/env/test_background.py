@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from functools import partial
 
 from kafkalite.env.background import InlineBackground, QueuedBackground, ThreadBackground
 
@@ -45,3 +46,54 @@ def test_threads_run_the_job_and_the_loop_gets_the_outcome():
     worker, error = asyncio.run(scenario())
     assert worker != threading.get_ident()
     assert isinstance(error, ValueError)
+
+
+def test_a_closed_background_has_no_threads_and_takes_no_more_work():
+    loop = asyncio.new_event_loop()
+    try:
+        background, outcomes = ThreadBackground(loop), list[object]()
+        before = threading.active_count()
+        for number in range(20):
+            background.submit(partial(int, number), outcomes.append)
+        assert before < threading.active_count() <= before + 4
+        assert background.close(10)
+        assert threading.active_count() == before
+        background.submit(_fail, outcomes.append)
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+        assert sorted(map(str, outcomes)) == sorted(map(str, range(20)))
+    finally:
+        loop.close()
+
+
+def test_work_is_done_where_no_thread_can_be_had(monkeypatch):
+    def no_thread(_):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    done: list[str] = []
+    loop = asyncio.new_event_loop()
+    try:
+        background = ThreadBackground(loop)
+        background.submit(lambda: done.append("job"), lambda _: done.append("told"))
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+        assert done == ["job", "told"]
+        assert background.close(1)
+    finally:
+        loop.close()
+
+
+def test_as_many_threads_as_there_is_work_for_and_no_more():
+    loop = asyncio.new_event_loop()
+    try:
+        background, outcomes = ThreadBackground(loop), list[object]()
+        for number in range(5):
+            background.submit(partial(int, number), outcomes.append)
+            while len(outcomes) <= number:
+                loop.call_soon(loop.stop)
+                loop.run_forever()
+        assert len(background._threads) == 1
+        background.close()
+    finally:
+        loop.close()

@@ -51,6 +51,9 @@ class Collector:
     def sent(self) -> None:
         self.sent_calls += 1
 
+    def finished(self) -> None:
+        self.link.abort()
+
     def ended(self) -> None:
         self.ends += 1
 
@@ -182,6 +185,19 @@ def test_the_peers_end_is_heard_of_once(pair: Pair):
     assert pair.ours.ends == 1
 
 
+def test_a_peer_that_sends_no_more_can_still_be_sent_to(pair: Pair, monkeypatch):
+    heard: list[str] = []
+    monkeypatch.setattr(pair.ours, "finished", lambda: heard.append("finished"), raising=True)
+    pair.peer.send(b"last words")
+    pair.peer.shutdown(socket.SHUT_WR)
+    pair.until(lambda: bool(heard))
+    assert pair.ours.got == b"last words"
+    pair.ours.link.send([b"an answer"])
+    pair.ours.link.close()
+    assert pair.read(9) == b"an answer"
+    assert (heard, pair.ours.ends) == (["finished"], 1)
+
+
 def test_a_reset_is_an_end(pair: Pair):
     pair.ours.link.send([b"x" * 100])
     pair.peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
@@ -225,10 +241,17 @@ def test_more_connections_than_are_taken_in_one_turn(loop):
     port.close()
 
 
+def test_a_name_is_its_ipv4_address(loop):
+    port = SocketNetwork(loop).listen("localhost", 0, 16, lambda link: link.abort())
+    assert port.address[0] == "127.0.0.1"
+    port.close()
+
+
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
-def test_an_empty_host_is_every_address_and_ipv4_looks_like_ipv4(loop):
+@pytest.mark.parametrize("every", ["", "::"])
+def test_every_address_is_of_both_families_and_ipv4_looks_like_ipv4(loop, every):
     accepted: list[Link] = []
-    port = SocketNetwork(loop).listen("", 0, 16, accepted.append)
+    port = SocketNetwork(loop).listen(every, 0, 16, accepted.append)
     for host in ("127.0.0.1", "::1"):
         peer = socket.create_connection((host, port.address[1]))
         for _ in range(5_000):
