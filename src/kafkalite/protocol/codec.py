@@ -8,19 +8,22 @@ A frame that is no message raises MalformedFrame; a message that has no place on
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Generator
+from typing import Any, TypeAlias, TypeVar
 
 from kafkalite.protocol import compiler
 
 T = TypeVar("T")
 Buffer = bytes | bytearray | memoryview
+Steps: TypeAlias = Generator[None, None, T]
 Part = Any  # bytes, or what stands for `records`: a memoryview, or anything else with a length
 
 # Bounded by the specs: a message class and one of its versions make a key.
 _DECODERS: dict[tuple[type[Any], int], Callable[..., Any]] = {}
 _PREFIX_DECODERS: dict[tuple[type[Any], int], Callable[..., Any]] = {}
 _ENCODERS: dict[tuple[type[Any], int], Callable[[Any, list[Part]], None]] = {}
+_DECODERS_IN_STEPS: dict[tuple[type[Any], int], Callable[..., Steps[Any]]] = {}
+_ENCODERS_IN_STEPS: dict[tuple[type[Any], int], Callable[[Any, list[Part]], Steps[None]]] = {}
 
 
 def decode(cls: type[T], version: int, buffer: Buffer, position: int = 0) -> T:
@@ -75,6 +78,23 @@ def encoder(cls: type[T], version: int) -> Callable[[T, list[Part]], None]:
     if key not in _ENCODERS:
         _ENCODERS[key] = compiler.function("encode", cls, version)
     return _ENCODERS[key]
+
+
+def decoder_in_steps(cls: type[T], version: int) -> Callable[..., Steps[tuple[T, int]]]:
+    """`decode(buffer, position=0)` like that of `prefix_decoder`, some elements at a time. The
+    buffer must stay as it is meanwhile."""
+    key = (cls, version)
+    if key not in _DECODERS_IN_STEPS:
+        _DECODERS_IN_STEPS[key] = compiler.function("decode_in_steps", cls, version)
+    return _DECODERS_IN_STEPS[key]
+
+
+def encoder_in_steps(cls: type[T], version: int) -> Callable[[T, list[Part]], Steps[None]]:
+    """`encode(message, parts)` like that of `encoder`, some elements at a time."""
+    key = (cls, version)
+    if key not in _ENCODERS_IN_STEPS:
+        _ENCODERS_IN_STEPS[key] = compiler.function("encode_in_steps", cls, version)
+    return _ENCODERS_IN_STEPS[key]
 
 
 def _parts(message: Any, version: int) -> list[Part]:

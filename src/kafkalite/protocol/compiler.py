@@ -8,8 +8,17 @@ from typing import Any, Literal, get_args
 from kafkalite.protocol import files, kept, packaged
 from kafkalite.protocol.runtime import Generated, Written, link
 
-Kind = Literal["decode", "decode_prefix", "encode"]
+Kind = Literal["decode", "decode_prefix", "encode", "decode_in_steps", "encode_in_steps"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+def kinds_of(message: str) -> list[Kind]:
+    """Those that a broker may need: only what peers ask and are answered can be large."""
+    is_needless = {
+        "decode_in_steps": not message.endswith("Request"),
+        "encode_in_steps": not message.endswith("Response"),
+    }
+    return [kind for kind in KINDS if not is_needless.get(kind, False)]
 
 
 def function(kind: Kind, cls: type[Any], version: int) -> Callable[..., Any]:
@@ -20,7 +29,7 @@ def function(kind: Kind, cls: type[Any], version: int) -> Callable[..., Any]:
         source, recipes = packaged.load(name, made_from, entry) or write(kind, cls, version)
         generated = compile(source, f"<{kind} {name} v{version}>", "exec"), recipes
         kept.store(name, made_from, entry, generated)
-    return link(generated, cls, "encode" if kind == "encode" else "decode")
+    return link(generated, cls, kind[:6])
 
 
 def write(kind: Kind, cls: type[Any], version: int) -> Written:
@@ -30,6 +39,8 @@ def write(kind: Kind, cls: type[Any], version: int) -> Written:
     from kafkalite.protocol.layout import layout
 
     title = f"{cls.__name__} v{version}"
-    if kind == "encode":
-        return generate_encoder(layout(cls, version), title)
-    return generate_decoder(layout(cls, version), title, is_prefix=kind == "decode_prefix")
+    in_steps = kind.endswith("_in_steps")
+    if kind.startswith("encode"):
+        return generate_encoder(layout(cls, version), title, in_steps=in_steps)
+    is_prefix = kind == "decode_prefix" or in_steps
+    return generate_decoder(layout(cls, version), title, is_prefix=is_prefix, in_steps=in_steps)

@@ -25,12 +25,17 @@ from kafkalite.protocol.source import Source, fixed_format, struct_name, unnamed
 COPIED_BYTES = 4096
 
 
-def generate_decoder(layout: primitives.Object, title: str, *, is_prefix: bool) -> Written:
-    """`decode(data, p=0)`: the message, and with `is_prefix` also the position after it."""
+def generate_decoder(
+    layout: primitives.Object, title: str, *, is_prefix: bool, in_steps: bool
+) -> Written:
+    """`decode(data, p=0)`: the message, and with `is_prefix` also the position after it; a
+    generator that returns them with `in_steps`."""
     writer = _Decoder(title, _has_records(layout))
     source = writer.source
     with source.block("try:"):
         writer.prologue()
+        if in_steps:
+            source.in_steps()
         made = writer.object(layout, "message")
         if is_prefix:
             source.add(f"return {made}, p")
@@ -79,8 +84,8 @@ class _Decoder:
 
     def text(self, content: str) -> str:
         if self.has_records:
-            return f"(bytes(data{content}) if is_view else data{content}).decode()"
-        return f"data{content}.decode()"
+            return f"(bytes(data{content}) if is_view else data{content}).decode('utf-8', AS_JAVA)"
+        return f"data{content}.decode('utf-8', AS_JAVA)"
 
     def refuse(self, problem: str) -> None:
         self.source.add(f"raise MalformedFrame({f'{self.title}: {problem}'!r})")
@@ -225,6 +230,7 @@ class _Decoder:
         """Counts down: for the few elements that most lists have, cheaper than a range."""
         self.source.add(f"{value} = []")
         with self.source.block(f"while {count}:"):
+            self.source.element()
             self.source.add(f"{count} -= 1")
             element = self.value(subcon, name)
             self.flush()

@@ -19,11 +19,13 @@ _LITERALS = (int, float, str, bytes, bool, type(None))
 _UUID_FORMAT = "16s"
 
 
-def generate_encoder(layout: primitives.Object, title: str) -> Written:
-    """`encode(message, parts)`: appends the message's parts."""
+def generate_encoder(layout: primitives.Object, title: str, *, in_steps: bool) -> Written:
+    """`encode(message, parts)`: appends the message's parts; a generator with `in_steps`."""
     writer = _Encoder()
     source = writer.source
     with source.block("try:"):
+        if in_steps:
+            source.in_steps()
         source.add("add = parts.append")
         writer.object(layout, "message")
         writer.flush()
@@ -150,6 +152,7 @@ class _Encoder:
             return
         element = self.source.new("o")
         with self.source.block(f"for {element} in {value}:"):
+            self.source.element()
             self.value(subcon.subcon, element)
             self.flush()
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import io
 from typing import Any, TypeVar
 
+from construct import Container
 from construct.core import ConstructError
 
 from kafkalite.protocol.errors import MalformedFrame
 from kafkalite.protocol.layout import layout
-from kafkalite.protocol.primitives import Object
+from kafkalite.protocol.primitives import UNKNOWN_TAGS, Object
 
 T = TypeVar("T")
 Buffer = bytes | bytearray | memoryview
@@ -36,6 +37,16 @@ def decode_prefix(
     except ConstructError as error:
         raise MalformedFrame(f"{cls.__name__} v{version}: {error}") from error
     return message, stream.tell()
+
+
+def unknown_tags(cls: type[Any], version: int, buffer: Buffer, position: int = 0) -> list[int]:
+    """The tagged fields that decoding skips, because this version of the message has none such."""
+    stream = io.BytesIO(buffer)
+    stream.seek(position)
+    context = Container(_parsing=True, _building=False, _sizing=False)
+    context._params = context
+    _layout(cls, version)._parsereport(stream, context, cls.__name__)
+    return list(context.get(UNKNOWN_TAGS, []))
 
 
 def encode(message: Any, version: int) -> bytes:

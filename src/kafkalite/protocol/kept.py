@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 _HERE = Path(__file__).parent
-_MADE_BY = ("classes", "decoding", "encoding", "layout", "primitives", "runtime", "source", "spec")
+_MADE_BY = (
+    "classes", "decoding", "encoding", "layout", "primitives", "runtime", "source", "spec", "text",
+)  # fmt: skip
 
 _Entries = dict[str, bytes]
 _entries: dict[str, _Entries] = {}  # by message, of which there are as many as specs say

@@ -21,7 +21,7 @@ def _entries(message: spec.Message) -> dict[str, Written]:
     functions = {
         f"{kind} {version}": compiler.write(kind, cls, version)
         for version in message.versions
-        for kind in compiler.KINDS
+        for kind in compiler.kinds_of(message.name)
     }
     return {"class": classes.write(message.name), **functions}
 

@@ -21,6 +21,7 @@ from construct.core import (
 )
 
 from kafkalite.protocol.runtime import MAX_UVARINT, MAX_UVARINT_BYTES
+from kafkalite.protocol.text import AS_JAVA
 
 MAX_STRING_BYTES = 32767
 
@@ -125,10 +126,7 @@ class Text(Sized):
     def read(self, data: bytes, path: str) -> str:
         if len(data) > MAX_STRING_BYTES:
             raise ConstructError(f"string of {len(data)} bytes", path=path)
-        try:
-            return data.decode()
-        except UnicodeDecodeError as error:
-            raise ConstructError(f"not UTF-8: {error}", path=path) from None
+        return data.decode("utf-8", AS_JAVA)
 
     def written(self, obj: str, path: str) -> bytes:
         data = obj.encode()
@@ -228,6 +226,10 @@ class TaggedField:
         self.default = default
 
 
+# In the context of a parse: the tags that were skipped.
+UNKNOWN_TAGS = "unknown_tags"
+
+
 class TaggedFields(Construct):  # type: ignore[misc]
     """The end of a flexible struct: fields with tag and size, tags rising; unknown ones skipped."""
 
@@ -249,6 +251,8 @@ class TaggedFields(Construct):  # type: ignore[misc]
             if tag in self.fields:
                 field = self.fields[tag]
                 found[field.name] = _parse_whole(field.subcon, data, context, path)
+            else:
+                context.get("_params", context).setdefault(UNKNOWN_TAGS, []).append(tag)
         return found
 
     def _build(self, obj: Any, stream: io.BytesIO, context: Any, path: str) -> None:

@@ -14,11 +14,17 @@ from types import CodeType
 from typing import Any
 
 from kafkalite.protocol.errors import MalformedFrame
+from kafkalite.protocol.text import AS_JAVA
 
 MAX_UVARINT = 0xFFFFFFFF
 MAX_UVARINT_BYTES = 5
 SMALL_UVARINT = 127
 UVARINTS = tuple(bytes((value,)) for value in range(SMALL_UVARINT + 1))
+
+# Read or written in one step of a message that is decoded or encoded in steps.
+STEP_ELEMENTS = 20
+
+MADE_HERE = "kafkalite.protocol.generated"  # where stacks say that generated code is
 
 FEW = 8  # numbers in a row: up to so many are packed without making a format string
 
@@ -33,7 +39,7 @@ Generated = tuple[CodeType, dict[str, Recipe]]
 def link(generated: Generated, cls: type[Any], function: str) -> Callable[..., Any]:
     """The function of that name which the code defines, working on this message class."""
     code, recipes = generated
-    names = dict(_HELPERS)
+    names = {"__name__": MADE_HERE, **_HELPERS}
     for name, (kind, detail) in recipes.items():
         if kind in ("class", "new"):
             part = getattr(cls, detail) if detail else cls
@@ -119,9 +125,10 @@ def refuse(value: object) -> None:
 
 
 _HELPERS: dict[str, Any] = {
+    "AS_JAVA": AS_JAVA,
     "MalformedFrame": MalformedFrame,
     "NOT_ON_THE_WIRE": (AttributeError, TypeError, struct.error),
-    "PAST_THE_END": (IndexError, struct.error, UnicodeDecodeError),
+    "PAST_THE_END": (IndexError, struct.error),
     "UVARINTS": UVARINTS,
     "continue_uvarint": continue_uvarint,
     "new": object.__new__,

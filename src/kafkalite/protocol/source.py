@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from construct.core import Bytes, Construct, Flag, FormatField, Renamed
 
-from kafkalite.protocol.runtime import Recipe, Written
+from kafkalite.protocol.runtime import STEP_ELEMENTS, Recipe, Written
 
 _FLAG = type(Flag)
 
@@ -20,6 +20,21 @@ class Source:
         self.depth = 1
         self.recipes: dict[str, Recipe] = {}
         self._count = 0
+        self.is_in_steps = False
+
+    def in_steps(self) -> None:
+        """Makes the function a generator, which yields after so many elements of lists."""
+        self.is_in_steps = True
+        self.add(f"left = {STEP_ELEMENTS}")
+        self.add("if not left: yield")
+
+    def element(self) -> None:
+        """At the beginning of each element of a list."""
+        if self.is_in_steps:
+            self.add("left -= 1")
+            with self.block("if not left:"):
+                self.add(f"left = {STEP_ELEMENTS}")
+                self.add("yield")
 
     def add(self, line: str) -> None:
         self.lines.append("    " * self.depth + line)

@@ -237,6 +237,15 @@ def _peek_message(buffer: Buffer, position: int, available: int) -> BatchHeader:
     )  # fmt: skip
 
 
+def is_message(data: Buffer) -> bool:
+    """Whether all of these bytes are one message of magic 0 or 1, as its checksum says: by chance
+    bytes between two batches look like the head of one."""
+    if len(data) < LOG_OVERHEAD + MIN_MESSAGE_BYTES:
+        return False
+    crc = int.from_bytes(data[LOG_OVERHEAD : LOG_OVERHEAD + 4], "big")
+    return zlib.crc32(data[LOG_OVERHEAD + 4 :]) == crc
+
+
 def iterate_headers(
     buffer: Buffer, position: int = 0, end: int | None = None
 ) -> Iterator[BatchHeader]:

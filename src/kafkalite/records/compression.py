@@ -25,6 +25,8 @@ CHUNK_BYTES: Final = 64 * 1024
 INPUT_BYTES: Final = 16 * 1024
 # The largest window that zstd's own decoder takes by default, and so Apache Kafka's.
 ZSTD_WINDOW_BYTES: Final = 1 << 27
+# So much of its input zstd-jni takes at a time.
+ZSTD_JAVA_INPUT_BYTES: Final = 131_075
 # Idle zstd decompressors: making one costs more than most batches.
 MAX_IDLE: Final = 4
 
@@ -34,6 +36,7 @@ ZSTD_DEFAULT_LEVEL: Final = 3
 ZSTD_MAGIC: Final = 0xFD2FB528
 ZSTD_SKIPPABLE_MAGIC: Final = 0x184D2A50  # and the 15 after it
 
+GZIP_HEADER_BYTES: Final = 10  # at least
 GZIP_WBITS: Final = 31  # a window of 32 KB, with gzip's header and trailer
 _idle: list[zstandard.ZstdDecompressor] = []
 
@@ -98,7 +101,7 @@ def _gunzip(view: memoryview) -> Iterator[bytes]:
     """Members follow each other as one stream; what follows them and is none is left alone."""
     slices = (bytes(view[at : at + INPUT_BYTES]) for at in range(0, len(view), INPUT_BYTES))
     pending = next(slices, b"")
-    is_first = True
+    is_first, rest = True, len(view)
     while is_first or pending:
         member = zlib.decompressobj(GZIP_WBITS)
         has_output = False
@@ -113,13 +116,17 @@ def _gunzip(view: memoryview) -> Iterator[bytes]:
                 yield chunk
                 has_output = True
             elif not pending:
+                if rest < GZIP_HEADER_BYTES and not is_first:
+                    return
                 raise UndecodableRecords("gzip: the stream ends too early")
             pending = member.unconsumed_tail or next(slices, b"")
         pending = member.unused_data or pending
-        is_first = False
+        is_first, rest = False, len(pending)
 
 
 def _unzstd(view: memoryview) -> Iterator[bytes]:
+    if not view:
+        return  # which is whole to Java
     _check_zstd_whole(view)
     try:
         decompressor = _idle.pop()
@@ -136,14 +143,18 @@ def _unzstd(view: memoryview) -> Iterator[bytes]:
 
 
 def _check_zstd_whole(view: memoryview) -> None:
-    """Walk over the frames' blocks without decoding: the reader takes a cut one for its end."""
-    position = 0
+    """Walk over the frames' blocks without decoding: the reader takes a cut one for its end. So
+    does Java where a frame ended before it in the same piece of its input."""
+    begin = position = 0
     try:
         while position == 0 or position < len(view):
-            position = _zstd_frame_end(view, position)
+            begin, position = position, _zstd_frame_end(view, position)
     except IndexError:
-        position = len(view) + 1
-    if position > len(view):
+        begin, position = position, len(view) + 1
+    if position <= len(view):
+        return
+    piece = begin // ZSTD_JAVA_INPUT_BYTES
+    if not begin % ZSTD_JAVA_INPUT_BYTES or piece != (len(view) - 1) // ZSTD_JAVA_INPUT_BYTES:
         raise UndecodableRecords("zstd: the stream ends too early")
 
 

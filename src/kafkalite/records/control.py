@@ -6,9 +6,11 @@ of protocol_specs/records/control; here they are only named. Consumers skip the 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
+from typing import TypeAlias
 
 from kafkalite.records.batch import (
     NO_LEADER_EPOCH,
@@ -38,6 +40,10 @@ class ControlType(IntEnum):
     KRAFT_VERSION = 5
     KRAFT_VOTERS = 6
     UNKNOWN = -1
+
+
+# What a control record says: its type, and the bytes of its value.
+ControlRecord: TypeAlias = tuple[ControlType, bytes]
 
 
 @dataclass(slots=True)
@@ -109,8 +115,7 @@ def build_marker_batch(
 
 
 def build_control_batch(
-    kind: ControlType,
-    value: bytes,
+    records: Iterable[ControlRecord],
     *,
     timestamp: int,
     base_offset: int = 0,
@@ -118,7 +123,8 @@ def build_control_batch(
 ) -> bytearray:
     """A control batch that no producer is behind: those of KRaft."""
     builder = BatchBuilder()
-    builder.append(timestamp, encode_key(kind), value)
+    for kind, value in records:
+        builder.append(timestamp, encode_key(kind), value)
     return builder.build(
         base_offset,
         partition_leader_epoch,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 
+from kafkalite.env.slicing import Steps, finish
 from kafkalite.records import down, legacy, record, scan
 from kafkalite.records.batch import (
     NO_LEADER_EPOCH,
@@ -32,7 +33,6 @@ from kafkalite.records.scan import (
     judge,
     note,
 )
-from kafkalite.records.steps import Steps, finish
 
 # What a rebuilt batch may hold before it is compressed. Converting needs all of it in memory.
 MAX_CONVERTED_BYTES = 128 * 1024 * 1024

@@ -22,6 +22,8 @@ _VERSION_MASK = 0xC0
 _VERSION = 0x40
 _INDEPENDENT_BLOCKS = 0x20
 _CONTENT_SIZE = 0x08
+_CONTENT_CHECKSUM = 0x04
+_CHECKSUM_BYTES = 4
 _RESERVED = 0x03
 _MIN_HEADER_BYTES = 7
 
@@ -66,9 +68,10 @@ def _with_old_checksum(frame: bytes) -> bytes:
 
 
 def decompress_chunks(view: memoryview, chunk_bytes: int, *, magic: int) -> Iterator[bytes]:
-    """The first frame's content; what follows its end mark is left alone, as Java does."""
-    pending = _checked_header(view, mend=magic == 0)
-    position = len(pending)
+    """The first frame's content; what follows its end mark is left alone, as Java does: also a
+    content checksum, which only has to be there."""
+    pending, position = _checked_header(view, mend=magic == 0)
+    has_checksum = view[len(MAGIC)] & _CONTENT_CHECKSUM
     decompressor = lz4.frame.LZ4FrameDecompressor()
     try:
         while not decompressor.eof:
@@ -83,10 +86,15 @@ def decompress_chunks(view: memoryview, chunk_bytes: int, *, magic: int) -> Iter
                     raise UndecodableRecords("lz4: the stream ends too early")
     except RuntimeError as error:
         raise UndecodableRecords(f"lz4: {error}") from None
+    behind = len(view) - position + len(decompressor.unused_data or b"")
+    if has_checksum and behind < _CHECKSUM_BYTES:
+        raise UndecodableRecords("lz4: the stream ends too early")
 
 
-def _checked_header(view: memoryview, *, mend: bool) -> bytes:
-    """The frame's header. Refuses what Java's reader does, since consumers could not read it."""
+def _checked_header(view: memoryview, *, mend: bool) -> tuple[bytes, int]:
+    """The frame's header, and where it ends. Refuses what Java's reader does, since consumers could
+    not read it; what that leaves alone is not in the header that is made: size and checksum of the
+    whole content."""
     if len(view) < _MIN_HEADER_BYTES or bytes(view[:4]) != MAGIC:
         raise UndecodableRecords("lz4: not a frame")
     flags = view[4]
@@ -96,9 +104,14 @@ def _checked_header(view: memoryview, *, mend: bool) -> bytes:
         raise UndecodableRecords("lz4: blocks that depend on each other")
     size = _MIN_HEADER_BYTES + (8 if flags & _CONTENT_SIZE else 0)
     header = bytes(view[:size])
-    if mend and len(header) == size:
-        return header[:-1] + bytes((_checksum(header[4:-1]),))
-    return header
+    if len(header) < size:
+        raise UndecodableRecords("lz4: the stream ends too early")
+    if not mend and header[-1] != _checksum(header[len(MAGIC) : -1]):
+        raise UndecodableRecords("lz4: the header's checksum is wrong")
+    if not mend and not flags & (_CONTENT_SIZE | _CONTENT_CHECKSUM):
+        return header, size
+    descriptor = bytes((flags & ~(_CONTENT_SIZE | _CONTENT_CHECKSUM), view[5]))
+    return MAGIC + descriptor + bytes((_checksum(descriptor),)), size
 
 
 def _checksum(data: bytes) -> int:

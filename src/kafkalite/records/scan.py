@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from kafkalite.env.slicing import Steps, finish
 from kafkalite.protocol.errors import Error
 from kafkalite.records.batch import (
     NO_TIMESTAMP,
@@ -28,7 +29,6 @@ from kafkalite.records.record import (
     check_header_key,
     read_fields,
 )
-from kafkalite.records.steps import Steps, finish
 from kafkalite.records.varint import (
     MAX_VARINT_BYTES,
     MAX_VARLONG_BYTES,
@@ -276,7 +276,7 @@ def scan_across(
     take = None if sink is None else sink.take
     if window.is_last:  # nothing more will come, so the record is not only cut
         window.whole_record(position)
-    cursor = _Cursor(window, position)
+    cursor = Cursor(window, position)
     length = cursor.read_varint()
     if length < 0:
         raise InvalidRecords(f"a record of {length} bytes")
@@ -311,7 +311,7 @@ def scan_across(
     return timestamp_delta, offset_delta, key_length
 
 
-class _Cursor:
+class Cursor:
     """Reads numbers from a window and steps over bytes, counting what it consumed."""
 
     __slots__ = ("_data", "_position", "_window", "consumed")

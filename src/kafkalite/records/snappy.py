@@ -56,11 +56,16 @@ def decompress_blocks(view: memoryview, max_bytes: int) -> Iterator[bytes]:
         return
     position = len(XERIAL_HEADER)
     while position < len(view):
-        if bytes(view[position : position + len(XERIAL_MAGIC)]) == XERIAL_MAGIC:
-            position += len(XERIAL_HEADER)  # chains that were joined end to end
-            continue
         if len(view) - position < _SIZE.size:
-            raise UndecodableRecords("snappy: the stream ends too early")
+            return  # Java takes what is no size any more for the end
+        if bytes(view[position : position + _SIZE.size]) == XERIAL_MAGIC[: _SIZE.size]:
+            front = view[position : position + len(XERIAL_HEADER)]  # of a chain that was joined on
+            if len(front) < len(XERIAL_HEADER):
+                raise UndecodableRecords("snappy: the stream ends too early")
+            if bytes(front[: len(XERIAL_MAGIC)]) != XERIAL_MAGIC:
+                return
+            position += len(XERIAL_HEADER)
+            continue
         size = _SIZE.unpack_from(view, position)[0]
         position += _SIZE.size
         if not 0 <= size <= len(view) - position:

@@ -10,9 +10,9 @@ field of all of them: many records of one size cost little more than one.
 
 from __future__ import annotations
 
+from kafkalite.env.slicing import Steps
 from kafkalite.records.errors import InvalidRecords
 from kafkalite.records.record import MIN_INT64, read_fields
-from kafkalite.records.steps import Steps
 from kafkalite.records.varint import ZIGZAG, read_varint, read_varlong
 
 # Offset deltas of one byte end here, then those of two and three.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kafkalite.env.slicing import Steps
 from kafkalite.records import compression
 from kafkalite.records.batch import (
     HEADER_BYTES,
@@ -17,7 +18,6 @@ from kafkalite.records.batch import (
     codec,
 )
 from kafkalite.records.errors import InvalidRecords, RecordsTooLarge
-from kafkalite.records.steps import Steps
 from kafkalite.records.varint import MAX_VARINT_BYTES, read_varint
 
 # The largest record that is put together in memory. A producer that sends a larger one has it

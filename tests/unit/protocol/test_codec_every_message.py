@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafkalite.env.slicing import finish
 from kafkalite.protocol import codec, interpreted, spec
 from kafkalite.protocol.errors import MalformedFrame
 from kafkalite.protocol.messages import message_class
@@ -61,6 +62,11 @@ def assert_same(made: Any, version: int) -> None:
     assert codec.decode(type(made), version, bytearray(b"head" + frame), 4) == made
     assert codec.decode(type(made), version, memoryview(frame)) == made
     assert codec.decode_prefix(type(made), version, frame + b"tail") == (made, len(frame))
+    in_steps = codec.decoder_in_steps(type(made), version)
+    assert finish(in_steps(frame + b"tail")) == (made, len(frame))
+    parts: list[Any] = []
+    finish(codec.encoder_in_steps(type(made), version)(made, parts))
+    assert b"".join(map(bytes, parts)) == frame
 
 
 @every

@@ -35,8 +35,6 @@ LIES = {
     "negative string length": (MetadataRequest, 1, "00000001fffe"),
     "null string where none may be": (MetadataRequest, 1, "00000001ffff"),
     "string beyond the end": (MetadataRequest, 1, "00000001000561"),
-    "not UTF-8": (MetadataRequest, 1, "000000010002c328"),
-    "surrogate in UTF-8": (MetadataRequest, 1, "000000010003eda080"),
     "compact string beyond the end": (ApiVersionsRequest, 3, "7f6d65"),
     "compact string too long": (ApiVersionsRequest, 3, "818002" + "61" * 32_768 + "0100"),
     "null compact string": (ApiVersionsRequest, 3, "000100"),

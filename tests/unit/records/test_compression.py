@@ -40,8 +40,8 @@ def test_bytes_survive_a_codec(data: bytes, codec: Compression) -> None:
 def test_bytes_that_come_in_pieces_survive_a_codec(
     pieces: list[bytes], data: st.DataObject
 ) -> None:
-    codec = data.draw(st.sampled_from([each for each in CODECS if each != Compression.ZSTD]))
-    magic = data.draw(st.sampled_from([0, 1]))
+    codec = data.draw(st.sampled_from(CODECS))
+    magic = data.draw(st.sampled_from([0, 1, 2]))
     packer = Packer(codec, magic=magic)
     for piece in pieces:
         packer.add(piece)
@@ -76,7 +76,7 @@ def test_cut_and_mutated_streams_are_refused_or_read(
 @pytest.mark.parametrize("codec", [Compression.GZIP, Compression.LZ4, Compression.ZSTD])
 def test_every_cut_of_a_stream_is_seen(codec: Compression) -> None:
     packed = bytes(compress(codec, b"".join(b"%d," % number for number in range(500))))
-    for end in range(len(packed)):
+    for end in range(codec == Compression.ZSTD, len(packed)):  # of zstd nothing at all is whole
         with pytest.raises(UndecodableRecords):
             decompress(codec, packed[:end])
 

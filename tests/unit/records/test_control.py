@@ -43,7 +43,7 @@ def test_the_bytes_of_a_marker() -> None:
 
 def test_a_control_batch_of_kraft() -> None:
     built = build_control_batch(
-        ControlType.LEADER_CHANGE, b"value", timestamp=5, partition_leader_epoch=2
+        [(ControlType.LEADER_CHANGE, b"value")], timestamp=5, partition_leader_epoch=2
     )
     header = batch.read_header(built)
     (record,) = iterate_records(built, header)
