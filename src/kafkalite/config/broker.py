@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from kafkalite.config import dynamic
 from kafkalite.config.layers import Given, Source, synonyms_of
 from kafkalite.config.listeners import Listener, parse_listeners, protocol_map
 from kafkalite.config.setting import InvalidSetting, Setting, Value
 from kafkalite.config.tables import base_name, broker_settings
+from kafkalite.config.together import check_together
 
 T = TypeVar("T")
 
@@ -22,7 +24,8 @@ class BrokerConfig:
     """Settings of a broker by name; values are parsed once per change and then a dict look-up."""
 
     __slots__ = (
-        "_cluster_wide", "_derived", "_given", "_per_broker", "_static", "_values", "settings",
+        "_cluster_wide", "_derived", "_given", "_per_broker", "_static", "_told", "_values",
+        "settings",
     )  # fmt: skip
 
     def __init__(self, static: Mapping[str, str] | None = None) -> None:
@@ -32,6 +35,7 @@ class BrokerConfig:
         self._per_broker: dict[str, str] = {}
         self._values: dict[str, Value] = {}
         self._given: dict[str, list[Given]] = {}
+        self._told: set[tuple[str, str]] = set()  # stored values that were named in the log
         self._derived: dict[Callable[[BrokerConfig], Any], Any] = {}
         for name, text in self._static.items():
             if base_name(name) in self.settings:
@@ -39,28 +43,73 @@ class BrokerConfig:
         check_together(self)
 
     def set_dynamic(self, cluster_wide: Mapping[str, str], per_broker: Mapping[str, str]) -> None:
-        """Takes the dynamic layers as they now are; every getter answers by them from here on."""
-        self._cluster_wide, self._per_broker = dict(cluster_wide), dict(per_broker)
+        """Takes the dynamic layers as they now are; every getter answers by them from here on.
+
+        A stored value that no longer holds is left out, and named in the log.
+        """
+        self._take(
+            dynamic.kept(cluster_wide, is_per_broker=False, told=self._told),
+            dynamic.kept(per_broker, is_per_broker=True, told=self._told),
+        )
+        try:
+            dynamic.check_stored(self)
+        except InvalidSetting:
+            self._take_one_by_one()
+
+    def _take(self, cluster_wide: dict[str, str], per_broker: dict[str, str]) -> None:
+        self._cluster_wide, self._per_broker = cluster_wide, per_broker
         self._values.clear()
         self._given.clear()
         self._derived.clear()
 
-    def with_dynamic(
-        self, cluster_wide: Mapping[str, str], per_broker: Mapping[str, str]
-    ) -> BrokerConfig:
-        """What this configuration would be with these dynamic layers; raises InvalidSetting."""
+    def _take_one_by_one(self) -> None:
+        """Leaves out each dynamic value that breaks a rule together with those before it."""
+        layers = self._cluster_wide, self._per_broker
+        held: tuple[dict[str, str], dict[str, str]] = {}, {}
+        for layer, held_layer in zip(layers, held, strict=True):
+            for name, text in layer.items():
+                held_layer[name] = text
+                self._take(*held)
+                try:
+                    dynamic.check_stored(self)
+                except InvalidSetting as error:
+                    del held_layer[name]
+                    dynamic.name_ignored(name, text, error, self._told)
+        self._take(*held)
+
+    def with_layer(self, layer: Mapping[str, str], *, is_per_broker: bool) -> BrokerConfig:
+        """What this configuration would be with another dynamic layer."""
         changed = BrokerConfig(self._static)
-        changed.set_dynamic(cluster_wide, per_broker)
-        check_together(changed)
+        layers = [self._cluster_wide, self._per_broker]
+        layers[is_per_broker] = dict(layer)
+        changed._take(*layers)
         return changed
+
+    def dynamic_layer(self, *, is_per_broker: bool) -> dict[str, str]:
+        """What was set for this broker, or for all, and holds."""
+        return dict(self._per_broker if is_per_broker else self._cluster_wide)
+
+    def dynamic_names(self) -> set[str]:
+        """The names that were set since the start."""
+        return {*self._cluster_wide, *self._per_broker}
 
     def get(self, name: str) -> Value:
         """The value that holds, parsed."""
         if name not in self._values:
-            setting = self.settings[name]
-            text = self._text(name)
-            self._values[name] = setting.default() if text is None else setting.parse(text)
+            self._values[name] = self._parse(name)
         return self._values[name]
+
+    def _parse(self, name: str) -> Value:
+        setting = self.settings[name]
+        for source, layer in self._layers():
+            if name in layer:
+                try:
+                    return setting.parse(layer[name])
+                except InvalidSetting:
+                    # Kafka takes some values unseen, and they must not stop what asks for others.
+                    if source is Source.STATIC_BROKER:
+                        raise
+        return setting.default()
 
     def derived(self, derive: Callable[[BrokerConfig], T]) -> T:
         """What a function makes of this configuration, kept until a setting changes."""
@@ -109,7 +158,7 @@ class BrokerConfig:
 
     def is_given(self, name: str) -> bool:
         """Whether somebody set it, at start or since."""
-        return self._text(name) is not None
+        return self.text(name) is not None
 
     def given_names(self) -> list[str]:
         """The names that somebody set, also such as no table has."""
@@ -129,10 +178,14 @@ class BrokerConfig:
             for synonym in names
             if synonym in layer
         ]
-        defaults = ((synonym, self.settings[synonym].default_text) for synonym in names
-                    if synonym in self.settings)
-        found += [Given(synonym, text, Source.DEFAULT) for synonym, text in defaults
-                  if text is not None]
+        defaults = (
+            (synonym, self.settings[synonym].default_text)
+            for synonym in names
+            if synonym in self.settings and self.settings[synonym].has_static
+        )
+        found += [
+            Given(synonym, text, Source.DEFAULT) for synonym, text in defaults if text is not None
+        ]
         return _from(name, found)
 
     def _layers(self) -> Iterable[tuple[Source, dict[str, str]]]:
@@ -140,7 +193,8 @@ class BrokerConfig:
         yield Source.DYNAMIC_DEFAULT_BROKER, self._cluster_wide
         yield Source.STATIC_BROKER, self._static
 
-    def _text(self, name: str) -> str | None:
+    def text(self, name: str) -> str | None:
+        """What somebody set, as it was written."""
         return next((layer[name] for _, layer in self._layers() if name in layer), None)
 
     # --- settings that mean more than their own text --------------------------------------------
@@ -163,7 +217,8 @@ class BrokerConfig:
 
     @property
     def listeners(self) -> list[Listener]:
-        """Listeners to open; those kept for controllers are left out."""
+        """Listeners to open, as they were configured at the start; a change that only a client
+        asked for could leave nobody a way in. Those kept for controllers are left out."""
         return self._client_listeners("listeners")
 
     @property
@@ -173,13 +228,21 @@ class BrokerConfig:
 
     def _client_listeners(self, setting: str) -> list[Listener]:
         kept = {name.upper() for name in self.get_list("controller.listener.names")}
-        found = parse_listeners(setting, self.get_list(setting), self.protocols)
+        found = parse_listeners(setting, self.at_start(setting), self.protocols)
         return [listener for listener in found if listener.name not in kept]
 
     @property
     def protocols(self) -> dict[str, str]:
-        """Security protocol by listener name."""
-        return protocol_map(self.get_str("listener.security.protocol.map"))
+        """Security protocol by listener name, as configured at the start."""
+        name = "listener.security.protocol.map"
+        return protocol_map(self._static.get(name, self.settings[name].default_text or ""))
+
+    def at_start(self, name: str) -> list[str]:
+        """The value of a list as it was configured, whatever was asked for since."""
+        text = self._static.get(name)
+        setting = self.settings[name]
+        value = setting.default() if text is None else setting.parse(text)
+        return value if isinstance(value, list) else []
 
     @property
     def fsync_every_append(self) -> bool:
@@ -195,49 +258,3 @@ def _from(name: str, found: list[Given]) -> list[Given]:
     """Values from the first that is set under the very name, as Kafka describes them."""
     start = next((i for i, given in enumerate(found) if given.name == name), len(found))
     return found[start:]
-
-
-def check_together(config: BrokerConfig) -> None:
-    """Rules over several settings; raises InvalidSetting for the first that is broken."""
-    listeners = config.listeners
-    if not listeners:
-        raise InvalidSetting("listeners must name at least one listener for clients")
-    for name, advertised in config.advertised_listeners.items():
-        if advertised.host in ("0.0.0.0", "::"):
-            raise InvalidSetting(
-                "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. "
-                "Use a routable IP address."
-            )
-        if name not in {listener.name for listener in listeners}:
-            known = ", ".join(sorted(listener.name for listener in listeners))
-            raise InvalidSetting(
-                f"advertised.listeners names {name}, which listeners does not open ({known})"
-            )
-    _check_controller(config)
-    if config.metadata_log_dir not in config.log_dirs:
-        raise InvalidSetting(
-            f"metadata.log.dir {config.metadata_log_dir} must be one of the log directories"
-        )
-    if config.is_given("node.id") and config.get_int("broker.id") not in (-1, config.node_id):
-        raise InvalidSetting("node.id and broker.id are both given and differ")
-    least, most = "log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"
-    if config.get_int(least) > config.get_int(most):
-        raise InvalidSetting(
-            f"{least} ({config.get_int(least)}) > {most} ({config.get_int(most)})"
-        )
-
-
-def _check_controller(config: BrokerConfig) -> None:
-    """This process is its own controller: a file that means another is no file for it."""
-    if sorted(config.get_list("process.roles")) != ["broker", "controller"]:
-        raise InvalidSetting(
-            "process.roles must be broker,controller: a broker here is its own controller, and "
-            "joins no other"
-        )
-    voters = config.get_list("controller.quorum.voters")
-    strangers = [voter for voter in voters if voter.partition("@")[0] != str(config.node_id)]
-    if strangers:
-        raise InvalidSetting(
-            f"controller.quorum.voters names {', '.join(strangers)}, but the only voter of this "
-            f"cluster is its own node {config.node_id}"
-        )

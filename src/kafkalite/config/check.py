@@ -11,15 +11,20 @@ from dataclasses import dataclass
 from enum import Enum
 
 from kafkalite.config.broker import BrokerConfig
+from kafkalite.config.protections import broken_promise
 from kafkalite.config.setting import InvalidSetting
 from kafkalite.config.tables import (
+    SLIP,
     base_name,
     broker_settings,
+    foreign,
     nearest,
     removed_settings,
     topic_settings,
 )
 from kafkalite.config.topic import STAND_IN
+
+TOGETHER = "(together)"  # in the place of a key, for a rule over several
 
 
 class Verdict(Enum):
@@ -39,23 +44,26 @@ class Judgement:
     verdict: Verdict
     reason: str = ""
 
+    def __str__(self) -> str:
+        return self.reason if self.key == TOGETHER else f"{self.key}: {self.reason}"
+
 
 class RefusedSettings(InvalidSetting):
     """Keys that keep a broker from starting; `judgements` holds each."""
 
     def __init__(self, judgements: list[Judgement]) -> None:
-        super().__init__("; ".join(f"{each.key}: {each.reason}" for each in judgements))
+        super().__init__("; ".join(map(str, judgements)))
         self.judgements = judgements
 
 
 def judge(properties: Mapping[str, str]) -> list[Judgement]:
     """One judgement per key, as they stand; then one for a broken rule over several keys."""
-    judgements = [_judge(key, text) for key, text in properties.items()]
+    judgements = [_judge(key, text, properties) for key, text in properties.items()]
     if not any(each.verdict is Verdict.REFUSED for each in judgements):
         try:
             BrokerConfig(dict(properties))
         except InvalidSetting as error:
-            judgements.append(Judgement("(together)", "", Verdict.REFUSED, str(error)))
+            judgements.append(Judgement(TOGETHER, "", Verdict.REFUSED, str(error)))
     return judgements
 
 
@@ -69,7 +77,7 @@ def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[Jud
     return BrokerConfig(dict(properties)), ignored
 
 
-def _judge(key: str, text: str) -> Judgement:
+def _judge(key: str, text: str, properties: Mapping[str, str]) -> Judgement:
     setting = broker_settings().get(base_name(key))
     if setting is None:
         return _judge_unknown(key, text)
@@ -78,6 +86,12 @@ def _judge(key: str, text: str) -> Judgement:
     except InvalidSetting as error:
         return Judgement(key, text, Verdict.REFUSED, str(error))
     shown = "[hidden]" if setting.sensitive else text
+    try:
+        broken = broken_promise(key, properties)
+    except InvalidSetting:
+        broken = None  # another key is at fault, and is told of itself
+    if broken is not None:
+        return Judgement(key, shown, Verdict.REFUSED, broken)
     if setting.ignored is not None:
         return Judgement(key, shown, Verdict.IGNORED, setting.ignored)
     if setting.update.value == "dynamic-only":
@@ -86,17 +100,32 @@ def _judge(key: str, text: str) -> Judgement:
 
 
 def _judge_unknown(key: str, text: str) -> Judgement:
-    """Refused where a known name is near; else likely a plugin's own, and ignored as in Kafka."""
+    """Refused where it is a slip of the pen; else likely a plugin's own, ignored as in Kafka."""
     removed = removed_settings().get(key)
     if removed is not None:
         return Judgement(key, text, Verdict.IGNORED, f"removed from Kafka; {removed}")
-    if key in topic_settings():
-        near: str | None = _broker_name_of_topic_setting(key)
-    else:
-        near = nearest(base_name(key), broker_settings())
+    whose = foreign(key)
+    if whose is not None:
+        return Judgement(key, text, Verdict.IGNORED, f"no setting of Apache Kafka's; {whose}")
+    near = nearest_to(key)
     if near is None:
         return Judgement(key, text, Verdict.IGNORED, "Apache Kafka has no such setting")
+    if key not in topic_settings() and not _is_slip(base_name(key), near):
+        why = f"Apache Kafka has no such setting; the nearest is {near}"
+        return Judgement(key, text, Verdict.IGNORED, why)
     return Judgement(key, text, Verdict.REFUSED, f"no such setting; the nearest is {near}")
+
+
+def _is_slip(name: str, near: str) -> bool:
+    """Whether it is the known name, but for a few letters or its end."""
+    return near.startswith(f"{name}.") or nearest(name, [near], SLIP) is not None
+
+
+def nearest_to(key: str) -> str | None:
+    """What a key that no broker knows was most likely meant to be."""
+    if key in topic_settings():
+        return _broker_name_of_topic_setting(key)
+    return nearest(base_name(key), broker_settings())
 
 
 def _broker_name_of_topic_setting(key: str) -> str | None:

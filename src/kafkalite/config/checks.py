@@ -74,8 +74,9 @@ def _caseless(words: list[str]) -> Check:
 
 def _list_of(column: str) -> Check:
     parts = column.split(",")
-    words = [word for part in parts if part not in ("nonempty", "distinct")
-             for word in part.split("|")]
+    words = [
+        word for part in parts if part not in ("nonempty", "distinct") for word in part.split("|")
+    ]
     each = _one_of(words) if words else anything
 
     def check(name: str, value: Value) -> None:
@@ -101,7 +102,8 @@ def _not_empty(name: str, value: Value) -> None:
 
 def _throttled_replicas(name: str, value: Value) -> None:
     items = value if isinstance(value, list) else []
-    if items != ["*"] and not all(re.fullmatch(r"[0-9]+:[0-9]+", item) for item in items):
+    are_replicas = all(re.fullmatch(r"([0-9]+:[0-9]+)?", item) for item in items)
+    if not are_replicas and "".join(items) != "*":
         why = (
             f"{name} must be the literal '*' or a list of replicas in the following format: "
             "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
@@ -121,11 +123,33 @@ def _bootstrap_servers(name: str, value: Value) -> None:
             raise refusal(name, item, "Expected a server as HOST:PORT")
 
 
+# As Java writes a duration: days, hours, minutes and seconds, each with a sign of its own.
+DURATION = re.compile(
+    r"([-+]?)P(?:([-+]?[0-9]+)D)?"
+    r"(?:T(?=.)(?:([-+]?[0-9]+)H)?(?:([-+]?[0-9]+)M)?(?:([-+]?[0-9]+)(?:[.,]([0-9]{0,9}))?S)?)?",
+    re.IGNORECASE,
+)
+
+
 def _share_reset(name: str, value: Value) -> None:
     text = str(value)
-    if text not in ("latest", "earliest") and not re.fullmatch(r"by_duration:P[0-9.DTHMS]+", text):
-        why = "must be one of latest, earliest, by_duration:PnDTnHnMn.nS"
+    is_word = text in ("latest", "earliest")
+    if not is_word and not _is_duration(text.removeprefix("by_duration:"), text):
+        why = (
+            f"Invalid value `{text}` for configuration {name}. The value must be either "
+            "'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
+        )
         raise refusal(name, value, why)
+
+
+def _is_duration(text: str, whole: str) -> bool:
+    """Whether it is one, and not a negative one."""
+    match = DURATION.fullmatch(text)
+    if match is None or text == whole or not any(match.groups()[1:5]):
+        return False
+    days, hours, minutes, seconds = (int(each or 0) for each in match.groups()[1:5])
+    total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    return total >= 0 if match[1] != "-" else total <= 0
 
 
 NAMED: dict[str, Check] = {

@@ -37,10 +37,12 @@ def group_value(config: BrokerConfig, overrides: Mapping[str, str], name: str) -
 def check_group_settings(config: BrokerConfig, overrides: Mapping[str, str]) -> None:
     """Raises InvalidSetting unless a group may have these settings of its own."""
     table = group_settings()
-    for name, text in overrides.items():
+    for name in overrides:
         if name not in table:
             raise InvalidSetting(f"Unknown group config name: {name}")
-        _check_bounds(config, name, table[name].parse(text))
+    parsed = {name: table[name].parse(text) for name, text in overrides.items()}
+    for name, value in parsed.items():
+        _check_bounds(config, name, value)
     for kind in KINDS:
         timeout, interval = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
         values = [group_value(config, overrides, each) for each in (timeout, interval)]
@@ -57,7 +59,7 @@ def given_for_group(config: BrokerConfig, overrides: Mapping[str, str], name: st
         default = group_settings()[name].default_text
         found = [Given(name, default, Source.DEFAULT)]
     if name in overrides:
-        return [Given(name, overrides[name], Source.GROUP), *found]
+        return [Given(name, group_settings()[name].normal(overrides[name]), Source.GROUP), *found]
     return found
 
 

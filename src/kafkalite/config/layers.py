@@ -6,6 +6,7 @@ groups of settings that stand for one thing (`log.retention.ms`, `.minutes`, `.h
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -54,6 +55,21 @@ SAME_THING: dict[str, dict[str, int]] = {
 }
 
 
+# A setting of one listener; what its mechanisms have of their own has the mechanism before it.
+OF_LISTENER = re.compile(r"listener\.name\.[^.]*\.(.*)", re.DOTALL)
+OF_MECHANISM = (
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+    "connections.max.reauth.ms",
+)
+
+
 def synonyms_of(name: str) -> list[str]:
     """The broker settings that say the same as this one, itself among them, first wins."""
+    match = OF_LISTENER.fullmatch(name)
+    if match is not None:
+        base = next((each for each in OF_MECHANISM if match[1].endswith(each)), match[1])
+        return [name, base]
     return list(SAME_THING.get(name, (name,)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from kafkalite.config.setting import InvalidSetting
+from kafkalite.config.setting import COMMA, InvalidSetting
 
 FORM = re.compile(
     r"(?P<name>[^:]+)://(\[(?P<six>[^\]]*)\]|(?P<host>[^:\[\]]*)):(?P<port>-?[0-9]{1,6})"
@@ -68,3 +68,18 @@ def protocol_map(text: str) -> dict[str, str]:
             raise InvalidSetting(f"listener.security.protocol.map: {item} is not NAME:PROTOCOL")
         protocols[name.upper()] = protocol.upper()
     return protocols
+
+
+def pairs_of(name: str, text: str) -> dict[str, str]:
+    """The map that a text of `key:value,key:value` stands for; the last colon divides."""
+    pairs = {}
+    items = COMMA.split(text) if text else []
+    while items and not items[-1]:  # as Java's split does
+        items.pop()
+    for item in items:
+        key, colon, value = item.rpartition(":")
+        if not colon:
+            why = f"begin 0, end -1, length {len(item)}"
+            raise InvalidSetting(f"Error parsing configuration property '{name}': {why}")
+        pairs[key.strip()] = value.strip()
+    return pairs

@@ -6,6 +6,7 @@ where a value came from. Invariant: `parse(render(value)) == value` for every ac
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,10 +16,15 @@ from enum import Enum, IntEnum
 Value = bool | int | float | str | list[str] | None
 
 LONG_MAX = 2**63 - 1
+LONGEST_NUMBER = 1000
 
 
 class InvalidSetting(ValueError):
     """A value that the setting does not take; the message is the one Kafka gives."""
+
+
+class Requirement(InvalidSetting):
+    """A rule over several settings that Kafka calls a requirement when it refuses a change."""
 
 
 class Kind(IntEnum):
@@ -66,6 +72,8 @@ class Setting:
     section: str = ""
     ignored: str | None = None
     internal: bool = False
+    # A list may hold an item twice.
+    keeps_twins: bool = False
     # Text of Apache Kafka's own default, where ours is another.
     kafka_default_text: str | None = None
 
@@ -75,6 +83,11 @@ class Setting:
         return self.kind is Kind.PASSWORD
 
     @property
+    def has_static(self) -> bool:
+        """A file may name it, and its default is one of the values it has."""
+        return self.update is not Update.DYNAMIC_ONLY
+
+    @property
     def dynamic(self) -> bool:
         """The value may change while the broker runs."""
         return self.update is not Update.READ_ONLY
@@ -82,8 +95,14 @@ class Setting:
     def parse(self, text: str | None) -> Value:
         """The value that a text means; raises InvalidSetting as Kafka would."""
         value = None if text is None else convert(self.name, text, self.kind)
+        if isinstance(value, list) and not self.keeps_twins:
+            value = list(dict.fromkeys(value))
         self.check(self.name, value)
         return value
+
+    def normal(self, text: str) -> str | None:
+        """The text that Kafka shows in place of this one, which it accepted."""
+        return render(self.parse(text))
 
     def default(self) -> Value:
         """The value where nobody set one; defaults are not checked, as in Kafka."""
@@ -91,9 +110,14 @@ class Setting:
         return None if text is None else convert(self.name, text, self.kind)
 
 
+# What Java's `trim` takes off, and what separates the items of a list; both are ASCII only.
+TRIMMED = "".join(map(chr, range(33)))
+COMMA = re.compile(r"\s*,\s*", re.ASCII)
+
+
 def convert(name: str, text: str, kind: Kind) -> Value:
     """A text in the given type, surrounding blanks dropped."""
-    trimmed = text.strip()
+    trimmed = text.strip(TRIMMED)
     if kind is Kind.BOOLEAN:
         return _boolean(name, text, trimmed)
     if kind in BITS:
@@ -101,7 +125,7 @@ def convert(name: str, text: str, kind: Kind) -> Value:
     if kind is Kind.DOUBLE:
         return _double(name, text, trimmed)
     if kind is Kind.LIST:
-        return list(dict.fromkeys(re.split(r"\s*,\s*", trimmed))) if trimmed else []
+        return COMMA.split(trimmed) if trimmed else []
     return trimmed
 
 
@@ -113,17 +137,40 @@ def _boolean(name: str, text: str, trimmed: str) -> bool:
 
 
 def _integer(name: str, text: str, trimmed: str, kind: Kind) -> int:
+    number = whole_number(trimmed)
     bound = 1 << (BITS[kind] - 1)
-    # Python would also take "1_000" and digits beyond ASCII; Kafka does not.
-    if not re.fullmatch(r"[+-]?[0-9]{1,20}", trimmed) or not -bound <= int(trimmed) < bound:
+    if number is None or not -bound <= number < bound:
         raise refusal(name, text, f"Not a number of type {kind.name}")
-    return int(trimmed)
+    return number
+
+
+def whole_number(text: str) -> int | None:
+    """What Java's `parseInt` takes: a sign and decimal digits, of any script of the first plane."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    # Python would also take "1_000", and more digits than anybody wants to wait for.
+    if not 0 < len(digits) <= LONGEST_NUMBER or not all(map(_is_digit, digits)):
+        return None
+    return int(text)
+
+
+def _is_digit(character: str) -> bool:
+    return character.isdecimal() and character <= "\uffff"
 
 
 def _double(name: str, text: str, trimmed: str) -> float:
-    if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?", trimmed):
-        raise refusal(name, text, "Not a number of type DOUBLE")
-    return float(trimmed.rstrip("dDfF"))
+    if DECIMAL.fullmatch(trimmed):
+        return float(trimmed.rstrip("dDfF"))
+    if HEXADECIMAL.fullmatch(trimmed):
+        return float.fromhex(trimmed.rstrip("dDfF"))
+    if re.fullmatch(r"[+-]?(NaN|Infinity)", trimmed):
+        return float(trimmed)
+    raise refusal(name, text, "Not a number of type DOUBLE")
+
+
+DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?")
+HEXADECIMAL = re.compile(
+    r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[dDfF]?"
+)
 
 
 def refusal(name: str, value: object, why: str) -> InvalidSetting:
@@ -146,8 +193,12 @@ def render(value: Value) -> str | None:
 
 def _render_double(value: float) -> str:
     """Java's text of a double: plain from 0.001 to 10 million, else like 1.5E10."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
+    if abs(value) == 5e-324:  # Java writes the least of all with two digits
+        return "4.9E-324" if value > 0 else "-4.9E-324"
     sign, digits, exponent = Decimal(repr(value)).as_tuple()
     text = "".join(map(str, digits)).rstrip("0")
     power = int(exponent) + len(digits) - 1

@@ -10,13 +10,17 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pkgutil import get_data
 
-from kafkalite.config.checks import check_for
+from kafkalite.config.checks import NAMED, check_for
 from kafkalite.config.setting import Kind, Setting, Update
 
 Table = dict[str, Setting]
 
 # A broker setting may be given for one listener: listener.name.NAME.SETTING.
 LISTENER_PREFIX = "listener.name."
+
+LIKENESS = 0.75
+# So near to a known name that it is a slip of the pen.
+SLIP = 0.87
 
 
 @cache
@@ -46,14 +50,28 @@ def client_metrics_settings() -> Table:
 @cache
 def removed_settings() -> dict[str, str]:
     """Settings that older Kafka releases had, with the reason why they may be ignored."""
-    return dict(line.split(None, 1) for line in _lines("removed"))
+    return dict(line.split(None, 1) for line in lines_of("removed"))
 
 
-def nearest(name: str, names: Iterable[str]) -> str | None:
+@cache
+def foreign_settings() -> dict[str, str]:
+    """What others put into a broker's file, with what it is; a name with * is a beginning."""
+    return dict(line.split(None, 1) for line in lines_of("foreign"))
+
+
+def foreign(name: str) -> str | None:
+    """What a setting is that no broker of Apache Kafka reads, None for one that nobody knows."""
+    for row, text in foreign_settings().items():
+        if name == row or (row.endswith("*") and name.startswith(row[:-1])):
+            return text
+    return None
+
+
+def nearest(name: str, names: Iterable[str], likeness: float = LIKENESS) -> str | None:
     """The known name that an unknown one was most likely meant to be."""
     import difflib  # slow to import, and only a mistake needs it
 
-    close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.75)
+    close = difflib.get_close_matches(name, list(names), n=1, cutoff=likeness)
     return close[0] if close else None
 
 
@@ -70,7 +88,7 @@ def base_name(name: str) -> str:
 def _table(name: str) -> Table:
     table: Table = {}
     section, ignored, row = "", None, ""
-    for line in _lines(name):
+    for line in lines_of(name):
         if line.startswith("section "):
             section, ignored = line.removeprefix("section "), None
         elif line.startswith("ignored "):
@@ -100,6 +118,7 @@ def _setting(row: str, doc: str, section: str, ignored: str | None) -> Setting:
         section=section,
         ignored=ignored,
         internal="internal" in marks,
+        keeps_twins=of_kind is Kind.LIST and valid in NAMED,
         kafka_default_text=_text(kafka_default),
     )
 
@@ -110,7 +129,7 @@ def _text(column: str) -> str | None:
     return "" if column == '""' else column
 
 
-def _lines(name: str) -> Iterator[str]:
+def lines_of(name: str) -> Iterator[str]:
     data = get_data("kafkalite.config", f"tables/{name}.settings")
     assert data is not None, f"{name}.settings is not in the package"
     for line in data.decode().splitlines():

@@ -105,5 +105,7 @@ def given_for_topic(
     stand_in = STAND_IN.get(name)
     found = [] if stand_in is None else config.given(next(iter(stand_in)))
     if name in overrides:
-        return [Given(name, overrides[name], Source.TOPIC), *found]
+        setting = topic_settings()[name]
+        text = overrides[name] if setting.internal else setting.normal(overrides[name])
+        return [Given(name, text, Source.TOPIC), *found]
     return found

@@ -17,6 +17,7 @@ from kafkalite.config import (
     parse_properties,
     topic_value,
 )
+from kafkalite.config.dynamic import check_change
 
 # The file that Apache Kafka ships as config/server.properties: its keys, our comments.
 SHIPPED = """
@@ -66,6 +67,11 @@ def test_takes_the_shipped_file():
         ("acme.plugin.colour", "red", Verdict.IGNORED, "no such setting"),
         ("log.retention.hour", "24", Verdict.REFUSED, "nearest is log.retention.hours"),
         ("retention.ms", "24", Verdict.REFUSED, "nearest is log.retention.ms"),
+        ("confluent.license.topic.replication.factor", "1", Verdict.IGNORED, "Confluent's own"),
+        ("logs.dir", "/var/log", Verdict.IGNORED, "data lies in log.dirs"),
+        ("super.users", "User:admin", Verdict.IGNORED, "there is no authorizer"),
+        ("partitions", "3", Verdict.IGNORED, "nearest is num.partitions"),
+        ("authorizer.class", "x", Verdict.REFUSED, "nearest is authorizer.class.name"),
         ("num.partitions", "none", Verdict.REFUSED, "Not a number of type INT"),
         ("leader.replication.throttled.rate", "1", Verdict.IGNORED, "not replicated"),
     ],
@@ -112,10 +118,12 @@ def test_refuses_what_does_not_fit_together(properties, message):
 
 
 def test_listeners_may_be_ipv6_and_named():
-    config = BrokerConfig({
-        "listeners": "INTERNAL://[::1]:0,OUT://0.0.0.0:9094",
-        "listener.security.protocol.map": "INTERNAL:PLAINTEXT,OUT:SASL_SSL",
-    })
+    config = BrokerConfig(
+        {
+            "listeners": "INTERNAL://[::1]:0,OUT://0.0.0.0:9094",
+            "listener.security.protocol.map": "INTERNAL:PLAINTEXT,OUT:SASL_SSL",
+        }
+    )
     assert [str(each) for each in config.listeners] == ["INTERNAL://[::1]:0", "OUT://0.0.0.0:9094"]
     assert config.listeners[1].protocol == "SASL_SSL"
 
@@ -138,7 +146,7 @@ def test_layers_win_in_kafkas_order():
 def test_a_bad_dynamic_value_changes_nothing():
     config = BrokerConfig()
     with pytest.raises(InvalidSetting):
-        config.with_dynamic({}, {"listeners": "nonsense"})
+        check_change(config, {"listeners": "nonsense"}, is_per_broker=True)
     assert config.listeners[0].port == 9092
 
 

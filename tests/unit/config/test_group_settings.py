@@ -47,7 +47,7 @@ def test_where_it_comes_from():
         ({TIMEOUT: "1"}, "must be greater than or equal to group.consumer.min.session.timeout.ms"),
         ({TIMEOUT: "99999"}, "must be less than or equal to group.consumer.max.session.timeout.ms"),
         ({"streams.num.standby.replicas": "3"}, "group.streams.max.standby.replicas"),
-        ({"share.auto.offset.reset": "never"}, "must be one of latest, earliest"),
+        ({"share.auto.offset.reset": "never"}, "The value must be either 'earliest', 'latest'"),
     ],
 )
 def test_refuses_as_kafka_does(overrides, message):
@@ -56,9 +56,11 @@ def test_refuses_as_kafka_does(overrides, message):
 
 
 def test_a_timeout_must_exceed_its_heartbeat():
-    config = BrokerConfig({
-        "group.consumer.min.session.timeout.ms": "1",
-        "group.consumer.max.heartbeat.interval.ms": "60000",
-    })
+    config = BrokerConfig(
+        {
+            "group.consumer.min.session.timeout.ms": "1",
+            "group.consumer.max.heartbeat.interval.ms": "60000",
+        }
+    )
     with pytest.raises(InvalidSetting, match=r"must be greater than consumer\.heartbeat"):
         check_group_settings(config, {TIMEOUT: "5000"})

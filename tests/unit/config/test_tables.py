@@ -14,7 +14,7 @@ from kafkalite.config import (
     topic_settings,
 )
 from kafkalite.config.setting import InvalidSetting, Kind, convert
-from kafkalite.config.tables import base_name, nearest, removed_settings
+from kafkalite.config.tables import base_name, foreign, foreign_settings, nearest, removed_settings
 from kafkalite.config.topic import STAND_IN
 
 TABLES = {
@@ -66,6 +66,12 @@ def test_listener_prefix_and_mechanism_are_dropped():
     assert base_name("num.partitions") == "num.partitions"
 
 
+def test_foreign_settings_are_not_settings():
+    known = [*broker_settings(), *removed_settings()]
+    assert [name for name in known if foreign(name) and not name.startswith("zookeeper.")] == []
+    assert not foreign_settings().keys() & broker_settings().keys()
+
+
 def test_nearest_finds_the_slip_and_nothing_else():
     assert nearest("log.retention.hour", broker_settings()) == "log.retention.hours"
     assert nearest("my.plugin.colour", broker_settings()) is None
@@ -79,7 +85,8 @@ def test_nearest_finds_the_slip_and_nothing_else():
         (Kind.SHORT, "32768", "Not a number of type SHORT"),
         (Kind.LONG, "9223372036854775808", "Not a number of type LONG"),
         (Kind.LONG, "1_000", "Not a number of type LONG"),
-        (Kind.LONG, "١", "Not a number of type LONG"),
+        (Kind.LONG, "\u2003 7", "Not a number of type LONG"),
+        (Kind.DOUBLE, "٧", "Not a number of type DOUBLE"),
         (Kind.DOUBLE, "half", "Not a number of type DOUBLE"),
         (Kind.BOOLEAN, "yes", "Expected value to be either true or false"),
     ],
@@ -87,6 +94,24 @@ def test_nearest_finds_the_slip_and_nothing_else():
 def test_refuses_with_kafkas_sentence(kind, text, message):
     with pytest.raises(InvalidSetting, match=re.escape(message)):
         convert("n", text, kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (Kind.INT, " +7\t", "7"),
+        (Kind.INT, "007", "7"),
+        (Kind.LONG, "٧", "7"),
+        (Kind.DOUBLE, "0x1p-1", "0.5"),
+        (Kind.DOUBLE, "-Infinity", "-Infinity"),
+        (Kind.DOUBLE, "NaN", "NaN"),
+        (Kind.DOUBLE, "1e-4f", "1.0E-4"),
+        (Kind.DOUBLE, "4.9E-324", "4.9E-324"),
+        (Kind.LIST, " a ,\tb,a", "a,b,a"),
+    ],
+)
+def test_reads_what_java_reads(kind, text, value):
+    assert render(convert("n", text, kind)) == value
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,91 @@
+"""A setting that promises a protection is kept, or ends the start with one sentence naming it."""
+
+import pytest
+
+from kafkalite.config import RefusedSettings, Verdict, broker_config, broker_settings, judge
+from kafkalite.config.protections import ALLOW, PROMISES
+
+MAP = "listener.security.protocol.map"
+PROMISING = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "security.inter.broker.protocol": "SASL_SSL",
+    "ssl.client.auth": "required",
+    "principal.builder.class": "com.example.Builder",
+    "create.topic.policy.class.name": "com.example.Policy",
+    "alter.config.policy.class.name": "com.example.Policy",
+    "client.quota.callback.class": "com.example.Callback",
+    "listeners": "SASL_SSL://127.0.0.1:9093",
+}
+# They say how a protection works, and no listener uses them: Kafka ignores them then, too.
+ONLY_SAY_HOW = (
+    "sasl.",
+    "ssl.",
+    "delegation.token.",
+    "security.providers",
+    "connections.max.reauth.ms",
+    "connection.failed.authentication.delay.ms",
+)
+# A name with one of these in it promises something.
+WORDS = ("authorizer", "policy.class", "callback.class", "security.inter", "principal.builder")
+PROTECTING = ("SASL", "TLS", "Authorization")
+
+
+@pytest.mark.parametrize("name", list(PROMISING))
+def test_a_promise_that_cannot_be_kept_ends_the_start(name):
+    with pytest.raises(RefusedSettings) as refused:
+        broker_config({name: PROMISING[name]})
+    assert str(refused.value).startswith(f"{name}: ")
+    (judgement,) = judge({name: PROMISING[name]})
+    assert (judgement.key, judgement.verdict) == (name, Verdict.REFUSED), "config check says so"
+
+
+@pytest.mark.parametrize("name", list(PROMISING))
+def test_one_may_insist(name):
+    broker_config({name: PROMISING[name], ALLOW: "true"})
+
+
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
+def test_a_listener_is_never_opened_without_its_protocol(protocol):
+    named = {
+        "listeners": "PLAINTEXT://:9092,OUTSIDE://:9093",
+        MAP: f"PLAINTEXT:PLAINTEXT,OUTSIDE:{protocol}",
+    }
+    with pytest.raises(RefusedSettings, match=r"^listeners: OUTSIDE would be open to everybody"):
+        broker_config(named)
+    with pytest.raises(RefusedSettings, match=r"^listeners: "):
+        broker_config({"listeners": f"{protocol}://:9092"})
+
+
+def test_a_controllers_listener_is_not_opened_at_all():
+    named = {
+        "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+        MAP: "CONTROLLER:SSL,PLAINTEXT:PLAINTEXT",
+    }
+    broker_config(named)
+
+
+def test_a_promise_to_one_listener_is_one():
+    with pytest.raises(RefusedSettings, match="no client is asked for a certificate"):
+        broker_config({"listener.name.plaintext.ssl.client.auth": "required"})
+
+
+def test_what_promises_nothing_starts():
+    broker_config({"authorizer.class.name": "", "ssl.client.auth": "none"})
+    broker_config({"security.inter.broker.protocol": "PLAINTEXT"})
+    _, ignored = broker_config(
+        {"ssl.keystore.location": "/etc/keys", "sasl.enabled.mechanisms": "PLAIN"}
+    )
+    assert [each.key for each in ignored] == ["ssl.keystore.location", "sasl.enabled.mechanisms"]
+
+
+def test_every_setting_about_protection_is_one_or_the_other():
+    """Also those that a new release of Kafka adds to these sections."""
+    for setting in broker_settings().values():
+        if setting.section in PROTECTING and setting.name != ALLOW:
+            assert setting.name in PROMISES or setting.name.startswith(ONLY_SAY_HOW), setting.name
+        if any(word in setting.name for word in WORDS) and not setting.name.startswith("sasl."):
+            assert setting.name in PROMISES, setting.name
+
+
+def test_every_promise_is_tried():
+    assert set(PROMISES) | {"listeners"} == set(PROMISING)
