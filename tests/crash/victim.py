@@ -22,6 +22,7 @@ from kafkalite.log.manager import LogManager
 from kafkalite.records.record import BatchBuilder
 
 PARTITIONS = 3
+TOPIC_ID = b"the topic killed"
 CONFIG = LogConfig(segment_bytes=60_000, index_interval_bytes=500, retention_ms=-1)
 SETTINGS = LogSettings(log_cleaner_enable=False)
 
@@ -51,7 +52,7 @@ def batch_at(partition: int, offset: int, count: int) -> memoryview:
 def main(directory: str, seed: int) -> None:
     random = Random(seed)
     manager = open_logs(directory, seed)
-    logs = [manager.create("t", partition, bytes(16)) for partition in range(PARTITIONS)]
+    logs = [manager.create("t", partition, TOPIC_ID) for partition in range(PARTITIONS)]
     os.write(1, b"ready\n")
     while True:
         partition = random.randrange(PARTITIONS)

@@ -22,13 +22,33 @@ from kafkalite.protocol.errors import KafkaError
 from kafkalite.records.batch import BatchHeader, iterate_headers, verify
 from kafkalite.records.convert import iterate_any
 from kafkalite.sim.disk import CrashDisk
-from tests.unit.log.making import ROOT, START_MS, TOPIC_ID, abandon, keyed, marker, open_logs
+from tests.unit.log.making import (
+    ROOT,
+    START_MS,
+    TOPIC_ID,
+    abandon,
+    fetched,
+    keyed,
+    marker,
+    open_logs,
+)
 
 QUIET = LogSettings(log_cleaner_enable=False, log_retention_check_interval_ms=1 << 40)
 
 
 class Dead(BaseException):
     """The machine died: nothing of the process runs any more."""
+
+
+@dataclass(slots=True)
+class Transaction:
+    """One of a producer's, and how it is to end: where a crash took its marker it is open."""
+
+    end_offset: int | None = None  # of its marker
+    is_committed: bool = False
+
+    def is_open(self, log_end_offset: int) -> bool:
+        return self.end_offset is None or self.end_offset >= log_end_offset
 
 
 @dataclass(slots=True)
@@ -41,6 +61,7 @@ class Appended:
     producer_id: int
     sequence: int
     is_acknowledged: bool = False
+    transaction: Transaction | None = None
 
 
 @dataclass(slots=True)
@@ -82,7 +103,8 @@ class Expected:
             if key is not None and not key.startswith(b"\0"):
                 assert written[offset] == (key, value), offset
         if self.config.is_compacted:
-            self._check_fold(log, found, written)
+            self._check_fold(log, found)
+            self._check_sequences(log)
         else:
             # Of what was to be removed, any segment may have outlived the crash.
             start = max(log.log_start_offset, self.removed_below)
@@ -93,27 +115,50 @@ class Expected:
         self._check_window(log)
 
     def _check_fold(
-        self,
-        log: PartitionLog,
-        found: list[tuple[int, bytes | None, bytes | None]],
-        written: dict[int, tuple[bytes, bytes | None]],
+        self, log: PartitionLog, found: list[tuple[int, bytes | None, bytes | None]]
     ) -> None:
-        """A reader who keeps the last value of each key ends as if nothing had been compacted."""
+        """A reader who keeps the last committed value of each key ends as if nothing had been
+        compacted; and what is not decided is all there."""
+        end = log.high_watermark = log.log_end_offset
+        undecided = [
+            batch.base_offset
+            for batch in self.appended
+            if batch.transaction is not None and batch.transaction.is_open(end)
+        ]
+        start, stable = log.log_start_offset, log.last_stable_offset
+        if not (stable == start and any(offset < start for offset in undecided)):
+            # Of what is open below a start that a crash has raised, a snapshot may still tell.
+            assert stable == min([one for one in undecided if start <= one < end], default=end)
         expected: dict[bytes, bytes | None] = {}
-        for offset in sorted(written):
-            if log.log_start_offset <= offset < log.log_end_offset:
-                key, value = written[offset]
-                if not key.startswith(b"\0"):
+        for batch in self.appended:
+            if batch.transaction is not None and not batch.transaction.is_committed:
+                continue
+            for offset, (key, value) in enumerate(batch.pairs, batch.base_offset):
+                if start <= offset < stable:
                     expected[key] = value
-        actual = {key: value for _, key, value in found if key is not None}
+        visible = fetched(log, 1 << 16, is_committed_only=True)
+        actual = {record.key: record.value for record in visible}
         live = {key: value for key, value in expected.items() if value is not None}
-        assert live == {
-            k: v for k, v in actual.items() if v is not None and not k.startswith(b"\0")
-        }
+        assert live == {key: value for key, value in actual.items() if value is not None}
+        there = {offset for offset, _, _ in found}
+        for batch in self.appended:
+            for offset in range(batch.base_offset, batch.base_offset + len(batch.pairs)):
+                assert offset in there or not stable <= offset < end, offset
+
+    def _check_sequences(self, log: PartitionLog) -> None:
+        """Each producer goes on where its last batch in the log ended."""
+        last: dict[int, Appended] = {}
+        for batch in self.appended:
+            if log.log_start_offset <= batch.base_offset < log.log_end_offset:
+                last[batch.producer_id] = batch
+        states = log.producers.states if log.producers is not None else {}
+        for producer_id, batch in last.items():
+            assert states[producer_id].last_sequence == batch.sequence + len(batch.pairs) - 1
 
     def _check_window(self, log: PartitionLog) -> None:
         """The last five batches of the producer are recognised, wherever the crash came."""
-        mine = [b for b in self.appended if b.sequence >= 0 and b.last_offset < log.log_end_offset]
+        mine = [b for b in self.appended if b.producer_id == 7]
+        mine = [b for b in mine if b.last_offset < log.log_end_offset]
         if self.config.is_compacted or self.removed_below > 0 or not mine:
             return
         if self.cut_from is not None or log.log_start_offset > 0:
@@ -265,6 +310,7 @@ class Run:
         self.manager: LogManager = open_logs(self.env, self.config, QUIET)
         self.log = self.manager.create("t", 0, TOPIC_ID, self.config)
         self._sequence = 0
+        self._open: dict[int, Transaction] = {}  # by producer
         if workload.is_uneven:
             self.env.background = UnevenBackground(workload.seed)
 
@@ -280,7 +326,9 @@ class Run:
 
     def _step(self) -> None:
         kind = self.random.random()
-        if kind < 0.75:
+        if self.workload.is_compacted and kind < 0.4:
+            self._go_on_with_transactions()
+        elif kind < 0.75:
             self._append()
         elif kind < 0.80:
             self._transaction()
@@ -320,14 +368,14 @@ class Run:
         self.log.append_as_leader(data, self.random.randrange(1, 3))
         if self.workload.is_fsynced:
             self.log.when_durable(self.log.log_end_offset).then(
-                lambda durable: self._acknowledge(appended, durable)
+                lambda error: self._acknowledge(appended, error)
             )
         else:
             appended.is_acknowledged = True
         self.log.high_watermark = self.log.log_end_offset
 
-    def _acknowledge(self, appended: Appended, durable: int) -> None:
-        appended.is_acknowledged = durable > appended.last_offset
+    def _acknowledge(self, appended: Appended, error: KafkaError | None) -> None:
+        appended.is_acknowledged = error is None
 
     def _pair(self) -> tuple[bytes, bytes | None]:
         key = b"k%d" % self.random.randrange(6)
@@ -337,11 +385,25 @@ class Run:
 
     def _transaction(self) -> None:
         """A batch that is aborted or committed at once."""
+        free = [one for one in range(20, 24) if one not in self._open]
+        if free:
+            producer_id = self.random.choice(free)
+            self._append_in_transaction(producer_id)
+            self._end_transaction(producer_id)
+
+    def _go_on_with_transactions(self) -> None:
+        """Several are open side by side, over rolls and compactions."""
+        if self._open and self.random.random() < 0.4:
+            self._end_transaction(self.random.choice(sorted(self._open)))
+        else:
+            self._append_in_transaction(self.random.randrange(20, 23))
+
+    def _append_in_transaction(self, producer_id: int) -> None:
         start = self.log.log_end_offset
-        producer_id = self.random.randrange(20, 24)
+        transaction = self._open.setdefault(producer_id, Transaction())
         entry = self.log.producers.states.get(producer_id) if self.log.producers else None
         sequence = entry.last_sequence + 1 if entry is not None else 0
-        pairs: list[tuple[bytes, bytes | None]] = [(b"\0t", b"x")]
+        pairs = [self._pair()]
         data = keyed(
             pairs,
             timestamp=START_MS + start,
@@ -350,10 +412,15 @@ class Run:
             base_sequence=sequence,
             is_transactional=True,
         )
-        self._write(Appended(start, start, pairs, producer_id, -1), data)
-        self.log.append_as_leader(
-            marker(producer_id, 0, commit=self.random.random() < 0.5), 1, AppendOrigin.COORDINATOR
-        )
+        written = Appended(start, start, pairs, producer_id, sequence, transaction=transaction)
+        self._write(written, data)
+
+    def _end_transaction(self, producer_id: int) -> None:
+        transaction = self._open.pop(producer_id)
+        transaction.end_offset = self.log.log_end_offset
+        transaction.is_committed = self.random.random() < 0.5
+        data = marker(producer_id, 0, commit=transaction.is_committed)
+        self.log.append_as_leader(data, 1, AppendOrigin.COORDINATOR)
         self.log.high_watermark = self.log.log_end_offset
 
     def _compact(self) -> None:

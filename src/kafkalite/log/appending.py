@@ -114,7 +114,7 @@ def append_as_follower(
         markers = [marker_of(checked.records, header) for header in checked.headers]
         now_ms = log.home.env.clock.now_ms() if now_ms is None else now_ms
         start = checked.headers[0].base_offset
-        _write(log, checked, markers, now_ms)
+        _write(log, checked, markers, now_ms, is_given=True)
         end = log.log_end_offset
     return AppendResult(start, end - 1, -1, log.log_start_offset)
 
@@ -156,32 +156,41 @@ def _append_plain(
             _note_epoch(log, leader_epoch, offset)
         segment.append_one(records, offset, last_offset, timestamp, config.index_interval_bytes)
     except OSError as error:
-        raise log.home.storage_error(error) from error
+        raise log.storage_error(error) from error
     log.log_end_offset = last_offset + 1
     if last_offset - log.recovery_point >= config.flush_messages - 1 > 0:
-        log.home.flusher.request(log.durability, is_complete=True)
+        log.durability.flush(is_complete=True)
     return AppendResult(offset, last_offset, NO_TIMESTAMP, log.log_start_offset)
 
 
-def _write(log: PartitionLog, checked: Checked, markers: list[Marker | None], now_ms: int) -> None:
+def _write(
+    log: PartitionLog,
+    checked: Checked,
+    markers: list[Marker | None],
+    now_ms: int,
+    *,
+    is_given: bool = False,
+) -> None:
     headers, config = checked.headers, log.config
     try:
         last = headers[-1]
         segment = segment_for(
             log, len(checked.records), headers[0].base_offset, last.last_offset,
-            last.max_timestamp, now_ms,
+            last.max_timestamp, now_ms, is_given=is_given,
         )  # fmt: skip
         for header in headers:
             if header.partition_leader_epoch != log.epochs.latest:
                 _note_epoch(log, header.partition_leader_epoch, header.base_offset)
         segment.append(checked.records, headers, config.index_interval_bytes)
         end = log.log_end_offset = headers[-1].next_offset
-        if log.producers is not None or headers[0].producer_id > NO_PRODUCER_ID:
+        if log.producers is not None or any(one.producer_id > NO_PRODUCER_ID for one in headers):
             _note_producers(log, segment, headers, markers)
     except OSError as error:
-        raise log.home.storage_error(error) from error
+        if log.producers is not None and headers[0].producer_id > NO_PRODUCER_ID and not is_given:
+            log.producers.not_written(headers[0], now_ms)
+        raise log.storage_error(error) from error
     if end - log.recovery_point >= config.flush_messages > 1:
-        log.home.flusher.request(log.durability, is_complete=True)
+        log.durability.flush(is_complete=True)
 
 
 def _note_epoch(log: PartitionLog, epoch: int, offset: int) -> None:

@@ -11,10 +11,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
+from kafkalite.config.properties import MalformedProperties, parse_properties
 from kafkalite.env.disk import Disk, read_whole, replace_file, write_synced
 from kafkalite.log.names import parse_uuid, uuid_text
 
 _VERSION = "0"
+_LINE_END = b"\n"
 
 TopicPartition = tuple[str, int]
 
@@ -108,30 +110,53 @@ def read_partition_metadata(disk: Disk, path: str) -> bytes:
 
 def write_properties(disk: Disk, path: str, properties: Mapping[str, str]) -> None:
     """`meta.properties`: who this directory belongs to."""
-    lines = ["#", *(f"{key}={value}" for key, value in sorted(properties.items())), ""]
-    replace_file(disk, path, "\n".join(lines).encode("ascii"))
+    rows = [f"{_escaped(key)}={_escaped(value)}" for key, value in sorted(properties.items())]
+    replace_file(disk, path, "\n".join(["#", *rows, ""]).encode("ascii"))
 
 
 def read_properties(disk: Disk, path: str) -> dict[str, str]:
-    return _key_values(disk, path, "=")
+    try:
+        return parse_properties(_text(disk, path))
+    except MalformedProperties as error:
+        raise CorruptFile(path, str(error)) from None
+
+
+def _escaped(text: str) -> str:
+    """As Java writes a key or a value: a cluster id may end with equals signs."""
+    units = text.encode("utf-16-be")
+    escaped = []
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        is_plain = high == 0 and 0x20 < low < 0x7F
+        mark = "\\" if is_plain and chr(low) in "=:#!\\" else ""
+        escaped.append(mark + chr(low) if is_plain else f"\\u{high:02x}{low:02x}")
+    return "".join(escaped)
 
 
 def _key_values(disk: Disk, path: str, separator: str) -> dict[str, str]:
-    try:
-        text = read_whole(disk, path).decode("utf-8")
-    except UnicodeDecodeError:
-        raise CorruptFile(path, "not text") from None
     fields = {}
-    for line in text.splitlines():
+    for line in _text(disk, path).splitlines():
         if line.strip() and not line.startswith(("#", "!")):
             key, _, value = line.partition(separator)
             fields[key.strip()] = value.strip()
     return fields
 
 
+def _text(disk: Disk, path: str) -> str:
+    try:
+        return read_whole(disk, path).decode("utf-8")
+    except UnicodeDecodeError:
+        raise CorruptFile(path, "not text") from None
+
+
 def write_clean_shutdown(disk: Disk, path: str, broker_epoch: int) -> None:
+    """Apache Kafka's has no line's end, so the next start knows who stopped here."""
     text = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
-    replace_file(disk, path, text.encode("ascii"))
+    replace_file(disk, path, text.encode("ascii") + _LINE_END)
+
+
+def is_own_shutdown(disk: Disk, path: str) -> bool:
+    """Whether it was kafkalite that stopped cleanly, and no other broker since."""
+    return read_whole(disk, path).endswith(_LINE_END)
 
 
 def read_clean_shutdown(disk: Disk, path: str) -> int:

@@ -1,38 +1,24 @@
-"""Chooses the log that needs compaction most, runs the passes, and puts new segments in place.
+"""Chooses the log that needs compaction most, and remembers how far each is clean.
 
-Owns the `cleaner-offset-checkpoint` and the order of renames that makes a crash harmless. One pass
-runs at a time for the whole broker, in small steps on a worker thread with pauses as long as the
-steps, so that clients do not feel it. Invariant: at every moment the files of the log are the old
-segments, or a `.swap` that recovery completes, or the new segments.
+Owns the `cleaner-offset-checkpoint` and which logs are left alone. One pass runs at a time for the
+whole broker (see `cleaning`). Invariant: a log that cannot be compacted keeps no other waiting.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from kafkalite.env.clock import Timer
-from kafkalite.log.compaction import STEP_BYTES, Cleaned, Compaction, Plan, Source
+from kafkalite.log.cleaning import Dirt, Pass
+from kafkalite.log.config import FOREVER
 from kafkalite.log.directory import LogDirectory
-from kafkalite.log.flusher import FlushWork, sync_all
-from kafkalite.log.names import (
-    CLEANED,
-    CLEANER_OFFSETS,
-    INDEX,
-    LOG,
-    RECOVERY_POINTS,
-    SEGMENT_SUFFIXES,
-    SWAP,
-    TIME_INDEX,
-    offset_name,
-)
+from kafkalite.log.names import CLEANER_OFFSETS
 from kafkalite.log.partition_log import PartitionLog
-from kafkalite.log.retention import remove_later
+from kafkalite.log.reader import slot_of
 from kafkalite.log.segment import Segment
-from kafkalite.records.errors import CorruptRecords
+from kafkalite.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
     from kafkalite.log.manager import LogManager
@@ -40,18 +26,17 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TopicPartition = tuple[str, int]
-_END = object()
 
 
 @dataclass(slots=True)
-class Dirt:
-    """How much of a log waits for compaction."""
+class Hindrance:
+    """What keeps a log from being chosen."""
 
-    log: PartitionLog
-    first_dirty_offset: int
-    end_offset: int
-    ratio: float
-    is_overdue: bool
+    until_ms: int
+    segment: Segment | None  # while the log has it, however long
+
+    def holds(self, log: PartitionLog, now_ms: int) -> bool:
+        return now_ms < self.until_ms or self.segment in log.segments
 
 
 def measure(log: PartitionLog, cleaned_to: int, now_ms: int) -> Dirt | None:
@@ -59,24 +44,46 @@ def measure(log: PartitionLog, cleaned_to: int, now_ms: int) -> Dirt | None:
     first_dirty = max(cleaned_to, log.log_start_offset)
     if first_dirty > log.active.base_offset:
         first_dirty = log.log_start_offset  # the log was cut below what was cleaned
-    # What recovery may have to look at stays as it was written: there a gap means a loss.
-    end = min(log.last_stable_offset, log.active.base_offset, log.recovery_point)
-    lag_ms = log.config.min_compaction_lag_ms
-    closed = log.segments[:-1]
-    if lag_ms > 0:
-        for segment in closed:
-            if segment.base_offset >= first_dirty and segment.max_timestamp[0] > now_ms - lag_ms:
-                end = min(end, segment.base_offset)
-                break
-    clean_bytes = sum(segment.size for segment in closed if segment.base_offset < first_dirty)
-    dirty = [s for s in closed if first_dirty <= s.base_offset < end]
-    # A segment that the end cuts through is not looked at; cleaning ends where a segment does.
+    end = _end_of_cleanable(log, first_dirty, now_ms)
+    clean_bytes, dirty = 0, list[Segment]()
+    for segment, following in zip(log.segments, log.bases[1:], strict=False):
+        if segment.base_offset >= end:
+            break
+        if following > first_dirty:
+            dirty.append(segment)
+        else:
+            clean_bytes += segment.size
     dirty_bytes = sum(segment.size for segment in dirty)
     if not dirty_bytes:
         return None
-    oldest = min((s.first_timestamp for s in dirty if s.first_timestamp > 0), default=now_ms)
-    is_overdue = oldest < now_ms - max(log.config.max_compaction_lag_ms, 0)
-    return Dirt(log, first_dirty, end, dirty_bytes / (clean_bytes + dirty_bytes), is_overdue)
+    ratio = dirty_bytes / (clean_bytes + dirty_bytes)
+    return Dirt(log, first_dirty, end, ratio, _is_overdue(log, dirty, now_ms))
+
+
+def _end_of_cleanable(log: PartitionLog, first_dirty: int, now_ms: int) -> int:
+    """Where the first segment begins that a pass may not look at.
+
+    One that holds the last stable offset is none of its business, nor is any behind it: what is
+    read there would count though it is aborted later. And what recovery may have to look at stays
+    as it was written: there a gap means a loss.
+    """
+    limit = min(log.last_stable_offset, log.recovery_point)
+    end = log.bases[max(0, slot_of(log.bases, limit))]
+    lag_ms = log.config.min_compaction_lag_ms
+    if lag_ms > 0:
+        for segment in log.segments[:-1]:
+            is_dirty = segment.base_offset >= first_dirty
+            if is_dirty and segment.max_timestamp[0] > now_ms - lag_ms:
+                return min(end, segment.base_offset)
+    return end
+
+
+def _is_overdue(log: PartitionLog, dirty: list[Segment], now_ms: int) -> bool:
+    lag_ms = log.config.max_compaction_lag_ms
+    if lag_ms >= FOREVER:
+        return False
+    oldest_ms = min((s.first_timestamp for s in dirty if s.first_timestamp > 0), default=now_ms)
+    return oldest_ms < now_ms - max(lag_ms, 0)
 
 
 class Cleaner:
@@ -85,13 +92,16 @@ class Cleaner:
     def __init__(self, manager: LogManager) -> None:
         self._manager = manager
         self._offsets: dict[int, dict[TopicPartition, int]] = {}  # by directory
+        self._hindered: dict[TopicPartition, Hindrance] = {}
         self._timer: Timer | None = None
         self.is_running = False
+        self._is_saving = False  # soon, for all that is forgotten in this turn
 
     def start(self) -> None:
         for directory in self._manager.directories:
             if directory.home.is_online:
-                self._offsets[id(directory)] = directory.read(CLEANER_OFFSETS)
+                self._offsets[id(directory)] = directory.all_saved(CLEANER_OFFSETS)
+        self.save()
         if self._manager.settings.log_cleaner_enable:
             self._later(self._manager.settings.log_cleaner_backoff_ms)
 
@@ -118,7 +128,13 @@ class Cleaner:
         for log in self._manager:
             if not log.config.is_compacted or not log.home.is_online or len(log.segments) < 2:
                 continue
-            dirt = measure(log, self.cleaned_to(log), now_ms)
+            if self._is_hindered(log):
+                continue
+            try:
+                dirt = measure(log, self.cleaned_to(log), now_ms)
+            except (OSError, KafkaError) as error:
+                self._cannot_begin(log, error)
+                continue
             if dirt is None:
                 continue
             is_enough = dirt.is_overdue or dirt.ratio > log.config.min_cleanable_dirty_ratio
@@ -126,222 +142,96 @@ class Cleaner:
                 best = dirt
         return best
 
+    def _is_hindered(self, log: PartitionLog) -> bool:
+        name = log.topic, log.partition
+        hindrance = self._hindered.get(name)
+        if hindrance is None:
+            return False
+        if not hindrance.holds(log, self._manager.env.clock.monotonic_ms()):
+            del self._hindered[name]
+            return False
+        return True
+
     def run(self) -> None:
         """Begins a pass over the dirtiest log, or looks again later."""
         if self.is_running:
             return
         dirt = self.choose()
         if dirt is None:
+            self.save()
             self._later(self._manager.settings.log_cleaner_backoff_ms)
             return
+        try:
+            begun = Pass(self._manager, dirt, self._passed)
+        except (OSError, KafkaError) as error:
+            self._cannot_begin(dirt.log, error)
+            self._later(0)
+            return
         self.is_running = True
-        Pass(self._manager, dirt, self._passed).start()
+        begun.start()
+
+    def _cannot_begin(self, log: PartitionLog, error: OSError | KafkaError) -> None:
+        """Of a log that cannot even be looked at: it is not, while its first segment is there."""
+        if isinstance(error, OSError):
+            log.storage_error(error)
+            self._hinder(log, None)
+            return
+        logger.error(
+            "%s is not compacted any more: %s. It is tried again when its first segment is gone or"
+            " the broker starts anew; other partitions go on as before", log.directory, error,
+        )  # fmt: skip
+        self._hinder(log, log.segments[0])
 
     def _passed(self, done: Pass, end_offset: int | None) -> None:
-        """A pass is over: successfully up to an offset, or not at all."""
+        """A pass is over: successfully up to an offset, or not at all. Others come next."""
         if not self.is_running:
             return
         self.is_running = False
         if end_offset is None:
-            self._later(self._manager.settings.log_cleaner_backoff_ms)
-            return
+            self._hinder(done.log, done.hindering)
+        elif self._manager.get(done.log.topic, done.log.partition) is done.log:
+            self._remember(done, end_offset)
+        self._later(0)
+
+    def _hinder(self, log: PartitionLog, segment: Segment | None) -> None:
+        """For a while, and while the log has the segment."""
+        until_ms = self._manager.env.clock.monotonic_ms()
+        until_ms += self._manager.settings.log_cleaner_backoff_ms
+        self._hindered = {k: v for k, v in self._hindered.items() if self._manager.get(*k)}
+        self._hindered[log.topic, log.partition] = Hindrance(until_ms, segment)
+
+    def _remember(self, done: Pass, end_offset: int) -> None:
         directory = done.directory
         offsets = dict(self._offsets.get(id(directory), {}))
         offsets[done.log.topic, done.log.partition] = end_offset
-        known = {(log.topic, log.partition) for log in self._manager.logs_in(directory)}
-        self._offsets[id(directory)] = {k: v for k, v in offsets.items() if k in known}
-        directory.write_later(CLEANER_OFFSETS, self._offsets[id(directory)])
-        self._later(0)
+        self._offsets[id(directory)] = offsets
+        self.save()
 
+    # --- the checkpoint ---------------------------------------------------------------------------
 
-class Pass:
-    """One pass on its way: map the keys, then write and put in place one group after the other."""
-
-    def __init__(
-        self, manager: LogManager, dirt: Dirt, on_end: Callable[[Pass, int | None], None]
-    ) -> None:
-        self.log = dirt.log
-        self.directory: LogDirectory = manager.directory_of(dirt.log)
-        self._env = manager.env
-        self._bytes_per_ms = manager.settings.log_cleaner_io_max_bytes_per_second / 1000
-        self._on_end = on_end
-        self._recovery_points = manager.offsets(self.directory, RECOVERY_POINTS)
-        self._plan = self._make_plan(dirt, manager.settings.log_cleaner_dedupe_buffer_size)
-        self._compaction = Compaction(manager.env.disk, self._plan)
-        self._sizes = {source.base_offset: source.size for source in self._plan.sources}
-        self._segments = {
-            s.base_offset: s for s in self.log.segments if s.base_offset in self._sizes
-        }
-        self._groups: list[list[Source]] = []
-
-    def _make_plan(self, dirt: Dirt, key_memory: int) -> Plan:
-        log = dirt.log
-        disk = log.home.disk
-        sources = [
-            Source(segment.base_offset, segment.size, disk.modified_ms(segment.path(LOG)))
-            for segment in log.segments[:-1]
-            if segment.base_offset < dirt.end_offset
-        ]
-        return Plan(
-            log.directory,
-            log.config,
-            sources,
-            dirt.first_dirty_offset,
-            dirt.end_offset,
-            log.aborted(log.log_start_offset, dirt.end_offset),
-            {
-                state.producer_id: (state.last_offset, state.epoch)
-                for state in log.active_producers()
-            },
-            self._env.clock.now_ms(),
-            key_memory,
-        )
-
-    # --- steps ------------------------------------------------------------------------------------
-
-    def start(self) -> None:
-        """Begins once the recovery point is on the disk: recovery must not look at what comes."""
-        self.directory.write_later(RECOVERY_POINTS, self._recovery_points, self._recorded)
-
-    def _recorded(self, is_written: bool) -> None:
-        if is_written:
-            self._run(self._compaction.map_keys(), self._mapped)
-        else:
-            self._end(None)
-
-    def _mapped(self) -> None:
-        self._groups = self._compaction.groups()
-        self._next_group()
-
-    def _next_group(self) -> None:
-        if not self._groups:
-            self._end(self._compaction.end_offset)
+    def forget(self, log: PartitionLog) -> None:
+        """A log leaves its directory, deleted or moved: the checkpoint tells of it no more."""
+        offsets = self._offsets.get(id(self._manager.directory_of(log)), {})
+        if offsets.pop((log.topic, log.partition), None) is None or self._is_saving:
             return
-        group, done = self._groups.pop(0), list[Cleaned]()
-        self._run(
-            self._compaction.clean(group, done), lambda: self._guarded(lambda: self._swap(done[0]))
-        )
+        self._is_saving = True
+        self._manager.env.clock.call_later(0, self.save)
 
-    def _run(self, steps: Iterator[None], then: Callable[[], None]) -> None:
-        """Has the steps done one by one on a worker, with pauses."""
-        clock = self._env.clock
-        started_ms = clock.monotonic_ms()
+    def save(self) -> None:
+        self._is_saving = False
+        for directory in self._manager.directories:
+            if id(directory) in self._offsets:
+                directory.write_later(CLEANER_OFFSETS, self._known(directory))
 
-        def done(outcome: object) -> None:
-            if isinstance(outcome, (OSError, CorruptRecords)):
-                self._failed(outcome)
-            elif isinstance(outcome, BaseException):
-                raise outcome
-            elif outcome:
-                then()
-            else:
-                took = clock.monotonic_ms() - started_ms
-                pause = max(took, int(STEP_BYTES / self._bytes_per_ms))
-                clock.call_later(pause, lambda: self._run(steps, then))
+    def close(self, directory: LogDirectory) -> None:
+        """The checkpoint as it is to be found by the next who starts here."""
+        if id(directory) in self._offsets:
+            directory.write(CLEANER_OFFSETS, self._known(directory))
 
-        self._env.background.submit(lambda: next(steps, _END) is _END, done)
-
-    def _failed(self, error: Exception) -> None:
-        """The log goes on with its old segments; a file that vanished was removed by retention."""
-        if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
-            self.log.home.storage_error(error)
-        elif isinstance(error, CorruptRecords) and self._is_unchanged(self._segments):
-            logger.error("%s cannot be compacted: %s", self.log.directory, error)
-        self._end(None)
-
-    def _end(self, end_offset: int | None) -> None:
-        totals = self._compaction.totals
-        if end_offset is not None:
-            logger.info(
-                "%s: compacted up to %d, kept %d of %d records and %d of %d bytes",
-                self.log.directory,
-                end_offset,
-                totals.records_kept,
-                totals.records_read,
-                totals.bytes_kept,
-                totals.bytes_read,
-            )
-        self._on_end(self, end_offset)
-
-    # --- putting a new segment in place -----------------------------------------------------------
-
-    def _is_current(self, cleaned: Cleaned) -> bool:
-        is_same_place = self.log.directory == self._plan.directory
-        return self.log.home.is_online and is_same_place and self._is_unchanged(cleaned.replaces)
-
-    def _is_unchanged(self, bases: Iterable[int]) -> bool:
-        """Whether the log still has just the segments that are read here."""
-        present = {segment.base_offset: segment for segment in self.log.segments}
-        return all(
-            present.get(base) is self._segments[base] and present[base].size == self._sizes[base]
-            for base in bases
-        )
-
-    def _swap(self, cleaned: Cleaned) -> None:
-        """From here on a crash leads to the new segment."""
-        if not self._is_current(cleaned):
-            self._drop(cleaned, CLEANED)
-            return
-        self._rename(cleaned, CLEANED, SWAP)
-        self._synced(partial(self._replace, cleaned))
-
-    def _replace(self, cleaned: Cleaned) -> None:
-        """The old segments go; the new one is read under the name it has."""
-        if not self._is_current(cleaned):
-            self._drop(cleaned, SWAP)
-            return
-        log = self.log
-        old = [self._segments[base] for base in cleaned.replaces]
-        for segment in old:
-            log.drop_segment(segment)
-        remove_later(log, old)
-        modified_ms = max(segment.created_ms for segment in old)
-        new = Segment(
-            log.home.disk, log.directory, cleaned.base_offset, cleaned.size, modified_ms, SWAP
-        )
-        log.add_segment(new)
-        self._synced(partial(self._finish, cleaned, new))
-
-    def _finish(self, cleaned: Cleaned, segment: Segment) -> None:
-        """The old names are gone for good: the new segment may have its own."""
-        if segment in self.log.segments:
-            self._rename(cleaned, SWAP, "")
-            segment.moved(segment.directory, "")
-        self._synced(self._next_group)
-
-    def _rename(self, cleaned: Cleaned, before: str, after: str) -> None:
-        disk, directory = self.log.home.disk, self.log.directory
-        kinds = SEGMENT_SUFFIXES if cleaned.has_aborted else (INDEX, TIME_INDEX, LOG)
-        for kind in kinds:
-            path = f"{directory}/{offset_name(cleaned.base_offset, kind)}"
-            disk.rename(path + before, path + after)
-
-    def _drop(self, cleaned: Cleaned, suffix: str) -> None:
-        """The log changed meanwhile: what was written for it is worth nothing."""
-        for kind in SEGMENT_SUFFIXES:
-            path = f"{self._plan.directory}/{offset_name(cleaned.base_offset, kind)}{suffix}"
-            if self._env.disk.exists(path):
-                self._env.disk.remove(path)
-        self._end(None)
-
-    def _synced(self, then: Callable[[], None]) -> None:
-        """Goes on when the renames so far are on stable storage."""
-        work = FlushWork(0, 0, [], [self.log.directory])
-        disk = self._env.disk
-
-        def done(outcome: object) -> None:
-            if isinstance(outcome, OSError):
-                self.log.home.fail(outcome)
-                self._end(None)
-            elif isinstance(outcome, BaseException):
-                raise outcome
-            else:
-                self._guarded(then)
-
-        self._env.background.submit(lambda: sync_all(disk, [work]), done)
-
-    def _guarded(self, then: Callable[[], None]) -> None:
-        try:
-            then()
-        except OSError as error:
-            self._failed(error)
+    def _known(self, directory: LogDirectory) -> dict[TopicPartition, int]:
+        """Of logs that lie in the directory: when two directories tell of one, Apache Kafka's
+        cleaner ends at its start, for all of them."""
+        known = {(log.topic, log.partition) for log in self._manager if log.home is directory.home}
+        offsets = self._offsets[id(directory)]
+        self._offsets[id(directory)] = {name: offsets[name] for name in offsets if name in known}
+        return dict(self._offsets[id(directory)])

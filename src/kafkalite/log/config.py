@@ -52,7 +52,7 @@ class LogConfig:
     segment_ms: int = 604_800_000
     kafkalite_durability: str = PAGE_CACHE
     is_plain: bool = field(init=False)  # takes uncompressed batches as they come
-    index_slots: int = field(init=False)  # so many entries fit into either index
+    index_slots: int = field(init=False)  # so many entries fit into each index
 
     def __post_init__(self) -> None:
         is_plain = (
@@ -79,9 +79,9 @@ class LogConfig:
         return self.kafkalite_durability == FSYNC or self.flush_messages <= 1
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class LogSettings:
-    """The settings of the broker that all its logs share."""
+    """The settings of the broker that all its logs share, as they now are."""
 
     log_retention_check_interval_ms: int = 300_000
     log_flush_scheduler_interval_ms: int = FOREVER
@@ -92,6 +92,7 @@ class LogSettings:
     log_cleaner_backoff_ms: int = 15_000
     log_cleaner_dedupe_buffer_size: int = 134_217_728
     log_cleaner_io_max_bytes_per_second: float = float(2**53)
+    replica_alter_log_dirs_io_max_bytes_per_second: int = FOREVER
     num_recovery_threads_per_data_dir: int = 2
     producer_id_expiration_ms: int = 86_400_000
     producer_id_expiration_check_interval_ms: int = 600_000

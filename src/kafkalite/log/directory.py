@@ -10,12 +10,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kafkalite.env.disk import DiskLock
 from kafkalite.env.randomness import random_uuid
 from kafkalite.log.checkpoints import (
     CorruptFile,
     TopicPartition,
+    is_own_shutdown,
     read_clean_shutdown,
     read_offsets,
     read_properties,
@@ -27,12 +29,17 @@ from kafkalite.log.checkpoints import (
 from kafkalite.log.home import LogHome
 from kafkalite.log.names import (
     CLEAN_SHUTDOWN,
+    HIGH_WATERMARKS,
     LOCK,
+    LOG_STARTS,
     META_PROPERTIES,
     RECOVERY_POINTS,
     parse_uuid,
     uuid_text,
 )
+
+if TYPE_CHECKING:
+    from kafkalite.log.partition_log import PartitionLog
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +56,21 @@ class Identity:
     node_id: int
 
 
+def lock_all(directories: list[LogDirectory], identity: Identity) -> None:
+    """Locks all or, when one is another's, none; one whose disk fails is offline."""
+    locked: list[LogDirectory] = []
+    for directory in directories:
+        try:
+            directory.lock(identity)
+        except OSError as error:
+            directory.home.fail(error)
+        except Exception:
+            for other in locked:
+                other.release()
+            raise
+        locked.append(directory)
+
+
 class LogDirectory:
     """A directory that this broker has taken."""
 
@@ -57,14 +79,19 @@ class LogDirectory:
         self.path = home.path
         self.directory_id = bytes(16)
         self.was_clean = False
+        self.was_closed_here = False  # by kafkalite: another broker changed nothing since
         self.broker_epoch = -1  # of the stop, when it was clean
         self._lock: DiskLock | None = None
+        # `meta.properties`: as it was found, and as it shall be.
+        self._found: dict[str, str] = {}
+        self._properties: dict[str, str] = {}
         self._written: dict[str, dict[TopicPartition, int]] = {}
-        # Checkpoints that a worker writes, and whether a newer one has overtaken it meanwhile.
+        # Checkpoints that do not last yet, and whether a newer one has overtaken it meanwhile.
         self._under_way: dict[str, bool] = {}
 
-    def take(self, identity: Identity) -> None:
-        """Locks the directory and checks whose it is; raises LockedByOther or WrongDirectory."""
+    def lock(self, identity: Identity) -> None:
+        """Locks the directory and checks whose it is; raises LockedByOther or WrongDirectory. What
+        is in it stays as it is."""
         disk = self.home.disk
         if not disk.is_directory(self.path):
             disk.make_directory(self.path)
@@ -75,31 +102,49 @@ class LogDirectory:
         except WrongDirectory:
             self.release()
             raise
+
+    def take(self) -> None:
+        """Makes a locked directory this broker's own: it says so, and is no longer one that was
+        stopped cleanly."""
+        disk = self.home.disk
+        if self._properties != self._found:
+            write_properties(disk, f"{self.path}/{META_PROPERTIES}", self._properties)
         marker = f"{self.path}/{CLEAN_SHUTDOWN}"
         self.was_clean = disk.exists(marker)
         if self.was_clean:
             self.broker_epoch = read_clean_shutdown(disk, marker)
+            self.was_closed_here = is_own_shutdown(disk, marker)
             disk.remove(marker)
             disk.sync_directory(self.path)
 
     def _identify(self, identity: Identity) -> None:
         disk, path = self.home.disk, f"{self.path}/{META_PROPERTIES}"
-        found = read_properties(disk, path) if disk.exists(path) else {}
+        try:
+            self._found = found = read_properties(disk, path) if disk.exists(path) else {}
+        except CorruptFile as error:
+            raise WrongDirectory(f"{error}: bring it back from a copy") from None
         wanted = {"cluster.id": identity.cluster_id, "node.id": str(identity.node_id)}
-        for key, value in wanted.items():
+        if found.get("version", "1") not in ("0", "1"):
+            version = found["version"]
+            raise WrongDirectory(
+                f"{path} is of version {version}, which this broker does not know: go on with the "
+                "Apache Kafka that wrote it, or with a newer kafkalite"
+            )
+        # Version 0 calls the node's id by its older name.
+        for key, value in {**wanted, "broker.id": wanted["node.id"]}.items():
             if found.get(key, value) != value:
                 raise WrongDirectory(f"{path} says {key}={found[key]}, but this broker has {value}")
         try:
             self.directory_id = parse_uuid(found["directory.id"])
         except (KeyError, ValueError):
             self.directory_id = random_uuid(self.home.env.random)
-        properties = {
+        # A key that is not known here is somebody else's, and stays.
+        self._properties = {
+            **found,
             **wanted,
             "version": "1",
             "directory.id": uuid_text(self.directory_id),
         }
-        if any(found.get(key) != value for key, value in properties.items()):
-            write_properties(disk, path, {**found, **properties})
 
     def release(self) -> None:
         if self._lock is not None:
@@ -122,6 +167,37 @@ class LogDirectory:
         self._written[name] = dict(offsets)
         return offsets
 
+    @staticmethod
+    def due(name: str, log: PartitionLog) -> int | None:
+        """What a checkpoint is to say of a log, if anything."""
+        if name == RECOVERY_POINTS:
+            return log.recovery_point
+        if name == HIGH_WATERMARKS:
+            return log.high_watermark
+        is_inside = log.log_start_offset > log.segments[0].base_offset
+        return log.log_start_offset if is_inside else None
+
+    def all_saved(self, name: str) -> dict[TopicPartition, int]:
+        """What a checkpoint says, as it was read or written last. A start reads it where a failure
+        takes the directory out of service, and nowhere else."""
+        return dict(self._written.get(name, {}))
+
+    def saved(self, name: str, topic: str, partition: int) -> int | None:
+        """What a checkpoint says of a partition, as it was read or written last."""
+        return self._written.get(name, {}).get((topic, partition))
+
+    def forget_forerunner(
+        self, key: TopicPartition, offsets_of: Callable[[str], dict[TopicPartition, int]]
+    ) -> None:
+        """What checkpoints tell, or are about to, of a log that had the place must not be said of
+        the next: where it began, say. They forget all that are gone at once, so it is seldom."""
+        try:
+            for name in (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS):
+                if self.saved(name, *key) is not None or self._under_way.get(name) is False:
+                    self.write(name, offsets_of(name))
+        except OSError as error:
+            raise self.home.storage_error(error) from error
+
     def saved_recovery_point(self, topic: str, partition: int) -> int:
         return self._written.get(RECOVERY_POINTS, {}).get((topic, partition), 0)
 
@@ -131,9 +207,10 @@ class LogDirectory:
 
     def write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
         """Puts a checkpoint onto the disk, unless it is there already."""
-        if name in self._under_way:
+        is_overtaking = name in self._under_way
+        if is_overtaking:
             self._under_way[name] = True
-        if self.is_new(name, offsets):
+        if is_overtaking or self.is_new(name, offsets):
             write_offsets(self.home.disk, f"{self.path}/{name}", offsets)
             self._written[name] = offsets
 
@@ -169,26 +246,37 @@ class LogDirectory:
         then: Callable[[bool], None],
     ) -> None:
         """Here and not on the worker: what was written meanwhile must not be undone."""
-        disk, is_overtaken = self.home.disk, self._under_way.pop(name)
-        if outcome is not None or not self.home.is_online:
-            self._told(outcome, then)
-        elif is_overtaken:
-            self.home.remove_now([self._staged(name)])
-            then(False)
-        else:
+        disk = self.home.disk
+        if outcome is None and self.home.is_online and not self._under_way[name]:
             try:
                 disk.rename(self._staged(name), f"{self.path}/{name}")
             except OSError as error:
-                self._told(error, then)
+                outcome = error
+            else:
+                self.home.env.background.submit(
+                    lambda: disk.sync_directory(self.path),
+                    lambda synced: self._lasts(name, offsets, synced, then),
+                )
                 return
-            self._written[name] = offsets
-            self.home.env.background.submit(
-                lambda: disk.sync_directory(self.path), lambda synced: self._told(synced, then)
-            )
+        if outcome is None:
+            self.home.remove_now([self._staged(name)])
+        self._lasts(name, None, outcome, then)
 
-    def _told(self, outcome: object, then: Callable[[bool], None]) -> None:
+    def _lasts(
+        self,
+        name: str,
+        offsets: dict[TopicPartition, int] | None,
+        outcome: object,
+        then: Callable[[bool], None],
+    ) -> None:
+        """Only now does the checkpoint count: files go because of what it says."""
+        is_overtaken = self._under_way.pop(name)
         if isinstance(outcome, OSError):
             self.home.storage_error(outcome)
         elif isinstance(outcome, BaseException):
             raise outcome
-        then(outcome is None and self.home.is_online)
+        is_written = outcome is None and offsets is not None and self.home.is_online
+        if is_written and not is_overtaken:
+            assert offsets is not None
+            self._written[name] = offsets
+        then(is_written and not is_overtaken)

@@ -7,12 +7,16 @@ never syncs anything itself: that is the flusher's, off the event loop. Invarian
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kafkalite.env.later import Later
 from kafkalite.log import reader
 from kafkalite.log.flusher import FlushWork
 from kafkalite.log.names import INDEX, LEADER_EPOCHS, LOG, PARTITION_METADATA, TIME_INDEX, TXN_INDEX
+from kafkalite.log.seals import SEALS
+from kafkalite.log.waiters import OffsetWaiters
+from kafkalite.protocol.errors import Error, KafkaError
 
 if TYPE_CHECKING:
     from kafkalite.log.partition_log import PartitionLog
@@ -31,19 +35,23 @@ class Durability:
         "_snapshots",
         "_truncations",
         "_waiters",
+        "_wanted_offset",
         "durable_offset",
+        "on_moved",
     )
 
     def __init__(self, log: PartitionLog, durable_offset: int) -> None:
         self._log = log
         self.durable_offset = durable_offset
-        self._waiters: list[tuple[int, Later[int]]] | None = None
+        self.on_moved: Callable[[], None] | None = None  # told at once; must act on nobody else
+        self._waiters = OffsetWaiters(log.home.env.clock)
+        self._wanted_offset = 0  # somebody needs everything below it to last
         self._directories: tuple[str, ...] = ()  # whose entries changed, inner ones first
         self._directory_changes = 0  # how often: what changes during a sync waits for the next
         self._snapshots: list[str] | None = None
         self._has_new_epochs = False
         self._rolled_from: int | None = None  # of the first segment completed since the last sync
-        self._truncations = 0
+        self._truncations = 0  # how often what a sync under way has to tell became worth nothing
         self._holds = 0  # by what has to last before anything here counts as durable
 
     # --- what changed -----------------------------------------------------------------------------
@@ -78,16 +86,28 @@ class Durability:
         """What was durable above an offset is not in the log any more."""
         self._truncations += 1
         self.durable_offset = min(self.durable_offset, offset)
-        self.tell()
+        self._wanted_offset = min(self._wanted_offset, offset)
+        cut = KafkaError(Error.NOT_LEADER_OR_FOLLOWER, f"the log was cut at {offset}")
+        self._waiters.fail(cut, above=offset)
+
+    def took_over(self, offset: int) -> None:
+        """The log has the place of another, of which everything below an offset was durable: more
+        than that is so when its new name is."""
+        self.durable_offset = min(self.durable_offset, offset)
+        self.directory_changed(is_new=True)
 
     def replaced(self, offset: int) -> None:
-        """Another log holds everything below an offset on stable storage."""
-        self.durable_offset = max(self.durable_offset, offset)
-        self.tell()
+        """Another log has the place of this one, and holds everything below an offset on stable
+        storage."""
+        self._is_durable_up_to(offset)
 
     def moved(self, old: str, new: str) -> None:
+        """The directory has another name: a sync that runs may find no file under the old one, and
+        tells nothing."""
         self._directories = tuple(new if path == old else path for path in self._directories)
         self._directory_changes += 1
+        self._truncations += 1
+        self._has_new_epochs |= self._log.epochs.latest >= 0
         self._snapshots = None
 
     @property
@@ -103,6 +123,16 @@ class Durability:
         """Whether nothing at all waits to be synced; a new log without a record has its names."""
         return not self.has_contents and not self._directories
 
+    @property
+    def is_named(self) -> bool:
+        """Whether what the log is called lasts, and whose it is."""
+        return len(self._directories) < 2
+
+    @property
+    def has_names(self) -> bool:
+        """Whether the files and the directory have lasting names."""
+        return not self._directories
+
     # --- waiting ----------------------------------------------------------------------------------
 
     def hold(self) -> None:
@@ -112,41 +142,57 @@ class Durability:
 
     def release(self) -> None:
         self._holds -= 1
-        if self._waiters and not self._holds:
-            self._log.home.flusher.request(self)
+        self._go_on()
 
-    def when_durable(self, offset: int) -> Later[int]:
-        if offset <= self.durable_offset or not self._log.home.is_online:
-            return Later.of(self.durable_offset)
-        later: Later[int] = Later()
-        if self._waiters is None:
-            self._waiters = []
-        self._waiters.append((offset, later))
-        self._log.home.flusher.request(self)
-        return later
+    def want(self, offset: int) -> None:
+        """Has everything below an offset made durable; `on_moved` tells of it."""
+        if offset > self.durable_offset:
+            self._wanted_offset = max(self._wanted_offset, offset)
+            self.flush()
 
-    def tell(self) -> None:
-        """Answers those whose offset is durable, or can never be."""
-        if not self._waiters:
-            return
-        waiters, self._waiters = self._waiters, None
-        log = self._log
-        rest = []
-        for offset, later in waiters:
-            if (
-                offset <= self.durable_offset
-                or offset > log.log_end_offset
-                or not log.home.is_online
-            ):
-                later.resolve(self.durable_offset)
-            else:
-                rest.append((offset, later))
-        if rest:
-            self._waiters = rest + (self._waiters or [])
-            if not self._holds:
-                log.home.flusher.request(self)
+    def when_durable(self, offset: int) -> Later[KafkaError | None]:
+        self.want(offset)
+        if offset <= self.durable_offset:
+            return Later.of(None)
+        if self._log.lost is not None:
+            return Later.of(self._log.lost)
+        return self._waiters.wait_for(offset)
+
+    def end(self, error: KafkaError) -> None:
+        """Nothing more of this log will be durable: a sync that runs may not find its files."""
+        self._holds += 1
+        self._log.home.flusher.forget(self)
+        self._waiters.fail(error)
+
+    def _is_durable_up_to(self, offset: int) -> None:
+        if offset > self.durable_offset:
+            self.durable_offset = offset
+            self._waiters.cover(offset)
+            if self.on_moved is not None:
+                self.on_moved()
+
+    def _go_on(self) -> None:
+        """What was written during a sync, or while something else had to last, needs another."""
+        is_wanted = self.durable_offset < self._wanted_offset
+        if is_wanted and not self._holds:
+            self.flush()
+
+    @property
+    def holds(self) -> int:
+        """How many others have something that has to last first."""
+        return self._holds
+
+    @property
+    def is_waited_for(self) -> bool:
+        return self._waiters.waiting is not None
 
     # --- flushing ---------------------------------------------------------------------------------
+
+    def flush(self, *, is_complete: bool = False) -> None:
+        """Has a sync begun, or the next one take part; the files of a log that is out of service
+        may be gone."""
+        if self._log.lost is None:
+            self._log.home.flusher.request(self, is_complete=is_complete)
 
     def flush_work(self, *, is_complete: bool) -> FlushWork:
         """What is to be synced so that the log lasts up to its end now."""
@@ -165,7 +211,7 @@ class Durability:
                     self.directory_changed()  # the file may be new
         if is_complete:
             self._add_side_files(work)
-        if len(self._directories) > 1:  # the log is new: what it is called lasts, and whose it is
+        if not self.is_named:
             work.files.append(f"{log.directory}/{PARTITION_METADATA}")
         work.directories.extend(self._directories)
         work.directory_changes = self._directory_changes
@@ -178,6 +224,11 @@ class Durability:
             work.files.append(f"{log.directory}/{LEADER_EPOCHS}")
             self._has_new_epochs = False
             self.directory_changed()
+            if log.seals is not None:
+                log.seals.add_epochs(log.home.disk, log.directory, log.epochs.entries())
+        if log.seals is not None and log.seals.has_new_lines:
+            work.files.append(f"{log.directory}/{SEALS}")
+            log.seals.has_new_lines = False
         work.files.extend(self._snapshots or ())
         self._snapshots = None
 
@@ -189,9 +240,9 @@ class Durability:
             self._directories = ()
             if work.is_complete:
                 self._rolled_from = None
-        self.durable_offset = max(self.durable_offset, end_offset)
         log = self._log
         if work.is_complete:
             log.recovery_point = max(log.recovery_point, end_offset)
             log.last_flush_ms = log.home.env.clock.now_ms()
-        self.tell()
+        self._is_durable_up_to(end_offset)
+        self._go_on()

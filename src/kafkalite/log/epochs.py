@@ -8,6 +8,7 @@ entry to entry.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 
 from kafkalite.env.disk import Disk
 from kafkalite.log.checkpoints import read_epochs, write_epochs
@@ -28,8 +29,12 @@ class LeaderEpochs:
 
     @classmethod
     def load(cls, disk: Disk, directory: str) -> LeaderEpochs:
+        return cls.of(read_epochs(disk, f"{directory}/{LEADER_EPOCHS}"))
+
+    @classmethod
+    def of(cls, entries: Iterable[tuple[int, int]]) -> LeaderEpochs:
         epochs = cls()
-        for epoch, start in read_epochs(disk, f"{directory}/{LEADER_EPOCHS}"):
+        for epoch, start in entries:
             epochs.assign(epoch, start)
         return epochs
 

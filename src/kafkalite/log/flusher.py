@@ -9,16 +9,19 @@ below it is on stable storage.
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Protocol
 
 from kafkalite.env import Env
 from kafkalite.env.disk import Disk
+from kafkalite.log.failures import NO_ROOM, is_out_of_descriptors
 
-# A disk that answers so is full and otherwise well.
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+# Until what was out of descriptors is tried again.
+RETRY_MS = 100
+# In one job: what they need is put together, and they are told, in one turn of the loop.
+MOST_LOGS = 64
 
 
 @dataclass(slots=True)
@@ -88,16 +91,27 @@ class Flusher:
         self._waiting.pop(log, None)
 
     def _start(self) -> None:
-        waiting, self._waiting = self._waiting, {}
+        some = list(islice(self._waiting.items(), MOST_LOGS))
         jobs: list[tuple[Flushable, FlushWork]] = []
-        try:
-            for log, is_complete in waiting.items():
+        for log, is_complete in some:
+            del self._waiting[log]
+            try:
                 jobs.append((log, _work_of(log, is_complete)))
-        except OSError as error:
-            self._fail(error)
-        if self._has_failed or not jobs:
+            except OSError as error:
+                if not is_out_of_descriptors(error):
+                    self._fail(error)
+                    return
+                self._waiting[log] = is_complete
+        if self._has_failed:
+            return
+        if not jobs:
+            if self._waiting:
+                self._env.clock.call_later(RETRY_MS, self._go_on)
             return
         self._is_running = True
+        self._sync(jobs)
+
+    def _sync(self, jobs: list[tuple[Flushable, FlushWork]]) -> None:
         works = [work for _, work in jobs]
         disk = self._env.disk
         self._env.background.submit(
@@ -105,6 +119,9 @@ class Flusher:
         )
 
     def _done(self, jobs: list[tuple[Flushable, FlushWork]], outcome: object) -> None:
+        if is_out_of_descriptors(outcome):  # no fsync has failed: some file could not be opened
+            self._env.clock.call_later(RETRY_MS, lambda: self._sync(jobs))
+            return
         self._is_running = False
         if isinstance(outcome, OSError):
             self._fail(outcome)
@@ -113,6 +130,9 @@ class Flusher:
         elif not self._has_failed:
             for log, work in jobs:
                 log.flushed(work)
+        self._go_on()
+
+    def _go_on(self) -> None:
         if self._waiting and not self._is_running and not self._has_failed:
             self._start()
 

@@ -8,14 +8,18 @@ directory has failed, nothing is written to it until the broker starts again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kafkalite.env import Env
 from kafkalite.log.config import LogSettings
-from kafkalite.log.flusher import NO_ROOM, Flusher
+from kafkalite.log.failures import Kind, is_out_of_descriptors, kind_of
+from kafkalite.log.flusher import Flusher
+from kafkalite.log.vacated import Vacated
 from kafkalite.protocol.errors import Error, KafkaError
 
 logger = logging.getLogger(__name__)
+
+WARN_EVERY_MS = 60_000
 
 
 class LogHome:
@@ -34,9 +38,12 @@ class LogHome:
         self.settings = settings
         self.failure: OSError | None = None
         self.flusher = Flusher(env, self.fail)
+        self.vacated = Vacated(self)
         self._on_failure = on_failure
-        self._doomed: list[str] = []
+        self._when_failed: list[Callable[[], None]] = []
+        self._doomed: list[Callable[[], Iterable[str]]] = []
         self._is_removing = False
+        self._warn_after_ms = 0
         # Set by who keeps them: the checkpoint itself, and what it says of a log.
         self.save_recovery_points: Callable[[], None] = lambda: None
         self.saved_recovery_point: Callable[[str, int], int] = lambda topic, partition: 0
@@ -50,8 +57,14 @@ class LogHome:
         if self.failure is None:
             self.failure = error
             logger.error("log directory %s is offline: %s", self.path, error)
+            for told in self._when_failed:
+                told()
             if self._on_failure is not None:
                 self._on_failure(self, error)
+
+    def when_failed(self, told: Callable[[], None]) -> None:
+        """For a log that no manager tells of it."""
+        self._when_failed.append(told)
 
     def refuse_writes(self) -> None:
         """The directory is about to be closed cleanly: what came behind would not be vouched for.
@@ -67,29 +80,45 @@ class LogHome:
     def storage_error(self, error: OSError) -> KafkaError:
         """What a peer is told of a failed change of files. A disk that is only full stays in
         service; any other failure takes the directory out of it."""
-        if error.errno in NO_ROOM:
+        if is_out_of_descriptors(error):
+            self._warn_of_descriptors(error)
+        elif kind_of(error) is Kind.REQUEST:
             logger.warning("log directory %s takes no more: %s", self.path, error)
         else:
             self.fail(error)
         return KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))
 
-    def remove_later(self, paths: list[str], delay_ms: int) -> None:
-        """Removes files after a delay in which readers may finish with them.
+    def _warn_of_descriptors(self, error: OSError) -> None:
+        now_ms = self.env.clock.monotonic_ms()
+        if now_ms >= self._warn_after_ms:
+            self._warn_after_ms = now_ms + WARN_EVERY_MS
+            logger.warning(
+                "log directory %s is well, but nothing more can be opened: %s. Raise the limit of "
+                "open files (ulimit -n, LimitNOFILE=), or have fewer connections and partitions",
+                self.path, error,
+            )
+
+    def remove_later(self, paths: Callable[[], Iterable[str]], delay_ms: int) -> None:
+        """Removes files after a delay in which readers may finish with them; what they are called
+        by then is asked when they go, for a directory may have another name, and its old one may
+        be that of a new log.
 
         A worker does it, since a gigabyte takes a tenth of a second, and one at a time: workers are
         few, and others wait for theirs.
         """
         self.env.clock.call_later(delay_ms, lambda: self._doom(paths))
 
-    def _doom(self, paths: list[str]) -> None:
-        self._doomed += paths
+    def _doom(self, paths: Callable[[], Iterable[str]]) -> None:
+        self._doomed.append(paths)
         if not self._is_removing:
             self._remove_doomed()
 
     def _remove_doomed(self) -> None:
         doomed, self._doomed = self._doomed, []
         self._is_removing = True
-        self.env.background.submit(lambda: self.remove_now(doomed), self._removed)
+        self.env.background.submit(
+            lambda: self.remove_now([path for paths in doomed for path in paths()]), self._removed
+        )
 
     def _removed(self, outcome: object) -> None:
         self._is_removing = False
@@ -100,6 +129,9 @@ class LogHome:
 
     def remove_now(self, paths: list[str]) -> None:
         """Removes files or whole directories; those that are gone already are no problem."""
+        if any(self.disk.is_directory(path) for path in paths):
+            # Or a crash could leave a part of one under the name that it had in service.
+            self.disk.sync_directory(self.path)
         for path in paths:
             if self.failure is not None:
                 return

@@ -14,6 +14,7 @@ from kafkalite.env.disk import Disk, File
 
 _OFFSET_ENTRY = Struct(">II")  # offset relative to the segment's base, position in the segment
 _TIME_ENTRY = Struct(">qI")  # timestamp, offset relative to the segment's base
+OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES = _OFFSET_ENTRY.size, _TIME_ENTRY.size
 _WAITING_BYTES = 4096  # this much gathers in memory before it is written
 _PAGE_ENTRIES = 256  # kept in memory of what is in the file: those around the last search
 NO_TIMESTAMP = -1
@@ -205,27 +206,35 @@ class OffsetIndex(Index):
         self._append(offset - self.base_offset, position)
         self._last_offset = offset
 
+    def entry_up_to(self, offset: int) -> tuple[int, int]:
+        """Last offset and position of the last batch in the index that begins at or before the one
+        which holds an offset; those of nothing at all when there is none."""
+        slot = self._last_slot_up_to(offset - self.base_offset)
+        if slot < 0:
+            return self.base_offset, 0
+        delta, position = self.fetch(slot)
+        return self.base_offset + delta, position
+
     def lookup(self, offset: int) -> int:
         """A position at or before the batch that holds an offset."""
-        slot = self._last_slot_up_to(offset - self.base_offset)
-        return self.fetch(slot)[1] if slot >= 0 else 0
+        return self.entry_up_to(offset)[1]
 
-    def around(self, offset: int) -> tuple[int, int]:
-        """A position at or before the batch that holds an offset, and that of the batch itself if
-        the one that ends right before the offset and the next are indexed, else -1."""
+    def place_of(self, offset: int) -> int:
+        """The position of the batch that begins at an offset, if it and the one that ends right
+        before are indexed; else -1."""
         before = offset - 1 - self.base_offset
         slot = self._last_slot_up_to(before)
-        if slot < 0:
-            return 0, -1
-        last, start = self.fetch(slot)
-        if last != before or slot + 1 >= self.entries:
-            return start, -1
-        return start, self.fetch(slot + 1)[1]
+        if slot < 0 or slot + 1 >= self.entries or self.fetch(slot)[0] != before:
+            return -1
+        return self.fetch(slot + 1)[1]
 
-    def offset_after(self, position: int) -> int | None:
-        """The last offset of the first indexed batch at or after a position."""
+    def entry_after(self, position: int) -> tuple[int, int] | None:
+        """Last offset and position of the first indexed batch at or after a position."""
         slot = self._last_slot_up_to(position - 1, 1) + 1
-        return self.base_offset + self.fetch(slot)[0] if slot < self.entries else None
+        if slot >= self.entries:
+            return None
+        delta, found = self.fetch(slot)
+        return self.base_offset + delta, found
 
     def truncate_to(self, offset: int) -> None:
         self.truncate(offset, 0)

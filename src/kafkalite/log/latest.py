@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from itertools import islice
 
-LONG_KEY = 40  # longer keys are remembered by a digest of 16 bytes; a UUID's text is not
+LONG_KEY = 40  # longer keys are remembered by a digest; a UUID's text is not
+DIGEST_BYTES = 16  # so a digest is no long key, and may be asked for in place of its key
 _BYTES_PER_KEY = 180  # of memory, in a dict from bytes to int and a list
 _STRETCH_BITS = 16  # of offsets that are kept in one list
 _STEP_KEYS = 20_000  # looked through between two steps: some milliseconds
@@ -28,13 +29,18 @@ class LatestOffsets:
         self._stretches: dict[int, list[int]] = {}
         self._sorted = -1  # the stretch that was asked for last, and is in order
         self.end_offset = 0  # below this all keys are known
+        # Of the first batch whose records are not at the offsets that its header says: a producer
+        # may send such a batch, and nobody looks there.
+        self.odd_offset = 2**63 - 1
 
     # --- while the keys are read ------------------------------------------------------------------
 
     def put(self, key: bytes, offset: int) -> bool:
-        """False when there is no room for one more key."""
+        """False when there is no room for one more key; this offset is where the known ones end
+        then."""
         key = _short(key)
         if len(self._offsets) >= self._limit and key not in self._offsets:
+            self.end_offset = offset
             return False
         self._offsets[key] = offset
         return True
@@ -86,7 +92,7 @@ class LatestOffsets:
 
 
 def _short(key: bytes) -> bytes:
-    return key if len(key) <= LONG_KEY else blake2b(key, digest_size=16).digest()
+    return key if len(key) <= LONG_KEY else blake2b(key, digest_size=DIGEST_BYTES).digest()
 
 
 def _all_short(keys: Sequence[bytes]) -> Sequence[bytes]:

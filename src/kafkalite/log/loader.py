@@ -13,7 +13,11 @@ from dataclasses import dataclass
 
 from kafkalite.env.disk import Disk
 from kafkalite.log import leftovers
-from kafkalite.log.checkpoints import CorruptFile, read_partition_metadata
+from kafkalite.log.checkpoints import (
+    CorruptFile,
+    read_partition_metadata,
+    write_partition_metadata,
+)
 from kafkalite.log.config import LogConfig
 from kafkalite.log.epochs import LeaderEpochs
 from kafkalite.log.flusher import FlushWork, sync_all
@@ -21,23 +25,26 @@ from kafkalite.log.home import LogHome
 from kafkalite.log.names import (
     INDEX,
     LOG,
+    METADATA_DIRECTORY,
     PARTITION_METADATA,
+    SNAPSHOT,
     TIME_INDEX,
+    TXN_INDEX,
     is_offset_name,
     offset_name,
     offset_of,
 )
+from kafkalite.log.offline import UNKNOWN_TOPIC_ID
 from kafkalite.log.partition_log import PartitionLog
 from kafkalite.log.producers import Producers
-from kafkalite.log.recovery import Progress, Recovery, is_hole, recover, restart, whole_batches
+from kafkalite.log.recovery import Progress, Recovery, is_hole, rebuild, recover
 from kafkalite.log.replay import load_snapshot, replay
+from kafkalite.log.seals import SEALS, Seals, checksum_of, read_seals
 from kafkalite.log.segment import Segment
 from kafkalite.log.snapshots import snapshot_offsets, snapshot_path
 from kafkalite.records.errors import CorruptRecords
 
 logger = logging.getLogger(__name__)
-
-UNKNOWN_TOPIC_ID = bytes(16)
 
 
 @dataclass(slots=True)
@@ -50,7 +57,10 @@ class Opening:
     config: LogConfig
     recovery_point: int = 0
     log_start_offset: int = 0
+    high_watermark: int | None = None
+    cleaned_to: int = 0
     is_clean: bool = False
+    is_closed_here: bool = False  # and by no other broker
 
 
 def load_log(home: LogHome, opening: Opening, progress: Progress | None = None) -> PartitionLog:
@@ -69,10 +79,21 @@ class _Loader:
         self.progress = progress
         self.names = leftovers.settle(self.disk, opening.directory)
         self.epochs_changed = False
+        self.doubted_epochs: LeaderEpochs | None = None  # as the file has them: not as was sealed
+        self.seals: Seals | None = None
+        if not self.directory.endswith(f"/{METADATA_DIRECTORY}"):
+            self.seals = read_seals(
+                self.disk, self.directory, opening.topic, opening.partition,
+                is_clean=opening.is_clean,
+            )  # fmt: skip
+        self.is_unchanged = False  # since the clean stop that sealed it
+        self.is_strict = False  # whether files that are not sealed are not to be believed
 
     def load(self) -> PartitionLog:
         leftovers.remove_orphans(self.disk, self.directory, self.names)
         segments = self._segments()
+        self._look_at_seals(segments)
+        self.opening.log_start_offset = self._log_start()
         epochs = self._epochs(segments)
         producers = None
         if self.opening.is_clean:
@@ -108,39 +129,73 @@ class _Loader:
         self.names.extend(offset_name(start, kind) for kind in (LOG, INDEX, TIME_INDEX))
         return Segment.create(self.disk, self.directory, start, now_ms)
 
-    def _has_indexes(self, segment: Segment) -> bool:
-        base_offset = segment.base_offset
-        return all(offset_name(base_offset, kind) in self.names for kind in (INDEX, TIME_INDEX))
+    def _look_at_seals(self, segments: list[Segment]) -> None:
+        seals = self.seals
+        if seals is None:
+            return
+        last = seals.segments.get(segments[-1].base_offset)
+        is_last_same = last is not None and last.log_size == segments[-1].size
+        self.is_unchanged = self.opening.is_clean and seals.closed is not None and is_last_same
+        if seals.is_damaged:
+            logger.warning("%s/%s is damaged: all is built anew", self.directory, SEALS)
+        elif self.opening.is_clean and not self.is_unchanged:
+            return  # another broker wrote here, and stopped cleanly
+        self.is_strict = seals.is_complete
 
-    def _rebuild_indexes(self, segment: Segment) -> None:
-        """For a segment that is known to be on stable storage, but whose indexes are not there."""
-        logger.warning("%s: its indexes are missing and are built anew", segment.path(LOG))
-        size = segment.size
-        aborted = list(segment.txn_index.entries)
-        restart(segment)
-        interval = self.opening.config.index_interval_bytes
-        try:
-            for _, header in whole_batches(segment, size):
-                segment.note(header.last_offset, header.max_timestamp, header.size, interval)
-        except CorruptRecords as error:
-            logger.error("%s is damaged at position %d: %s", segment.path(LOG), segment.size, error)
-            segment.size = size
-        for transaction in aborted:
-            segment.txn_index.append(transaction)
-        segment.finish()
-        segment.close()
-        # It lies below the recovery point, where nothing is looked at again after the next crash.
-        files = [segment.path(kind) for kind in (INDEX, TIME_INDEX)]
-        sync_all(self.disk, [FlushWork(0, 0, files, [self.directory])])
+    def _is_sound(self, segment: Segment) -> bool:
+        """Whether the indexes of a whole segment are there, and what they were left as."""
+        base_offset = segment.base_offset
+        seal = self.seals.segments.get(base_offset) if self.seals is not None else None
+        if not all(offset_name(base_offset, kind) in self.names for kind in (INDEX, TIME_INDEX)):
+            return False
+        if seal is None or seal.log_size != segment.size:
+            return not self.is_strict
+        if not segment.has_sealed_files(seal):
+            return False
+        segment.trust(seal)
+        return True
+
+    def _rebuild_doubtful(self, segments: list[Segment]) -> None:
+        """Of segments that are whole, but whose indexes are not there or not what was left."""
+        producers: Producers | None = None
+        for number, segment in enumerate(segments):
+            if self._is_sound(segment):
+                producers = None
+                continue
+            logger.warning("%s: its indexes are built anew from its records", segment.path(LOG))
+            if producers is None:
+                producers = self._producers_before(
+                    segments[: number or 1], self._snapshots, segment.base_offset,
+                    is_scan_needed=number > 0,
+                )  # fmt: skip
+            rebuild(
+                self.disk, producers, segment, self.opening.config.index_interval_bytes,
+                self.progress,
+            )  # fmt: skip
+            # It lies below the recovery point, where nothing is looked at after the next crash.
+            files = [segment.path(kind) for kind in (INDEX, TIME_INDEX, TXN_INDEX)]
+            files = [path for path in files if self.disk.exists(path)]
+            sync_all(self.disk, [FlushWork(0, 0, files, [self.directory])])
+
+    @property
+    def _snapshots(self) -> list[int]:
+        return snapshot_offsets(self.names)
 
     # --- epochs -----------------------------------------------------------------------------------
 
     def _epochs(self, segments: list[Segment]) -> LeaderEpochs:
+        seals = self.seals
+        sealed = seals.epochs if seals is not None else None
         try:
             epochs = LeaderEpochs.load(self.disk, self.directory)
         except CorruptFile as error:
             logger.warning("the leader epochs are rebuilt from the log: %s", error)
             epochs = LeaderEpochs()
+        if sealed is not None and self.is_unchanged:
+            self.epochs_changed = epochs.entries() != sealed
+            return LeaderEpochs.of(sealed)
+        if self.is_strict and epochs.entries() != sealed:
+            self.doubted_epochs, epochs = epochs, LeaderEpochs()
         if epochs.latest < 0:
             self._rebuild_epochs(epochs, segments)
         return epochs
@@ -149,11 +204,14 @@ class _Loader:
         """From the segments that recovery will not look at anyway."""
         if not self.opening.is_clean:
             segments = segments[: _first_unflushed(segments, self.opening.recovery_point)]
+        first = segments[0].base_offset if segments else 0
         for segment in segments:
             try:
                 for header in segment.walk(0):
                     if header.partition_leader_epoch >= 0:
-                        epochs.assign(header.partition_leader_epoch, header.base_offset)
+                        # What is compacted away at the start was of the first one, or of none.
+                        start = header.base_offset if epochs.latest >= 0 else first
+                        epochs.assign(header.partition_leader_epoch, start)
                         self.epochs_changed = True
             except CorruptRecords as error:
                 logger.error("%s is damaged: %s", segment.path(LOG), error)
@@ -164,37 +222,57 @@ class _Loader:
     def _open_clean(
         self, segments: list[Segment], epochs: LeaderEpochs
     ) -> tuple[list[Segment], Producers]:
-        for segment in segments:
-            if not self._has_indexes(segment):
-                self._rebuild_indexes(segment)
         try:
-            end_offset = segments[-1].next_offset()
-        except (CorruptRecords, OSError) as error:
-            if isinstance(error, OSError):
-                raise
-            logger.warning("%s is damaged: %s", segments[-1].path(LOG), error)
+            self._rebuild_doubtful(segments)
+            end_offset = _end_of(segments[-1])
+        except CorruptRecords as error:
+            if self.is_unchanged:
+                raise  # all of it had been there: to cut it would be to lose what is whole
+            logger.warning("%s: its end is damaged: %s", self.directory, error)
             self.opening.is_clean = False
+            self.opening.recovery_point = segments[-1].base_offset  # nothing else is cut
             return self._recover(segments, epochs)
-        offsets = snapshot_offsets(self.names)
-        producers = self._producers_before(
-            segments, offsets, end_offset, is_scan_needed=bool(offsets)
-        )
-        return segments, producers
+        return segments, self._producers_before(segments, self._snapshots, end_offset)
 
     def _producers_before(
-        self, segments: list[Segment], offsets: list[int], offset: int, *, is_scan_needed: bool
+        self,
+        segments: list[Segment],
+        offsets: list[int],
+        offset: int,
+        *,
+        is_scan_needed: bool = True,
     ) -> Producers:
         """The producers as they were at an offset, from the newest snapshot up to it and the
         log."""
         producers = Producers(lambda state: [], segments[0].base_offset)
         usable = [snapshot for snapshot in offsets if snapshot <= offset]
+        while usable and not self._is_snapshot_sound(usable[-1]):
+            self._forget_snapshot(usable.pop())
+        sound = list(usable)
         now_ms = self.home.env.clock.now_ms()
         oldest_ms = now_ms - self.home.settings.producer_id_expiration_ms
-        load_snapshot(self.disk, self.directory, usable, producers, oldest_ms)
+        load_snapshot(self.disk, self.directory, sound, producers, oldest_ms)
+        for broken in usable[len(sound) :]:
+            self.names.remove(offset_name(broken, SNAPSHOT))
         if is_scan_needed and producers.end_offset < offset:
             replay(producers, segments, offset)
         producers.end_offset = offset
         return producers
+
+    def _is_snapshot_sound(self, offset: int) -> bool:
+        """Whether a snapshot is the one that was written at its offset."""
+        sealed = self.seals.snapshots.get(offset) if self.seals is not None else None
+        if sealed is None:
+            return not self.is_strict
+        path = snapshot_path(self.directory, offset)
+        if checksum_of(self.disk, path) == sealed:
+            return True
+        logger.warning("%s is damaged: the producers are looked for in the log", path)
+        return False
+
+    def _forget_snapshot(self, offset: int) -> None:
+        self.disk.remove(snapshot_path(self.directory, offset))
+        self.names.remove(offset_name(offset, SNAPSHOT))
 
     # --- after any other --------------------------------------------------------------------------
 
@@ -203,29 +281,39 @@ class _Loader:
     ) -> tuple[list[Segment], Producers]:
         first = _first_unflushed(segments, self.opening.recovery_point)
         sound, doubtful = segments[:first], segments[first:]
-        for segment in sound:
-            if not self._has_indexes(segment):
-                self._rebuild_indexes(segment)
         if sound:
             _drop_hole(sound[-1])
+        self._rebuild_doubtful(sound)
         base_offset = doubtful[0].base_offset
         if epochs.truncate_end(base_offset):
             self.epochs_changed = True
         # Snapshots behind may speak of batches that the crash took: the scan makes them anew.
-        for offset in snapshot_offsets(self.names):
+        for offset in self._snapshots:
             if offset > base_offset:
-                self.disk.remove(snapshot_path(self.directory, offset))
+                self._forget_snapshot(offset)
         producers = self._producers_before(
-            sound or doubtful, snapshot_offsets(self.names), base_offset, is_scan_needed=bool(sound)
+            sound or doubtful, self._snapshots, base_offset, is_scan_needed=bool(sound)
         )
         before = epochs.entries()
         self.progress.bytes_expected += sum(segment.size for segment in doubtful)
         recovery = Recovery(
-            self.disk, producers, epochs, self.opening.config.index_interval_bytes, self.progress
-        )
+            self.disk, producers, epochs, self.opening.config.index_interval_bytes, self.progress,
+            self._is_next,
+        )  # fmt: skip
         remaining = recover(recovery, doubtful)
         self.epochs_changed |= epochs.entries() != before
         return sound + remaining, producers
+
+    def _is_next(self, segment: Segment, base_offset: int) -> bool | None:
+        """The seal of a segment that is whole tells. Compaction leaves gaps, but where it was, all
+        had lasted before."""
+        opening, seals, first = self.opening, self.seals, segment.base_offset
+        seal = seals.segments.get(first) if seals is not None else None
+        is_whole = seal is not None and seal.log_size == segment.log.size()
+        if is_whole and seals is not None and first in seals.next_offsets:
+            return seals.next_offsets[first] == base_offset
+        is_compacted = base_offset <= max(opening.cleaned_to, opening.recovery_point)
+        return True if is_compacted else None
 
     # --- the result -------------------------------------------------------------------------------
 
@@ -234,6 +322,15 @@ class _Loader:
     ) -> PartitionLog:
         opening, home = self.opening, self.home
         end_offset = producers.end_offset
+        self._compare_end(end_offset)
+        known = opening.high_watermark
+        if known is not None and max(known, end_offset) < opening.log_start_offset:
+            logger.warning(
+                "%s: a start at %d, where it never reached, is passed over",
+                self.directory,
+                opening.log_start_offset,
+            )
+            opening.log_start_offset = 0
         if end_offset < opening.log_start_offset:
             logger.warning(
                 "%s ends at %d, before its start at %d: it begins anew there",
@@ -241,7 +338,7 @@ class _Loader:
                 end_offset,
                 opening.log_start_offset,
             )
-        topic_id = topic_id_in(self.disk, self.directory)
+        topic_id, is_known = self._topic_id()
         log = PartitionLog(
             home,
             opening.topic,
@@ -252,6 +349,7 @@ class _Loader:
             segments,
         )
         log.epochs = epochs
+        log.seals = self._seals_of(log)
         log.loaded(
             end_offset,
             end_offset if opening.is_clean else min(opening.recovery_point, end_offset),
@@ -262,15 +360,71 @@ class _Loader:
             # A process that died, or a machine, may have left names here that nobody synced; and a
             # clean stop does not sync those of files that hold nothing.
             log.durability.directory_changed(is_new=True)
+        if not is_known:
+            write_partition_metadata(self.disk, f"{self.directory}/{PARTITION_METADATA}", topic_id)
+            log.durability.directory_changed(is_new=True)
         if end_offset < opening.log_start_offset:
             log.truncate_fully_and_start_at(opening.log_start_offset)
         log.log_start_offset = max(opening.log_start_offset, segments[0].base_offset)
-        self.epochs_changed |= epochs.truncate_end(max(end_offset, log.log_start_offset))
-        self.epochs_changed |= epochs.truncate_start(log.log_start_offset)
+        self.epochs_changed |= self._fit_epochs(epochs, log.log_start_offset, end_offset)
         if self.epochs_changed:
             log.durability.epochs_changed()
         log.high_watermark = log.log_start_offset
         return log
+
+    def _fit_epochs(self, epochs: LeaderEpochs, start_offset: int, end_offset: int) -> bool:
+        """Brings them to where the log begins and ends; True when that changed them."""
+        is_cut = epochs.truncate_end(max(end_offset, start_offset))
+        is_cut |= epochs.truncate_start(start_offset)
+        doubted, self.doubted_epochs = self.doubted_epochs, None
+        if doubted is not None:
+            # Apache Kafka, killed here after it went on, left what is right.
+            self._fit_epochs(doubted, start_offset, end_offset)
+            if doubted.entries() != epochs.entries():
+                logger.warning("%s: its leader epochs were not those of its log", self.directory)
+                return True
+        return is_cut
+
+    def _topic_id(self) -> tuple[bytes, bool]:
+        """Whose the log is, and whether its file says so."""
+        found = topic_id_in(self.disk, self.directory)
+        sealed = self.seals.topic_id if self.seals is not None else b""
+        if sealed in (b"", UNKNOWN_TOPIC_ID, found):
+            return found, True
+        logger.warning("%s/%s is written anew", self.directory, PARTITION_METADATA)
+        return sealed, False
+
+    def _seals_of(self, log: PartitionLog) -> Seals | None:
+        """What is sealed from now on: all, once the log was stopped cleanly."""
+        found = self.seals
+        if log.seals is None:
+            return None
+        if found is None or found.is_damaged or (self.opening.is_clean and not self.is_unchanged):
+            return Seals(log.topic, log.partition, log.topic_id, is_complete=False)
+        found.segments, found.next_offsets = {}, {}
+        return found
+
+    def _compare_end(self, end_offset: int) -> None:
+        closed = self.seals.closed if self.seals is not None else None
+        if closed is not None and end_offset < closed.end_offset:
+            logger.error(
+                "%s ended at %d when it was closed, and ends at %d now: records are lost, and their"
+                " offsets are given out again. Stop the broker and put a copy in place if there is"
+                " one",
+                self.directory,
+                closed.end_offset,
+                end_offset,
+            )
+
+    def _log_start(self) -> int:
+        """What the checkpoint says, unless it is known better. Another broker may have raised it
+        and left everything else as it was."""
+        checkpointed = self.opening.log_start_offset
+        closed = self.seals.closed if self.seals is not None else None
+        if closed is None:
+            return checkpointed
+        is_known = self.is_unchanged and self.opening.is_closed_here
+        return closed.start_offset if is_known else max(checkpointed, closed.start_offset)
 
     def _newest_snapshot(self, end_offset: int) -> int:
         offsets = snapshot_offsets(self.disk.list_directory(self.directory))
@@ -288,10 +442,21 @@ def topic_id_in(disk: Disk, directory: str) -> bytes:
         return UNKNOWN_TOPIC_ID
 
 
+def _end_of(segment: Segment) -> int:
+    """The offset behind the last record of a segment, whatever its index says."""
+    try:
+        return segment.next_offset()
+    except CorruptRecords:
+        segment.rebuild_index()  # it led to what looked like a batch
+        return segment.next_offset()
+
+
 def _drop_hole(segment: Segment) -> None:
     """Of the last complete segment, which was preallocated: a crash may have undone its cut."""
-    position = segment.index.lookup(segment.index.last_offset)
+    position = 0
     try:
+        if segment.disk.exists(segment.path(INDEX)):
+            position = segment.place_before(segment.index.last_offset)
         for header in segment.walk(position):
             position = header.position + header.size
     except CorruptRecords:

@@ -10,51 +10,38 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from kafkalite.env import Env
 from kafkalite.env.later import Later
-from kafkalite.log.checkpoints import write_partition_metadata
+from kafkalite.log.choosing import Choice, Copy, NamedDirectory, Places, TopicOf, choose, strangers
 from kafkalite.log.config import LogConfig, LogSettings
-from kafkalite.log.directory import Identity, LogDirectory
+from kafkalite.log.describing import DirectoryInfo, describe
+from kafkalite.log.directory import Identity, LogDirectory, lock_all
+from kafkalite.log.finding import find_openings, has_no_record
 from kafkalite.log.home import LogHome
-from kafkalite.log.loader import UNKNOWN_TOPIC_ID, Opening, load_log, topic_id_in
-from kafkalite.log.loading import Loading
-from kafkalite.log.mover import Mover, is_future_name, promote
+from kafkalite.log.loading import Loading, Opened
+from kafkalite.log.making import Made, NewLog
+from kafkalite.log.mover import Mover, NameDirectory, name_nothing, promote
 from kafkalite.log.names import (
     HIGH_WATERMARKS,
     LOG_STARTS,
-    METADATA_DIRECTORY,
-    PARTITION_METADATA,
     RECOVERY_POINTS,
-    parse_partition_directory,
-    parse_renamed_directory,
+    is_future_name,
     partition_directory,
     renamed_directory,
+    stray_path,
 )
+from kafkalite.log.offline import UNKNOWN_TOPIC_ID, Offline, OfflinePartition, unserved
 from kafkalite.log.partition_log import PartitionLog
 from kafkalite.log.periodic import Periodic
-from kafkalite.log.recovery import Progress
-from kafkalite.log.retired import OnceDurable, Retired, TopicOf, bring_back, now
+from kafkalite.log.retired import OnceDurable, Retired, bring_back, now
 from kafkalite.protocol.errors import Error, KafkaError
 
 logger = logging.getLogger(__name__)
 
 TopicPartition = tuple[str, int]
 _DEFAULTS = LogConfig()
-_REPORT_MS = 10_000  # a line in the log for each so many of a long start
-
-
-@dataclass(slots=True)
-class DirectoryInfo:
-    """What DescribeLogDirs tells of one directory."""
-
-    path: str
-    is_online: bool
-    total_bytes: int
-    usable_bytes: int
-    logs: list[PartitionLog]
 
 
 class LogManager:
@@ -70,6 +57,8 @@ class LogManager:
         settings: LogSettings | None = None,
         config_of: Callable[[str], LogConfig] = lambda topic: _DEFAULTS,
         topic_of: TopicOf = lambda topic_id, partition: None,
+        named_directory: NamedDirectory = lambda topic, partition: None,
+        name_directory: NameDirectory = name_nothing,
         on_offline: Callable[[LogHome], None] = lambda home: None,
     ) -> None:
         self.env = env
@@ -77,17 +66,20 @@ class LogManager:
         self.identity = Identity(cluster_id, node_id)
         self.config_of = config_of
         self._topic_of = topic_of
+        self._named_directory = named_directory
+        self._found: dict[TopicPartition, list[Copy]] = {}  # until all are opened
         self.loading = Loading()
         self.directories: list[LogDirectory] = []
         self._on_offline = on_offline
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._future: dict[TopicPartition, PartitionLog] = {}
+        self.offline = Offline()
         self._retired = Retired(self)
         # Logs in each directory, so that finding the emptiest is no walk over all of them.
         self._counts: Counter[str] = Counter()
         self.periodic = Periodic(self)
-        self.mover = Mover(self)
-        self._is_taken = False
+        self.mover = Mover(self, name_directory)
+        self._is_locked = self._is_taken = False
         for path in directories:
             home = LogHome(env, path.rstrip("/"), self.settings, self._failed)
             self.directories.append(LogDirectory(home))
@@ -111,173 +103,125 @@ class LogManager:
 
     # --- starting ---------------------------------------------------------------------------------
 
-    def take(self) -> None:
-        """Takes the directories for this process, so that the metadata in them can be read.
+    def lock(self) -> None:
+        """Locks the directories for this process, so that the metadata in them can be read; what
+        is in them stays as it is.
 
         Raises LockedByOther or WrongDirectory. A directory whose disk fails is offline and does
         not keep the others from starting.
         """
-        if not self._is_taken:
-            self._take_all()
-            self._is_taken = True
+        if not self._is_locked:
+            lock_all(self.directories, self.identity)
+            self._is_locked = True
+
+    def take(self) -> None:
+        """Makes the directories this broker's own."""
+        self.lock()
+        if self._is_taken:
+            return
+        self._is_taken = True
+        for directory in self.directories:
+            if directory.home.is_online:
+                try:
+                    directory.take()
+                except OSError as error:
+                    directory.home.fail(error)
+            directory.home.save_recovery_points = partial(self._write_recovery_points, directory)
+            directory.home.saved_recovery_point = directory.saved_recovery_point
 
     def start(self) -> Later[None]:
         """Takes the directories and opens every log in them; filled when all are open."""
         self.take()
-        self._bring_back()
+        kept = self._bring_back()
         for directory in self.directories:
             if directory.home.is_online:
                 try:
-                    self.loading.waiting.extend(
-                        (directory, opening) for opening in self._openings(directory)
-                    )
+                    openings = find_openings(directory, self.config_of, self._topic_of, kept)
+                    self.loading.waiting.extend((directory, opening) for opening in openings)
                 except OSError as error:
                     directory.home.fail(error)
-        self.loading.total = len(self.loading.waiting)
         return self._load_all()
 
-    def _bring_back(self) -> None:
+    def _bring_back(self) -> set[str]:
+        """Returns what must stay as it is, whatever it is called."""
+
+        def may_come_back(topic: str, partition: int) -> bool:
+            named = self._named_directory(topic, partition)
+            return Places.of(self.directories).why_not_made(named) is None
+
         paths = [each.path for each in self.directories if each.home.is_online]
         try:
-            bring_back(self.env.disk, paths, self._topic_of, self._unique)
+            return bring_back(self.env.disk, paths, self._topic_of, may_come_back, self._unique)
         except OSError as error:
             logger.error("deleted logs cannot be looked at: %s", error)
-
-    def _take_all(self) -> None:
-        taken: list[LogDirectory] = []
-        for directory in self.directories:
-            try:
-                directory.take(self.identity)
-            except OSError as error:
-                directory.home.fail(error)
-            except Exception:
-                for other in taken:
-                    other.release()
-                raise
-            taken.append(directory)
-            directory.home.save_recovery_points = partial(self._write_recovery_points, directory)
-            directory.home.saved_recovery_point = directory.saved_recovery_point
-
-    def _openings(self, directory: LogDirectory) -> list[Opening]:
-        recovery_points = directory.read(RECOVERY_POINTS)
-        log_starts = directory.read(LOG_STARTS)
-        disk = self.env.disk
-        openings = []
-        for name in disk.list_directory(directory.path):
-            path = f"{directory.path}/{name}"
-            if not disk.is_directory(path) or name == METADATA_DIRECTORY:
-                continue
-            renamed = parse_renamed_directory(name)
-            if renamed is not None and renamed[2] == "delete":
-                directory.home.remove_later([path], 0)
-                continue
-            found = parse_partition_directory(name)
-            if renamed is not None and renamed[2] == "future":
-                found = self._future_of(renamed, path)
-            if found is None:
-                logger.warning("%s is no partition of this broker and is left alone", path)
-                continue
-            openings.append(
-                Opening(
-                    *found,
-                    path,
-                    self.config_of(found[0]),
-                    recovery_points.get(found, 0),
-                    log_starts.get(found, 0),
-                    directory.was_clean,
-                )
-            )
-        return openings
-
-    def _future_of(self, renamed: tuple[str, int, str], path: str) -> TopicPartition:
-        """Whose a future log is; the topic may be cut in the name of its directory."""
-        topic, partition, _ = renamed
-        known = self._topic_of(topic_id_in(self.env.disk, path), partition)
-        return known or topic, partition
+            return set()
 
     def _load_all(self) -> Later[None]:
         loaded: Later[None] = Later()
-        workers = max(1, self.settings.num_recovery_threads_per_data_dir * len(self.directories))
-        workers = min(workers, max(1, self.loading.total))
-        left = [workers]
 
-        def done(outcome: object) -> None:
-            if isinstance(outcome, BaseException):
-                raise outcome
-            assert isinstance(outcome, list)
-            self._loaded(outcome)
-            left[0] -= 1
-            if left[0] == 0:
-                reporting[0].cancel()
-                self._ready()
-                loaded.resolve(None)
+        def done() -> None:
+            self._ready()
+            loaded.resolve(None)
 
-        def report() -> None:
-            logger.info("%s", self.loading)
-            reporting[0] = self.env.clock.call_later(_REPORT_MS, report)
-
-        reporting = [self.env.clock.call_later(_REPORT_MS, report)]
-        for _ in range(workers):
-            progress = self.loading.new_worker()
-            self.env.background.submit(partial(self._load_some, progress), done)
+        workers = self.settings.num_recovery_threads_per_data_dir * len(self.directories)
+        self.loading.begin(self.env, workers, self._loaded, done)
         return loaded
 
-    def _load_some(self, progress: Progress) -> list[tuple[LogDirectory, PartitionLog | OSError]]:
-        """On a worker thread: opens logs until none is left."""
-        results: list[tuple[LogDirectory, PartitionLog | OSError]] = []
-        loading = self.loading
-        while True:
-            try:
-                directory, opening = loading.waiting.popleft()
-            except IndexError:
-                return results
-            try:
-                results.append((directory, load_log(directory.home, opening, progress)))
-            except OSError as error:
-                results.append((directory, error))
-            progress.logs_opened += 1
-
-    def _loaded(self, results: list[tuple[LogDirectory, PartitionLog | OSError]]) -> None:
+    def _loaded(self, results: list[tuple[LogDirectory, Opened]]) -> None:
         for directory, result in results:
             if isinstance(result, OSError):
                 directory.home.fail(result)
                 continue
-            key = (result.topic, result.partition)
-            is_future = is_future_name(result.directory)
-            result.is_future = is_future
-            logs = self._future if is_future else self._logs
-            other = logs.get(key)
-            if other is not None:
-                self._keep_one(logs, result, other)
-                continue
-            logs[key] = result
-            self._counts[result.home.path] += 1
+            if isinstance(result, PartitionLog):
+                result.is_future = is_future_name(result.directory)
+            self._found.setdefault((result.topic, result.partition), []).append(result)
 
-    def _keep_one(
-        self, logs: dict[TopicPartition, PartitionLog], log: PartitionLog, other: PartitionLog
-    ) -> None:
-        """Of two in different directories: that of the topic which the cluster knows, when one is
-        of an earlier topic whose removal did not last."""
-        is_wanted = self._topic_of(log.topic_id, log.partition) == log.topic
-        if is_wanted and log.topic_id != other.topic_id:
-            logs[log.topic, log.partition] = log
-            self._counts[other.home.path] -= 1
-            self._counts[log.home.path] += 1
-            log, other = other, log
-        if log.topic_id == other.topic_id:
-            logger.error("%s is another copy of %s and is not used", log, other)
+    def _settle(self, copies: list[Copy]) -> None:
+        """Takes one of the logs that were found of a partition into service, or none."""
+        named = self._named_directory(copies[0].topic, copies[0].partition)
+        places = Places.of(self.directories)
+        others = strangers(copies, self._topic_of, named, places)
+        for stranger in others:
+            self._lay_aside(stranger)
+        copies = [each for each in copies if each not in others and each.home.is_online]
+        if not copies:
+            return
+        choice = choose(copies, named, places)
+        if choice.log is None:
+            self._leave_offline(copies, choice.reason)
         else:
-            self._lay_aside(log)
+            self._take_up(choice)
+
+    def _take_up(self, choice: Choice) -> None:
+        log = choice.log
+        assert log is not None
+        for copy in choice.aside:
+            logger.error("%s is another copy of %s, and not the one that counts", copy, log)
+            self._lay_aside(copy)
+        if log.is_future:
+            promote(log)
+        for taken, logs in ((log, self._logs), (choice.future, self._future)):
+            if taken is not None:
+                logs[taken.topic, taken.partition] = taken
+                self._counts[taken.home.path] += 1
+
+    def _leave_offline(self, copies: list[Copy], reason: str) -> None:
+        kept = [
+            unserved(each, reason, is_clean=self.directory_of(each).was_clean)
+            if isinstance(each, PartitionLog)
+            else each
+            for each in copies
+        ]
+        self.offline.add(kept[0], kept)
 
     def _ready(self) -> None:
-        for key in [key for key in self._future if key not in self._logs]:
-            # The stop came between the two renames of a move: the copy is complete.
-            log = self._logs[key] = self._future.pop(key)
-            promote(log)
+        found, self._found = self._found, {}
+        for copies in found.values():
+            self._settle(copies)
         for directory in self.directories:
             if not directory.home.is_online:
                 continue
-            high_watermarks = directory.read(HIGH_WATERMARKS)
+            high_watermarks = directory.all_saved(HIGH_WATERMARKS)
             for log in self.logs_in(directory):
                 offset = high_watermarks.get((log.topic, log.partition), log.log_start_offset)
                 log.high_watermark = offset
@@ -291,6 +235,7 @@ class LogManager:
         """Makes everything last and says that this stop was clean."""
         self.periodic.stop()
         self.mover.stop()
+        self.mover.finish()
         self._retired.remove_all()
         for directory in self.directories:
             if directory.home.is_online:
@@ -313,7 +258,9 @@ class LogManager:
                 log.close()
             for name in (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS):
                 directory.write(name, self.offsets(directory, name))
-            directory.mark_clean(broker_epoch)
+            self.periodic.cleaner.close(directory)
+            if all(offline.is_clean for offline in self.offline.within(directory.home)):
+                directory.mark_clean(broker_epoch)
         except OSError as error:
             logger.error("log directory %s is not closed cleanly: %s", directory.path, error)
 
@@ -322,6 +269,8 @@ class LogManager:
             log for log in (*self._logs.values(), *self._future.values()) if log.home is home
         ]:
             log.gone_offline()
+            if log.is_future:  # the move is given up; what is there is left as it is
+                del self._future[log.topic, log.partition]
         self._on_offline(home)
 
     # --- checkpoints ------------------------------------------------------------------------------
@@ -335,15 +284,13 @@ class LogManager:
         """What a checkpoint of a directory is to say now."""
         found = {}
         for log in self.logs_in(directory):
-            if name == RECOVERY_POINTS:
-                offset = log.recovery_point
-            elif name == HIGH_WATERMARKS:
-                offset = log.high_watermark
-            elif log.log_start_offset > log.segments[0].base_offset:
-                offset = log.log_start_offset
-            else:
-                continue
-            found[log.topic, log.partition] = offset
+            offset = directory.due(name, log)
+            if offset is not None:
+                found[log.topic, log.partition] = offset
+        for offline in self.offline.within(directory.home):
+            saved = directory.saved(name, offline.topic, offline.partition)
+            if saved is not None:
+                found[offline.topic, offline.partition] = saved
         return found
 
     def checkpoint(self, name: str) -> None:
@@ -358,47 +305,62 @@ class LogManager:
     # --- logs come and go -------------------------------------------------------------------------
 
     def create(
-        self,
-        topic: str,
-        partition: int,
-        topic_id: bytes,
-        config: LogConfig | None = None,
-        *,
-        directory: str | None = None,
-        is_future: bool = False,
-    ) -> PartitionLog:
-        """The log of a partition, new unless it is there; in the directory that has fewest
-        unless one is named."""
-        logs = self._future if is_future else self._logs
-        found = logs.get((topic, partition))
+        self, topic: str, partition: int, topic_id: bytes, config: LogConfig | None = None,
+        *, directory: str | None = None, is_new: bool = True,
+    ) -> PartitionLog:  # fmt: skip
+        """The log of a partition, made at once unless it is there."""
+        found = self.find_or_plan(
+            topic, partition, topic_id, config, directory=directory, is_new=is_new
+        )
+        if isinstance(found, NewLog):
+            return self.take_new(found, found.make_files())
+        return found
+
+    def find_or_plan(
+        self, topic: str, partition: int, topic_id: bytes, config: LogConfig | None = None,
+        *, directory: str | None = None, is_new: bool = True,
+    ) -> PartitionLog | NewLog:  # fmt: skip
+        """The log of a partition, or where it is to be made: in the directory that has fewest
+        unless one is named. One that is not new and not there may be where nobody can look."""
+        found = self._logs.get((topic, partition))
         if found is not None and self._is_of(found, topic_id):
+            found.home.check_online()
             return found
+        earlier = self.offline.of_earlier_topic((topic, partition), topic_id)
+        if earlier is not None:
+            self.set_aside(earlier)
+        if not is_new:
+            self._check_may_make(topic, partition, topic_id)
         place = self._place(directory)
-        name = partition_directory(topic, partition)
-        if is_future:
-            name = renamed_directory(topic, partition, self._unique(), "future")
-        config = config or self.config_of(topic)
-        path = f"{place.path}/{name}"
+        path = f"{place.path}/{partition_directory(topic, partition)}"
+        self.make_way(place.home, path)
+        place.forget_forerunner((topic, partition), partial(self.offsets, place))
+        self._counts[place.path] += 1
+        return NewLog(
+            place.home, topic, partition, topic_id, path, config or self.config_of(topic)
+        )
+
+    def take_new(self, new: NewLog, made: Made) -> PartitionLog:
+        """Takes a log into service whose files were made, or raises KafkaError."""
         try:
-            self._retired.make_way(path)
-            log = PartitionLog.create(place.home, topic, partition, topic_id, path, config)
-        except OSError as error:
-            raise place.home.storage_error(error) from error
-        log.is_future = is_future
-        logs[topic, partition] = log
-        self._counts[log.home.path] += 1
+            log = new.taken(made)
+        except KafkaError:
+            self._counts[new.home.path] -= 1
+            raise
+        self._logs[new.topic, new.partition] = log
         return log
+
+    def _check_may_make(self, topic: str, partition: int, topic_id: bytes) -> None:
+        named = self._named_directory(topic, partition)
+        reason = Places.of(self.directories).why_not_made(named)
+        if reason is not None:
+            self.offline.add(OfflinePartition(topic, partition, reason, topic_id))
+            raise KafkaError(Error.KAFKA_STORAGE_ERROR, reason)
 
     def _is_of(self, log: PartitionLog, topic_id: bytes) -> bool:
         """Whether a log is of this topic, and not of an earlier one of the same name."""
-        if log.topic_id == UNKNOWN_TOPIC_ID:  # its file did not tell, as after a power cut
-            log.topic_id = topic_id
-            path = f"{log.directory}/{PARTITION_METADATA}"
-            try:
-                write_partition_metadata(self.env.disk, path, topic_id)
-            except OSError as error:
-                raise log.home.storage_error(error) from error
-            log.durability.directory_changed(is_new=True)
+        if log.topic_id == UNKNOWN_TOPIC_ID:  # but its place does, see `strangers`
+            log.tell_topic(topic_id)
         if topic_id in (log.topic_id, UNKNOWN_TOPIC_ID):
             return True
         self.set_aside(log)
@@ -417,31 +379,40 @@ class LogManager:
     def _unique(self) -> str:
         return f"{self.env.random.getrandbits(128):032x}"
 
-    def delete(
-        self, topic: str, partition: int, once_durable: OnceDurable = now
-    ) -> None:
+    def delete(self, topic: str, partition: int, once_durable: OnceDurable = now) -> None:
         """Takes a log out of service at once; its files vanish later, see `retired`."""
         for logs in (self._logs, self._future):
             log = logs.pop((topic, partition), None)
             if log is not None:
+                log.end(KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION))
                 self._counts[log.home.path] -= 1
                 self._retired.add(log, once_durable)
+                self.periodic.cleaner.forget(log)
+        for copy in self.offline.pop((topic, partition)):
+            self._retired.add(copy, once_durable)
 
-    def set_aside(self, log: PartitionLog) -> None:
+    def set_aside(self, log: PartitionLog | OfflinePartition) -> None:
         """Takes a log out of service that no topic of the cluster knows; its files stay."""
-        if self._logs.get((log.topic, log.partition)) is log:
-            del self._logs[log.topic, log.partition]
-            self._counts[log.home.path] -= 1
-            self._lay_aside(log)
+        key = (log.topic, log.partition)
+        if isinstance(log, OfflinePartition):
+            for copy in self.offline.pop(key):
+                self._lay_aside(copy)
+        elif self._logs.get(key) is log:
+            for taken in (self._logs.pop(key), self._future.pop(key, None)):
+                if taken is not None:
+                    self._counts[taken.home.path] -= 1
+                    self._lay_aside(taken)
 
-    def _lay_aside(self, log: PartitionLog) -> None:
-        logger.warning("%r belongs to no topic and is set aside as a stray", log)
+    def _lay_aside(self, log: Copy) -> None:
+        if isinstance(log, PartitionLog) and has_no_record(self.env.disk, log.directory):
+            self._retired.add(log, now)
+            return
+        logger.warning("%r is set aside as a stray", log)
         self.rename(log, "stray")
 
-    def rename(self, log: PartitionLog, role: str) -> None:
+    def rename(self, log: Copy, role: str) -> None:
         """Gives the directory of a log that is out of service another name."""
-        log.home.flusher.forget(log.durability)
-        log.durability.hold()  # for ever: a sync that runs may not find the files any more
+        log.end(KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION))
         if not log.home.is_online:
             return
         name = renamed_directory(log.topic, log.partition, self._unique(), role)
@@ -450,6 +421,7 @@ class LogManager:
             self.env.disk.rename(log.directory, path)
         except OSError as error:
             raise log.home.storage_error(error) from error
+        log.home.vacated.add(log.directory, tells_its_topic=log.tells_its_topic)
         log.moved(path)
         log.release()
 
@@ -465,33 +437,64 @@ class LogManager:
         """Has a log copied to another directory; `on_moved` gets the one that took its place."""
         self.mover.move(topic, partition, directory, on_moved)
 
+    def create_future(self, log: PartitionLog, directory: str) -> PartitionLog:
+        """An empty copy of a log that begins where the log does."""
+        place = self._place(directory)
+        place.forget_forerunner((log.topic, log.partition), partial(self.offsets, place))
+        name = renamed_directory(log.topic, log.partition, self._unique(), "future")
+        new = NewLog(
+            place.home, log.topic, log.partition, log.topic_id, f"{place.path}/{name}", log.config,
+            log.log_start_offset,
+        )  # fmt: skip
+        future = new.taken(new.make_files())
+        future.is_future = True
+        self._future[log.topic, log.partition] = future
+        self._counts[place.path] += 1
+        return future
+
+    def make_way(self, home: LogHome, path: str) -> None:
+        """Has nothing under a name that a log is to have: what lies there is not overwritten."""
+        self.mover.make_way(path)
+        try:
+            self._retired.make_way(path)
+            if self.env.disk.exists(path):
+                stray = stray_path(path, self._unique())
+                logger.warning("%s is of no log in service, and is set aside as %s", path, stray)
+                self.env.disk.rename(path, stray)
+                home.vacated.add(path, tells_its_topic=False)
+            if home.vacated.is_doubtful(path):
+                home.vacated.sync_now()
+        except OSError as error:
+            raise home.storage_error(error) from error
+
     def drop_future(self, topic: str, partition: int) -> None:
         """Gives up the copy that was to take a log's place."""
         future = self._future.pop((topic, partition), None)
         if future is not None:
+            future.end(KafkaError(Error.REPLICA_NOT_AVAILABLE, "it is moved elsewhere, or not"))
             self._counts[future.home.path] -= 1
             self._retired.add(future, now)
 
     def replace(self, log: PartitionLog, future: PartitionLog) -> None:
-        """The copy is the log now; the old one's directory goes."""
+        """The copy is the log now; the old one stays until that lasts."""
         key = (log.topic, log.partition)
         assert self._logs[key] is log
         self._counts[log.home.path] -= 1
-        self._retired.add(log, now)
         del self._future[key]
         self._logs[key] = future
+        self.periodic.cleaner.forget(log)
+        self.periodic.soon(LOG_STARTS)
+
+    def retire(self, log: PartitionLog) -> None:
+        """Another log has its place for good, and its directory goes."""
+        self._retired.add(log, now)
 
     # --- describing -------------------------------------------------------------------------------
 
-    def directory_of(self, log: PartitionLog) -> LogDirectory:
+    def directory_of(self, log: Copy) -> LogDirectory:
         return next(found for found in self.directories if found.home is log.home)
 
     def describe(self) -> list[DirectoryInfo]:
         """Every directory with the logs in it, future ones too."""
-        return [self._describe(directory) for directory in self.directories]
+        return [describe(each, self.logs_in(each)) for each in self.directories]
 
-    def _describe(self, directory: LogDirectory) -> DirectoryInfo:
-        if not directory.home.is_online:
-            return DirectoryInfo(directory.path, False, -1, -1, [])
-        total, usable = self.env.disk.space(directory.path)
-        return DirectoryInfo(directory.path, True, total, usable, self.logs_in(directory))

@@ -75,6 +75,19 @@ def parse_renamed_directory(name: str) -> tuple[str, int, str] | None:
     return (match["topic"], int(match["partition"]), match["role"]) if match else None
 
 
+def stray_path(path: str, unique: str) -> str:
+    """The name under which what lies where a partition's log is to lie is kept."""
+    home, _, name = path.rpartition("/")
+    topic, _, partition = name.rpartition("-")
+    return f"{home}/{renamed_directory(topic, int(partition), unique, 'stray')}"
+
+
+def is_future_name(directory: str) -> bool:
+    """Whether a path is that of a log which is to take another's place."""
+    found = parse_renamed_directory(directory.rpartition("/")[2])
+    return found is not None and found[2] == "future"
+
+
 def uuid_text(uuid: bytes) -> str:
     """Sixteen bytes as Apache Kafka prints them."""
     return urlsafe_b64encode(uuid).decode("ascii").rstrip("=")

@@ -15,15 +15,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import Steps, finish
 from kafkalite.log import appending, reader, rolling, truncation
 from kafkalite.log.appending import AppendResult
 from kafkalite.log.checkpoints import write_partition_metadata
 from kafkalite.log.config import LogConfig
 from kafkalite.log.durability import Durability
 from kafkalite.log.epochs import LeaderEpochs
-from kafkalite.log.flusher import sync_all
+from kafkalite.log.flusher import FlushWork, sync_all
 from kafkalite.log.home import LogHome
-from kafkalite.log.names import PARTITION_METADATA
+from kafkalite.log.names import METADATA_DIRECTORY, PARTITION_METADATA
 from kafkalite.log.producers import (
     AppendOrigin,
     Producers,
@@ -31,14 +32,14 @@ from kafkalite.log.producers import (
     SeenBatch,
     Verification,
 )
-from kafkalite.log.reader import FoundOffset, LogRead
+from kafkalite.log.reader import FoundOffset, LogRead, Place
 from kafkalite.log.replay import look_back
+from kafkalite.log.seals import SEALS, Closed, Seals
 from kafkalite.log.segment import Segment
-from kafkalite.log.snapshots import write_snapshot
+from kafkalite.log.snapshots import snapshot_offsets, write_snapshot
 from kafkalite.log.txn_index import AbortedTransaction
 from kafkalite.log.validator import Checked, Writable
 from kafkalite.protocol.errors import Error, KafkaError
-from kafkalite.records.steps import Steps, finish
 
 __all__ = ["AppendOrigin", "AppendResult", "FoundOffset", "LogRead", "PartitionLog"]
 
@@ -57,12 +58,15 @@ class PartitionLog:
         "home",
         "is_future",
         "last_flush_ms",
+        "leaving",
         "log_end_offset",
         "log_start_offset",
+        "lost",
         "partition",
         "producers",
         "recovery_point",
         "roll_jitter_ms",
+        "seals",
         "segments",
         "topic",
         "topic_id",
@@ -85,6 +89,7 @@ class PartitionLog:
         self.directory = directory
         self.config = config
         self.segments = segments
+        self.leaving: list[Segment] = []  # out of the log, while somebody may still send from them
         self.bases = [segment.base_offset for segment in segments]
         self.epochs = LeaderEpochs()
         self.producers: Producers | None = None  # until a producer with an id comes
@@ -92,32 +97,15 @@ class PartitionLog:
         self.log_end_offset = segments[-1].base_offset
         self.recovery_point = self.log_end_offset
         self.is_future = False
+        self.lost: KafkaError | None = None  # why nothing more comes of it: deleted, moved, offline
         self.last_flush_ms = home.env.clock.now_ms()
         self._high_watermark = self.log_start_offset
         self.durability = Durability(self, self.log_end_offset)
+        self.seals: Seals | None = None
+        if not directory.endswith(f"/{METADATA_DIRECTORY}"):  # who reads it needs offsets only
+            self.seals = Seals(topic, partition, topic_id)
         self._snapshot_offset = self.log_end_offset  # nothing new for a snapshot before this
         self.roll_jitter_ms = rolling.draw_jitter(home, config)
-
-    @classmethod
-    def create(
-        cls,
-        home: LogHome,
-        topic: str,
-        partition: int,
-        topic_id: bytes,
-        directory: str,
-        config: LogConfig,
-        start_offset: int = 0,
-    ) -> PartitionLog:
-        """A new log with nothing in it."""
-        home.check_online()
-        home.disk.make_directory(directory)
-        write_partition_metadata(home.disk, f"{directory}/{PARTITION_METADATA}", topic_id)
-        segment = rolling.begin_segment(home, directory, start_offset, config)
-        log = cls(home, topic, partition, topic_id, directory, config, [segment])
-        log.durability.directory_changed(is_new=True)
-        segment.close()
-        return log
 
     def __repr__(self) -> str:
         return f"PartitionLog({self.directory}, {self.log_start_offset}..{self.log_end_offset})"
@@ -208,23 +196,30 @@ class PartitionLog:
             path = write_snapshot(self.home.disk, self.directory, self.producers, offset)
             self.durability.snapshot_written(path)
             self._snapshot_offset = offset
+            if self.seals is not None:
+                self.seals.add_snapshot(self.home.disk, self.directory, offset)
+
+    def seal(self, segment: Segment, next_offset: int) -> None:
+        """A segment's files are complete, and the next one begins at an offset."""
+        if self.seals is not None:
+            self.seals.add_segment(self.home.disk, self.directory, segment, next_offset)
 
     # --- durability -------------------------------------------------------------------------------
 
-    def when_durable(self, offset: int) -> Later[int]:
-        """Filled with the offset below which all is on stable storage, once that is at least this
-        one; or sooner with a lower one, when the directory failed or the log was cut."""
+    def when_durable(self, offset: int) -> Later[KafkaError | None]:
+        """Filled once everything below an offset is on stable storage; with an error when that will
+        never be: the log was cut, deleted or moved, or its directory failed."""
         return self.durability.when_durable(offset)
 
     def when_flushed(self, then: Callable[[], None]) -> None:
         """Flushes, and goes on when everything written so far is durable or cannot be made so."""
         self.flush()
-        self.when_durable(self.log_end_offset).then(lambda durable: then())
+        self.when_durable(self.log_end_offset).then(lambda _: then())
 
     def flush(self) -> None:
         """Has everything written so far made durable, and the recovery point moved."""
         if not self.durability.is_complete:
-            self.home.flusher.request(self.durability, is_complete=True)
+            self.durability.flush(is_complete=True)
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -248,7 +243,18 @@ class PartitionLog:
         try:
             return reader.read(self, offset, max_bytes, limit, min_one_message)
         except OSError as error:
-            raise self.home.storage_error(error) from error
+            raise self.storage_error(error) from error
+
+    def place_of(self, offset: int) -> Place:
+        """Where in the files the batch of an offset begins, or would."""
+        try:
+            return reader.place_of(self, offset)
+        except OSError as error:
+            raise self.storage_error(error) from error
+
+    def is_current(self, place: Place) -> bool:
+        """Whether a place is still one of this log."""
+        return reader.is_current(self, place)
 
     def offset_for_time(self, timestamp: int, limit: int | None = None) -> FoundOffset | None:
         """The first record at or after a time, or a place with a name (-1 to -6); None when there
@@ -261,7 +267,7 @@ class PartitionLog:
         try:
             return (yield from reader.offset_for_time(self, timestamp, limit))
         except OSError as error:
-            raise self.home.storage_error(error) from error
+            raise self.storage_error(error) from error
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest known epoch up to this one, and where it ends; (-1, -1) when that is not
@@ -309,7 +315,7 @@ class PartitionLog:
         try:
             return truncation.truncate_to(self, offset)
         except OSError as error:
-            raise self.home.storage_error(error) from error
+            raise self.storage_error(error) from error
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Empties the log; the next record gets the offset given."""
@@ -317,7 +323,7 @@ class PartitionLog:
         try:
             truncation.truncate_fully(self, offset)
         except OSError as error:
-            raise self.home.storage_error(error) from error
+            raise self.storage_error(error) from error
 
     def delete_records_before(self, offset: int) -> int:
         """Raises the log's start, at most to the high watermark (-1 means there); files go with
@@ -380,16 +386,46 @@ class PartitionLog:
 
     # --- the end ----------------------------------------------------------------------------------
 
+    @property
+    def tells_its_topic(self) -> bool:
+        """Whether what is left after a power cut says whose it is."""
+        return self.topic_id != bytes(16) and self.durability.is_named
+
+    def tell_topic(self, topic_id: bytes) -> None:
+        """Says whose it is, which its own file could not tell."""
+        self.topic_id = topic_id
+        path = f"{self.directory}/{PARTITION_METADATA}"
+        try:
+            write_partition_metadata(self.home.disk, path, topic_id)
+        except OSError as error:
+            raise self.storage_error(error) from error
+        self.durability.directory_changed(is_new=True)
+
     def moved(self, directory: str) -> None:
         """The directory has another name now."""
         self.durability.moved(self.directory, directory)
         self.directory = directory
-        for segment in self.segments:
+        for segment in (*self.segments, *self.leaving):
             segment.moved(directory, segment.suffix)
 
+    def end(self, error: KafkaError) -> None:
+        """Out of service, and why: whoever waits for it is told, and who asks from now on."""
+        if self.lost is None:
+            self.lost = error
+            self.durability.end(error)
+            if self.durability.on_moved is not None:
+                self.durability.on_moved()
+
+    def storage_error(self, error: OSError) -> KafkaError:
+        """What a peer is told of a failure with the files. Those of a log that is out of service
+        may be gone, which is no failure of their disk."""
+        if self.lost is not None and isinstance(error, FileNotFoundError):
+            return KafkaError(self.lost.code, self.lost.message)
+        return self.home.storage_error(error)
+
     def gone_offline(self) -> None:
-        """The disk failed: whoever waits for it need not wait any longer."""
-        self.durability.tell()
+        """The disk failed."""
+        self.end(KafkaError(Error.KAFKA_STORAGE_ERROR, f"{self.home.path} is offline"))
 
     def release(self) -> None:
         """Gives back open files; using the log opens them again."""
@@ -400,8 +436,31 @@ class PartitionLog:
         """Puts everything into the files, in the state of a clean stop, and syncs it."""
         self.take_snapshot(self.log_end_offset)
         self.active.finish()
-        if self.durability.has_contents:
+        has_contents = self.durability.has_contents
+        work = FlushWork(self.log_end_offset, 0)
+        if has_contents:
             work = self.durability.flush_work(is_complete=True)
+        if self.seals is not None and (has_contents or not self._is_sealed(self.seals)):
+            self._seal_all(self.seals)
+            work.files.append(f"{self.directory}/{SEALS}")
+            work.directories.append(self.directory)
+        if work.files:
             sync_all(self.home.disk, [work])
+        if has_contents:
             self.durability.flushed(work)
         self.release()
+
+    def _is_sealed(self, seals: Seals) -> bool:
+        """Whether nothing became of the files since they were sealed; or there is nothing yet."""
+        is_empty = self.log_end_offset == 0 or (seals.size < 0 and not self.size)
+        is_same = seals.closed == (self.log_start_offset, self.log_end_offset)
+        return is_empty or (is_same and all(segment.seal for segment in self.segments))
+
+    def _seal_all(self, seals: Seals) -> None:
+        disk, directory = self.home.disk, self.directory
+        self.active.seal = None
+        seals.topic_id = self.topic_id
+        seals.write_closed(
+            disk, directory, self.segments, snapshot_offsets(disk.list_directory(directory)),
+            self.epochs.entries(), Closed(self.log_start_offset, self.log_end_offset),
+        )  # fmt: skip

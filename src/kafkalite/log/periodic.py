@@ -8,18 +8,22 @@ work is due again only after it was done.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kafkalite.env.clock import Timer
+from kafkalite.env.slicing import Steps, Work
 from kafkalite.log.cleaner import Cleaner
 from kafkalite.log.config import FOREVER
 from kafkalite.log.names import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
-from kafkalite.log.retention import delete_old_segments
+from kafkalite.log.retention_pass import RetentionPass
 
 if TYPE_CHECKING:
     from kafkalite.log.manager import LogManager
+    from kafkalite.log.partition_log import PartitionLog
 
 _LONGEST_TIMER_MS = 86_400_000
+_SOON_MS = 100
 _FLUSH_CHECK_MS = 1000
 
 
@@ -29,6 +33,8 @@ class Periodic:
     def __init__(self, manager: LogManager) -> None:
         self._manager = manager
         self._timers: dict[str, Timer] = {}
+        self._slices = manager.env.slices
+        self._retaining: set[str] = set()  # directories that a pass is going over
         self.cleaner = Cleaner(manager)
 
     def start(self) -> None:
@@ -60,34 +66,70 @@ class Periodic:
 
     def _set(self, name: str, interval_ms: int, job: Callable[[], None]) -> None:
         def fire() -> None:
-            job()
-            self._set(name, interval_ms, job)
+            try:
+                job()
+            finally:  # what went wrong once must not be the last time
+                self._set(name, interval_ms, job)
 
         delay_ms = min(interval_ms, _LONGEST_TIMER_MS)
         self._timers[name] = self._manager.env.clock.call_later(delay_ms, fire)
+
+    def soon(self, name: str) -> None:
+        """Has a checkpoint written once for all that happens now and a moment later."""
+
+        def fire() -> None:
+            del self._timers[key]
+            self._manager.checkpoint(name)
+
+        key = f"{name}, soon"
+        if key not in self._timers:
+            self._timers[key] = self._manager.env.clock.call_later(_SOON_MS, fire)
 
     def stop(self) -> None:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+        self._slices.drop(self)
         self.cleaner.stop()
 
     def retain(self) -> None:
-        """Removes segments that retention does not keep."""
-        now_ms = self._manager.env.clock.now_ms()
-        for log in self._manager:
-            if log.home.is_online:
-                delete_old_segments(log, now_ms)
+        """Removes segments that retention does not keep, unless that is still being done."""
+        for directory in self._manager.directories:
+            name = directory.path
+            if directory.home.is_online and name not in self._retaining:
+                self._retaining.add(name)
+                end = partial(self._retaining.discard, name)
+                begin = partial(self._begin, lost=end)
+                RetentionPass(self._manager, directory, begin, end).start()
 
     def flush(self) -> None:
         """Has logs synced whose flush.ms has passed since the last time."""
         now_ms = self._manager.env.clock.now_ms()
-        for log in self._manager:
+
+        def look_at(log: PartitionLog) -> None:
             flush_ms = log.config.flush_ms
             if flush_ms < FOREVER and now_ms - log.last_flush_ms >= flush_ms:
                 log.flush()
 
+        self._begin(_each(self._manager, look_at))
+
     def expire_producers(self) -> None:
         now_ms = self._manager.env.clock.now_ms()
-        for log in self._manager:
-            log.expire_producers(now_ms)
+        self._begin(_each(self._manager, lambda log: log.expire_producers(now_ms)))
+
+    def _begin(
+        self,
+        steps: Steps[None],
+        done: Callable[[], None] = lambda: None,
+        lost: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Long work, which ends with the manager."""
+        self._slices.begin(Work(steps, lambda _: done(), lost, owner=self))
+
+
+def _each(manager: LogManager, job: Callable[[PartitionLog], None]) -> Steps[None]:
+    """A job for every log, of those that are still there when its turn comes."""
+    for log in manager.logs:
+        if manager.get(log.topic, log.partition) is log:
+            job(log)
+        yield

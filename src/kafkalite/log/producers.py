@@ -137,6 +137,14 @@ class Verification:
     started_ms: int
 
 
+class Unwritten(NamedTuple):
+    """The batch with which a producer wanted to begin, and which its disk did not take."""
+
+    epoch: int
+    first_sequence: int
+    refused_ms: int
+
+
 def is_next(last_sequence: int, sequence: int) -> bool:
     return sequence == last_sequence + 1 or (sequence == 0 and last_sequence == MAX_SEQUENCE)
 
@@ -150,6 +158,7 @@ class Producers:
     __slots__ = (
         "_undecided",
         "_unreplicated",
+        "_unwritten",
         "_verifications",
         "end_offset",
         "look_back",
@@ -165,6 +174,7 @@ class Producers:
         ] = {}  # first offset of a transaction to producer id, by offset
         self._unreplicated: dict[int, int] = {}  # first to last offset of decided ones at the end
         self._verifications: dict[int, Verification] | None = None
+        self._unwritten: dict[int, Unwritten] = {}  # of producers that are not in `states`
 
     def __len__(self) -> int:
         return len(self.states)
@@ -230,12 +240,25 @@ class Producers:
             if is_unknown or sequence > verification.lowest_sequence:
                 raise _out_of_order(header, verification.lowest_sequence)
         if state.epoch == NO_EPOCH:
-            return  # retention may have removed all that was known: any sequence is a beginning
+            # Retention may have removed all that was known: any sequence is a beginning, but for
+            # those behind one that was not written.
+            if self._is_ahead(header):
+                raise _out_of_order(header, NO_SEQUENCE)
+            return
         if header.producer_epoch != state.epoch:
             if sequence != 0:
                 raise _out_of_order(header, NO_SEQUENCE)
         elif not is_next(state.last_sequence, sequence):
             raise _out_of_order(header, state.last_sequence)
+
+    def _is_ahead(self, header: BatchHeader) -> bool:
+        """Whether a batch comes before the one with which its producer wanted to begin."""
+        unwritten = self._unwritten.get(header.producer_id)
+        return (
+            unwritten is not None
+            and header.producer_epoch == unwritten.epoch
+            and header.base_sequence > unwritten.first_sequence
+        )
 
     def check_marker(
         self, header: BatchHeader, marker: Marker, origin: AppendOrigin, transaction_version: int
@@ -290,6 +313,11 @@ class Producers:
             found.lowest_sequence = min(found.lowest_sequence, sequence)
         return found
 
+    def take_verifications(self, other: Producers) -> None:
+        """What was promised to the log that this one's takes the place of holds here, too."""
+        self._verifications = other._verifications
+        self._unwritten = other._unwritten
+
     def check_verified(self, header: BatchHeader, verification: Verification | None) -> None:
         """Refuses the first batch of a transaction that its coordinator was not asked about."""
         if self.has_open_transaction(header.producer_id, header.producer_epoch):
@@ -315,11 +343,21 @@ class Producers:
 
     # --- changing ---------------------------------------------------------------------------------
 
+    def not_written(self, header: BatchHeader, now_ms: int) -> None:
+        """A batch was in order, and the disk did not take it: if nothing is known of its producer,
+        those that were sent behind it would be taken for a beginning, and it could never follow."""
+        known = self._unwritten.get(header.producer_id)
+        is_older = known is not None and header.producer_epoch < known.epoch
+        if not (header.is_control or header.producer_id in self.states or is_older):
+            unwritten = Unwritten(header.producer_epoch, header.base_sequence, now_ms)
+            self._unwritten[header.producer_id] = unwritten
+
     def apply(self, header: BatchHeader, marker: Marker | None) -> CompletedTransaction | None:
         """Notes a batch that is in the log now; returns the transaction that it ended, if any."""
         state = self.states.get(header.producer_id)
         if state is None:
             state = self.states[header.producer_id] = ProducerState(header.producer_id)
+            self._unwritten.pop(header.producer_id, None)
         if self._verifications and header.is_transactional:
             self._settle_verification(header)
         if header.is_control:
@@ -365,6 +403,7 @@ class Producers:
         self.states.clear()
         self._undecided.clear()
         self._unreplicated.clear()
+        self._unwritten.clear()
         self.end_offset = end_offset
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
@@ -373,6 +412,9 @@ class Producers:
         for state in list(self.states.values()):
             if state.transaction_start == NO_OFFSET and state.last_timestamp <= limit:
                 del self.states[state.producer_id]
+        for producer_id, unwritten in list(self._unwritten.items()):
+            if unwritten.refused_ms <= limit:
+                del self._unwritten[producer_id]
         if self._verifications:
             for producer_id, verification in list(self._verifications.items()):
                 if verification.started_ms <= limit:

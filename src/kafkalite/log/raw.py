@@ -19,19 +19,25 @@ from kafkalite.records import compression as codecs
 from kafkalite.records.batch import (
     ATTRIBUTES_POSITION,
     CRC_POSITION,
+    DELETE_HORIZON_BIT,
     HEADER_BYTES,
     LOG_OVERHEAD,
+    MAX_TIMESTAMP_POSITION,
     BatchHeader,
+    Buffer,
     Compression,
+    TimestampType,
     codec,
 )
-from kafkalite.records.errors import InvalidRecords
+from kafkalite.records.errors import InvalidRecords, RecordsTooLarge
 from kafkalite.records.varint import ZIGZAG, read_varint, read_varlong
 from kafkalite.records.whole import LOW_OFFSET_BYTES, ONE_BYTE_OFFSETS, TWO_BYTE_OFFSETS
 
-MAX_BODY_BYTES = 64 * 1024 * 1024  # a batch that inflates to more is read record by record
+# A batch of more is read as a stream (see large.py).
+MAX_BODY_BYTES = 64 * 1024 * 1024
+MAX_PIECES = 500_000
 _LENGTH_POSITION = 8
-_MAX_TIMESTAMP_POSITION = 35
+_BASE_TIMESTAMP_POSITION = 27
 _COUNT_POSITION = 57
 # The bytes of a record, its length among them, by that length: 0, which leads nowhere, for one that
 # is negative. Lengths of one and of two bytes.
@@ -44,14 +50,24 @@ _NO_SHORT_KEY = 0x81  # in the length of a key that is null or has 64 bytes
 Piece = tuple[int, bytes | None, bool, int, int, int]
 
 
-def body_of(data: bytes, header: BatchHeader) -> bytes:
-    """The records' bytes, decompressed; raises RecordsTooLarge for a batch that inflates too
-    far."""
+def body_of(data: bytes, header: BatchHeader) -> bytes | None:
+    """The records' bytes, decompressed; None of old formats, and of what is not to be held as a
+    whole."""
+    if header.magic < 2 or header.record_count > MAX_PIECES:
+        return None
     body = data[header.position + HEADER_BYTES : header.end]
     used = codec(header)
     if used == Compression.NONE:
         return body
-    return bytes(codecs.decompress(used, body, max_bytes=MAX_BODY_BYTES))
+    try:
+        return bytes(codecs.decompress(used, body, max_bytes=MAX_BODY_BYTES))
+    except RecordsTooLarge:
+        return None
+
+
+def is_dense(header: BatchHeader) -> bool:
+    """Whether a batch says that it has a record at each of its offsets."""
+    return header.magic == 2 and header.record_count == header.last_offset_delta + 1
 
 
 def pieces_of(body: bytes, count: int) -> list[Piece]:  # noqa: C901, the numbers are decoded in line
@@ -237,16 +253,31 @@ def pieces_at(body: bytes, count: int, deltas: list[int]) -> list[Piece] | None:
 
 
 def with_pieces(data: bytes, header: BatchHeader, body: bytes, kept: list[Piece]) -> bytearray:
-    """The batch with some of its records: all else in its header stays, but for the largest
-    time."""
+    """The batch with some of its records."""
     records = b"".join([body[start:end] for _, _, _, _, start, end in kept])
+    highest = header.base_timestamp + max(piece[3] for piece in kept)
+    return patched(data, header, codecs.compress(codec(header), records), len(kept), highest)
+
+
+def patched(
+    data: bytes,
+    header: BatchHeader,
+    packed: Buffer,
+    count: int,
+    highest_ms: int,
+    horizon_ms: int | None = None,
+) -> bytearray:
+    """The batch with these records: all else in its header stays, but for the largest time and for
+    a delete horizon if one is given."""
     batch = bytearray(data[header.position : header.position + HEADER_BYTES])
-    batch += codecs.compress(codec(header), records)
+    batch += packed
     pack_into(">i", batch, _LENGTH_POSITION, len(batch) - LOG_OVERHEAD)
-    pack_into(">i", batch, _COUNT_POSITION, len(kept))
-    if not header.timestamp_type:
-        highest = header.base_timestamp + max(piece[3] for piece in kept)
-        pack_into(">q", batch, _MAX_TIMESTAMP_POSITION, highest)
+    pack_into(">i", batch, _COUNT_POSITION, count)
+    if horizon_ms is not None:
+        pack_into(">h", batch, ATTRIBUTES_POSITION, header.attributes | DELETE_HORIZON_BIT)
+        pack_into(">q", batch, _BASE_TIMESTAMP_POSITION, horizon_ms)
+    if header.timestamp_type == TimestampType.CREATE_TIME:
+        pack_into(">q", batch, MAX_TIMESTAMP_POSITION, highest_ms)
     with memoryview(batch) as view:
         pack_into(">I", batch, CRC_POSITION, crc32c(view[ATTRIBUTES_POSITION:]))
     return batch

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafkalite.env.disk import FileRange
+from kafkalite.env.slicing import Steps
 from kafkalite.log.index import NO_TIMESTAMP
 from kafkalite.log.segment import Segment
 from kafkalite.log.txn_index import AbortedTransaction
 from kafkalite.records.batch import BatchHeader
 from kafkalite.records.convert import iterate_times
-from kafkalite.records.steps import Steps
 
 if TYPE_CHECKING:
     from kafkalite.log.partition_log import PartitionLog
@@ -47,12 +47,19 @@ class LogRead:
         asked for, by the reader who may see committed records only."""
         after = None
         if self.segment is not None and self.range is not None:
-            after = self.segment.index.offset_after(self.range.position + self.range.length)
+            after = self.segment.offset_after(self.range.position + self.range.length)
         return self.limit if after is None else min(after + 1, self.limit)
 
     @property
     def size(self) -> int:
         return self.range.length if self.range is not None else 0
+
+
+class Place(NamedTuple):
+    """Where in the log's files the batch of an offset begins, or would."""
+
+    segment: Segment
+    position: int
 
 
 class FoundOffset(NamedTuple):
@@ -72,14 +79,16 @@ def read(
     log: PartitionLog, offset: int, max_bytes: int, limit: int, min_one_batch: bool
 ) -> LogRead:
     """Bytes from the batch that holds `offset`, or the first after it, up to the one of `limit`."""
-    limit_slot, limit_position = _position_of(log, limit)
-    for slot in range(slot_of(log.bases, offset), limit_slot + 1):
+    last, limit_position = place_of(log, limit)
+    for slot in range(slot_of(log.bases, offset), len(log.segments)):
         segment = log.segments[slot]
+        if segment.base_offset > last.base_offset:
+            break
         found = segment.locate(offset)
         if found is None:
             continue
         position, batch_bytes = found
-        end = limit_position if slot == limit_slot else segment.size
+        end = limit_position if segment is last else segment.size
         if position >= end:
             break
         size = max(max_bytes, batch_bytes) if min_one_batch else max_bytes
@@ -94,14 +103,20 @@ def read(
     return LogRead(None, limit)
 
 
-def _position_of(log: PartitionLog, offset: int) -> tuple[int, int]:
-    """Slot and position of the first byte that a read up to `offset` may not see."""
+def place_of(log: PartitionLog, offset: int) -> Place:
+    """The first byte that a read up to an offset may not see, and one from it on begins with."""
     segments = log.segments
     if offset >= log.log_end_offset:
-        return len(segments) - 1, segments[-1].size
-    slot = slot_of(log.bases, offset)
-    found = segments[slot].locate(offset)
-    return slot, found[0] if found is not None else segments[slot].size
+        return Place(segments[-1], segments[-1].size)
+    segment = segments[slot_of(log.bases, offset)]
+    found = segment.locate(offset)
+    return Place(segment, found[0] if found is not None else segment.size)
+
+
+def is_current(log: PartitionLog, place: Place) -> bool:
+    """Whether a place is still one of the log: compaction and retention put others there."""
+    slot = slot_of(log.bases, place.segment.base_offset)
+    return slot >= 0 and log.segments[slot] is place.segment
 
 
 def offset_for_time(
@@ -157,7 +172,7 @@ def _batch_at_time(
         if segment.largest_timestamp() < timestamp:
             continue
         _, indexed = segment.time_index.lookup(timestamp)
-        for header in segment.walk(segment.index.lookup(max(indexed, start_offset))):
+        for header in segment.walk(segment.place_before(max(indexed, start_offset))):
             if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
                 return read_batch(segment, header), at_zero(header)
     return None
@@ -180,7 +195,7 @@ def _newest_record(segments: Sequence[Segment]) -> Steps[FoundOffset | None]:
     timestamp, offset = newest.max_timestamp
     if timestamp == NO_TIMESTAMP:
         return None
-    for header in newest.walk(newest.index.lookup(offset)):
+    for header in newest.walk(newest.place_before(offset)):
         if header.max_timestamp == timestamp:
             return (
                 yield from _first_record(read_batch(newest, header), at_zero(header), timestamp, 0)

@@ -53,20 +53,26 @@ class Recovery:
     epochs: LeaderEpochs
     index_interval_bytes: int
     progress: Progress
+    # Whether the next segment, at this offset, is the one that was behind a segment, whatever else
+    # is known of it; None when nobody can tell.
+    is_next: Callable[[Segment, int], bool | None] = lambda segment, base_offset: None
     # Whether the segment at hand has every offset: no compaction went over it, so a gap behind it
     # is a loss. (Segments above the recovery point are not compacted here; a leader's may be.)
     is_dense: bool = True
+    first_offset: int | None = None  # of all, while no batch was found: compaction removes some
 
 
 def recover(recovery: Recovery, segments: list[Segment]) -> list[Segment]:
     """Recovers segments in order; returns those that remain. The last may end earlier than
     before."""
+    if recovery.epochs.latest < 0:
+        recovery.first_offset = segments[0].base_offset
     for index, segment in enumerate(segments):
-        end_offset = recovery.producers.end_offset
         # Below the end: its removal was lost in the crash, and the log was written on since.
-        # Above it: the end of the segment before was lost, at just the end of a batch.
-        is_gap = index > 0 and recovery.is_dense and segment.base_offset > end_offset
-        if segment.base_offset < end_offset or is_gap:
+        # Above it: the end of the segment before was lost, at just the end of a batch, or all of
+        # the one between.
+        is_below = segment.base_offset < recovery.producers.end_offset
+        if is_below or (index > 0 and _is_loss_between(recovery, segments[index - 1], segment)):
             _discard(recovery.disk, segments[index:])
             return segments[:index]
         if not _recover_segment(recovery, segment):
@@ -76,6 +82,13 @@ def recover(recovery: Recovery, segments: list[Segment]) -> list[Segment]:
                 return segments[: index + 1]
             # What was cut lay behind the last batch that this segment ever had.
     return segments
+
+
+def _is_loss_between(recovery: Recovery, one: Segment, other: Segment) -> bool:
+    if other.base_offset <= recovery.producers.end_offset:
+        return False
+    is_next = recovery.is_next(one, other.base_offset)
+    return recovery.is_dense if is_next is None else not is_next
 
 
 def _recover_segment(recovery: Recovery, segment: Segment) -> bool:
@@ -97,6 +110,42 @@ def _recover_segment(recovery: Recovery, segment: Segment) -> bool:
     return problem is None
 
 
+def rebuild(
+    disk: Disk, producers: Producers, segment: Segment, interval: int, progress: Progress
+) -> None:
+    """Builds the indexes of a segment that is whole anew, its aborted transactions among them, and
+    brings the producers from its start to its end.
+
+    Raises CorruptRecords when it is not whole; its batches are never touched.
+    """
+    recovery = Recovery(disk, producers, LeaderEpochs(), interval, progress)
+    size = segment.size
+    producers.end_offset = segment.base_offset
+    restart(segment)
+    try:
+        for data, header in whole_batches(segment, size, progress.check, _check_if_it_matters):
+            _take(recovery, segment, data, header)
+    except CorruptRecords as error:
+        position, segment.size = segment.size, size
+        for kind in (INDEX, TIME_INDEX):  # half of one would be taken for a whole one
+            disk.remove(segment.path(kind))
+        raise CorruptRecords(f"{segment.path(LOG)} at position {position}: {error}") from None
+    finally:
+        segment.close()
+    segment.finish()
+    segment.close()
+
+
+def _check_if_it_matters(data: bytes, header: BatchHeader) -> None:
+    """Damage in records that no index speaks of is for who reads them to find."""
+    try:
+        verify(data, header)
+    except CorruptRecords as error:
+        if header.magic < 2 or header.is_control or header.producer_id > NO_PRODUCER_ID:
+            raise
+        logger.error("offset %d is damaged and stays so: %s", header.base_offset, error)
+
+
 def restart(segment: Segment) -> None:
     """Forgets what is known of a segment but its file; its indexes are empty."""
     segment.forget()
@@ -107,7 +156,10 @@ def restart(segment: Segment) -> None:
 
 
 def whole_batches(
-    segment: Segment, size: int, looked_at: Callable[[int], None] = lambda size: None
+    segment: Segment,
+    size: int,
+    looked_at: Callable[[int], None] = lambda size: None,
+    check: Callable[[bytes, BatchHeader], None] = verify,
 ) -> Iterator[tuple[bytes, BatchHeader]]:
     """Batches with their bytes and a right checksum, up to `size`; raises CorruptRecords at the
     first other."""
@@ -118,7 +170,7 @@ def whole_batches(
         data = segment.log.read_at(position, wanted)
         end = 0
         for header in iterate_headers(data):
-            verify(data, header)
+            check(data, header)
             end = header.end
             yield data, header
         position += end
@@ -143,7 +195,9 @@ def _take(recovery: Recovery, segment: Segment, data: bytes, header: BatchHeader
         recovery.is_dense = False
     epoch = header.partition_leader_epoch
     if epoch >= 0 and epoch != recovery.epochs.latest:
-        recovery.epochs.assign(epoch, header.base_offset)
+        start = header.base_offset if recovery.first_offset is None else recovery.first_offset
+        recovery.epochs.assign(epoch, start)
+    recovery.first_offset = None
     if header.producer_id > NO_PRODUCER_ID:
         completed = producers.apply(header, marker_of(data, header))
         if completed is not None:

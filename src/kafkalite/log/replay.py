@@ -77,7 +77,7 @@ def replay(producers: Producers, segments: Sequence[Segment], end_offset: int) -
     """Brings the state from where it ends to an offset."""
     for segment in segments:
         start = producers.end_offset
-        for header in segment.walk(segment.index.lookup(start)):
+        for header in segment.walk(segment.place_before(start)):
             if header.base_offset >= end_offset:
                 break
             if header.last_offset >= start:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from kafkalite.env.disk import Disk
 from kafkalite.log.names import (
     DELETED,
     INDEX,
@@ -32,57 +33,50 @@ logger = logging.getLogger(__name__)
 _INDEXES = (INDEX, TIME_INDEX, TXN_INDEX)
 
 
-def delete_old_segments(log: PartitionLog, now_ms: int) -> int:
-    """Removes what the topic's settings do not keep; returns the number of segments."""
-    try:
-        count = _delete(log, _below_start(log))
-        if log.config.is_deleted:
-            count += _delete(log, _beyond_size(log))
-            count += _delete(log, _beyond_time(log, now_ms))
-    except OSError as error:
-        log.home.storage_error(error)
-        return 0
-    return count
+def expired(log: PartitionLog, now_ms: int) -> list[Segment]:
+    """The segments that the topic's settings do not keep: those below the log's start, then what
+    is beyond its size, then beyond its time."""
+    found = list(_leading(log, 0, lambda _, end: end <= log.log_start_offset, is_active_kept=True))
+    if log.config.is_deleted:
+        found += _beyond_size(log, found)
+        found += _beyond_time(log, len(found), now_ms)
+    return found
 
 
 Condition = Callable[[Segment, int], bool]  # segment and the offset where the next one begins
 
 
-def _below_start(log: PartitionLog) -> list[Segment]:
-    return list(
-        _leading(log, lambda segment, end: end <= log.log_start_offset, is_active_kept=True)
-    )
-
-
-def _beyond_size(log: PartitionLog) -> list[Segment]:
+def _beyond_size(log: PartitionLog, gone: list[Segment]) -> list[Segment]:
     if log.config.retention_bytes < 0:
         return []
-    excess = [log.size - log.config.retention_bytes]
+    excess = log.size - sum(segment.size for segment in gone) - log.config.retention_bytes
 
     def is_excess(segment: Segment, end: int) -> bool:
-        if excess[0] < segment.size:
-            return False
-        excess[0] -= segment.size
-        return True
+        nonlocal excess
+        excess -= segment.size
+        return excess >= 0
 
-    return list(_leading(log, is_excess)) if excess[0] > 0 else []
+    return list(_leading(log, len(gone), is_excess)) if excess > 0 else []
 
 
-def _beyond_time(log: PartitionLog, now_ms: int) -> list[Segment]:
+def _beyond_time(log: PartitionLog, first: int, now_ms: int) -> list[Segment]:
     retention_ms = log.config.retention_ms
     if retention_ms < 0:
         return []
-    return list(
-        _leading(log, lambda segment, end: now_ms - segment.largest_timestamp() > retention_ms)
-    )
+
+    def is_old(segment: Segment, end: int) -> bool:
+        return now_ms - segment.largest_timestamp() > retention_ms
+
+    return list(_leading(log, first, is_old))
 
 
 def _leading(
-    log: PartitionLog, condition: Condition, *, is_active_kept: bool = False
+    log: PartitionLog, first: int, condition: Condition, *, is_active_kept: bool = False
 ) -> Iterator[Segment]:
-    """The segments from the first on for which the condition holds, up to the high watermark."""
+    """The segments from one on for which the condition holds, up to the high watermark."""
     segments = log.segments
-    for index, segment in enumerate(segments):
+    for index in range(first, len(segments)):
+        segment = segments[index]
         is_active = index + 1 == len(segments)
         if is_active and (is_active_kept or segment.size == 0):
             return
@@ -92,49 +86,79 @@ def _leading(
         yield segment
 
 
-def _delete(log: PartitionLog, segments: list[Segment]) -> int:
-    if not segments:
-        return 0
+def begin_after(log: PartitionLog, segments: list[Segment]) -> int:
+    """From here on the log begins behind these segments, which are its first: nobody reads them any
+    more. They may go when the recovery point that is on the disk is not below the start returned.
+
+    Recovery takes a gap behind its first segment for a loss, and a crash may leave any of these: so
+    it must begin behind them all.
+    """
     if segments[-1] is log.active:
         log.roll()
     start = log.segments[len(segments)].base_offset
     log.raise_start(start)
-    # Recovery takes a gap behind its first segment for a loss, and a crash may leave any of these:
-    # so it must begin behind them all.
-    log.recovery_point = max(log.recovery_point, start)
-    if log.home.saved_recovery_point(log.topic, log.partition) < start:
-        log.home.save_recovery_points()
+    return start
+
+
+def may_go(log: PartitionLog, start: int) -> bool:
+    """Whether what lies below the start lasts, and what the log goes on with: a crash may bring
+    back what was removed, and what lies below a recovery point is taken for whole."""
+    is_last = log.segments[-1].base_offset == start
+    return log.recovery_point >= start and (log.durability.has_names or not is_last)
+
+
+def remove(log: PartitionLog, segments: list[Segment]) -> None:
+    """Takes segments that lie below the log's start out of it, and their files with them."""
+    start = log.segments[len(segments)].base_offset
     for segment in segments:
         log.drop_segment(segment)
     remove_later(log, segments)
     _remove_snapshots(log, start)
     logger.info("%s: removed %d segments below %d", log.directory, len(segments), start)
-    return len(segments)
 
 
 def remove_later(log: PartitionLog, segments: list[Segment]) -> None:
     """Renames the files of segments that are out of the log, and removes them when readers are
     done."""
     disk = log.home.disk
-    logs = [segment.path(LOG) for segment in segments]
-    others = [segment.path(kind) for segment in segments for kind in _INDEXES]
-    others = [path for path in others if disk.exists(path)]
-    for path in logs:
+    suffixes = [_name_of_its_own(disk, segment) for segment in segments]
+    logs, others = list[tuple[str, str]](), list[tuple[str, str]]()
+    for segment, suffix in zip(segments, suffixes, strict=True):
+        logs.append((segment.path(LOG), segment.path(LOG, suffix)))
+        paths = [(segment.path(kind), segment.path(kind, suffix)) for kind in _INDEXES]
+        others += [(path, target) for path, target in paths if disk.exists(path)]
+    for path, target in logs:
         # Whoever still sends from a segment reads it under its new name.
-        disk.rename(path, path + DELETED)
-    if any(path.endswith(TXN_INDEX) for path in others):
+        disk.rename(path, target)
+    if any(disk.exists(segment.path(TXN_INDEX)) for segment in segments):
         # One that came back without this index would show what was aborted.
         disk.sync_directory(log.directory)
-    for path in others:
-        disk.rename(path, path + DELETED)
-    for segment in segments:
-        segment.moved(segment.directory, DELETED)
+    for path, target in others:
+        disk.rename(path, target)
+    for segment, suffix in zip(segments, suffixes, strict=True):
+        segment.moved(segment.directory, suffix)
         segment.close()
-    paths = [path + DELETED for path in (*logs, *others)]
-    log.home.remove_later(paths, log.config.file_delete_delay_ms)
+    log.leaving += segments
+
+    def names_then() -> list[str]:
+        for segment in segments:
+            log.leaving.remove(segment)
+        return [segment.path(kind) for segment in segments for kind in (LOG, *_INDEXES)]
+
+    log.home.remove_later(names_then, log.config.file_delete_delay_ms)
+
+
+def _name_of_its_own(disk: Disk, segment: Segment) -> str:
+    """How a segment's files end now: one that had the same place before may still be read."""
+    number, suffix = 0, segment.suffix + DELETED
+    while disk.exists(segment.path(LOG, suffix)):
+        number += 1
+        suffix = f"{segment.suffix}.{number}{DELETED}"
+    return suffix
 
 
 def _remove_snapshots(log: PartitionLog, start: int) -> None:
-    for name in log.home.disk.list_directory(log.directory):
-        if is_offset_name(name, SNAPSHOT) and offset_of(name) < start:
-            log.home.disk.remove(snapshot_path(log.directory, offset_of(name)))
+    names = log.home.disk.list_directory(log.directory)
+    old = [offset_of(name) for name in names if is_offset_name(name, SNAPSHOT)]
+    # Compaction may be removing some of them just now.
+    log.home.remove_now([snapshot_path(log.directory, each) for each in old if each < start])

@@ -14,12 +14,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kafkalite.env.disk import Disk
+from kafkalite.log.choosing import TopicOf
 from kafkalite.log.loader import topic_id_in
 from kafkalite.log.names import (
     parse_renamed_directory,
     partition_directory,
-    renamed_directory,
+    stray_path,
 )
+from kafkalite.log.offline import UnopenedLog
 from kafkalite.log.partition_log import PartitionLog
 from kafkalite.protocol.errors import KafkaError
 
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 OnceDurable = Callable[[Callable[[], None]], None]
-# The name of the topic with this id, when the cluster has a replica of its partition here.
-TopicOf = Callable[[bytes, int], str | None]
 
 
 def now(act: Callable[[], None]) -> None:
@@ -43,9 +43,9 @@ class Retired:
 
     def __init__(self, manager: LogManager) -> None:
         self._manager = manager
-        self._logs: dict[str, PartitionLog] = {}  # by directory
+        self._logs: dict[str, PartitionLog | UnopenedLog] = {}  # by directory
 
-    def add(self, log: PartitionLog, once_durable: OnceDurable) -> None:
+    def add(self, log: PartitionLog | UnopenedLog, once_durable: OnceDurable) -> None:
         """Removes a log that is out of service; `once_durable` knows when its deletion lasts."""
         self._logs[log.directory] = log
         remove = partial(self._remove, log)
@@ -57,22 +57,22 @@ class Retired:
         log = self._logs.get(directory)
         if log is not None:
             self._rename(log)
-            log.home.disk.sync_directory(log.home.path)
+            log.home.vacated.sync_now()
 
     def remove_all(self) -> None:
         """The stop is clean: all that was decided will last."""
         for log in list(self._logs.values()):
             self._remove(log)
 
-    def _remove(self, log: PartitionLog) -> None:
+    def _remove(self, log: PartitionLog | UnopenedLog) -> None:
         try:
             self._rename(log)
         except KafkaError as error:
             logger.error("%s could not be removed: %s", log, error)
         else:
-            log.home.remove_later([log.directory], log.config.file_delete_delay_ms)
+            log.home.remove_later(lambda: [log.directory], log.config.file_delete_delay_ms)
 
-    def _rename(self, log: PartitionLog) -> None:
+    def _rename(self, log: PartitionLog | UnopenedLog) -> None:
         if self._logs.pop(log.directory, None) is not None:
             self._manager.rename(log, "delete")
 
@@ -81,11 +81,14 @@ def bring_back(
     disk: Disk,
     paths: list[str],
     topic_of: TopicOf,
+    may_come_back: Callable[[str, int], bool],
     unique: Callable[[], str],
-) -> None:
+) -> set[str]:
     """Gives logs their names again whose partition the cluster still has here: a crash took their
     deletion. The log of an earlier or later topic may have the name. Whose a log is tells its topic
-    id: the name of a topic may be cut in that of its directory."""
+    id: the name of a topic may be cut in that of its directory. Returns those that nobody can judge
+    now: they may have been moved to a directory that is not there."""
+    kept = set()
     for path in paths:
         for name in disk.list_directory(path):
             renamed = parse_renamed_directory(name)
@@ -98,12 +101,16 @@ def bring_back(
                 continue
             if any(_has_log(disk, each, topic, partition, topic_id) for each in paths):
                 continue  # it was moved there
+            if not may_come_back(topic, partition):
+                logger.warning("%s may be wanted again, and is left alone", directory)
+                kept.add(directory)
+                continue
             logger.warning("the deletion of %s did not last", directory)
             wanted = f"{path}/{partition_directory(topic, partition)}"
             if disk.exists(wanted):
-                stray = renamed_directory(topic, partition, unique(), "stray")
-                disk.rename(wanted, f"{path}/{stray}")
+                disk.rename(wanted, stray_path(wanted, unique()))
             disk.rename(directory, wanted)
+    return kept
 
 
 def _has_log(disk: Disk, path: str, topic: str, partition: int, topic_id: bytes) -> bool:

@@ -28,11 +28,13 @@ def draw_jitter(home: LogHome, config: LogConfig) -> int:
 
 
 def segment_for(
-    log: PartitionLog, size: int, first_offset: int, last_offset: int, timestamp: int, now_ms: int
-) -> Segment:
+    log: PartitionLog, size: int, first_offset: int, last_offset: int, timestamp: int, now_ms: int,
+    *, is_given: bool = False,
+) -> Segment:  # fmt: skip
     """The segment that batches are to be written to: the last one, or a new one when it is due.
 
-    The timestamp is the largest of the last batch.
+    The timestamp is the largest of the last batch. What is given, another log took already: it may
+    be larger than the segments that the topic has by now.
     """
     segment, config = log.segments[-1], log.config
     first_timestamp = segment.known_first_timestamp
@@ -49,10 +51,12 @@ def segment_for(
         )
     ):
         return segment
+    if not segment.size and not log.durability.is_named and log.is_durable_on_append:
+        log.durability.flush()  # records whose topic a power cut took would be nobody's
     if segment.size + size > config.segment_bytes:
-        if size > config.segment_bytes:
+        if size > config.segment_bytes and not is_given:
             raise KafkaError(Error.RECORD_LIST_TOO_LARGE, f"{size} bytes do not fit into a segment")
-        return log.roll()
+        return log.roll() if segment.size else segment
     if last_offset - segment.base_offset >= MAX_OFFSETS:
         # Where the log's end itself is too far away, the segment begins at the batch.
         is_far = last_offset - log.log_end_offset >= MAX_OFFSETS
@@ -60,7 +64,7 @@ def segment_for(
     is_due = (segment.size and _is_aged(log, segment, timestamp, now_ms)) or (
         # The index can only fill up when an entry is due.
         segment.bytes_since_index > config.index_interval_bytes
-        and segment.is_index_full(config.index_slots)
+        and segment.is_index_full(config.segment_index_bytes)
     )
     return log.roll() if is_due else segment
 
@@ -84,6 +88,7 @@ def roll(log: PartitionLog, base_offset: int) -> Segment:
     home = log.home
     log.take_snapshot(base_offset)
     old.finish()
+    log.seal(old, base_offset)
     log.durability.segment_completed(old.base_offset)
     segment = begin_segment(home, log.directory, base_offset, log.config)
     log.add_segment(segment)

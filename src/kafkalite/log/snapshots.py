@@ -13,6 +13,7 @@ from crc32c import crc32c
 
 from kafkalite.env.disk import Disk, read_whole
 from kafkalite.log.checkpoints import CorruptFile
+from kafkalite.log.home import LogHome
 from kafkalite.log.names import SNAPSHOT, is_offset_name, offset_name, offset_of
 from kafkalite.log.producers import NO_OFFSET, Producers, ProducerState, SeenBatch
 
@@ -31,6 +32,14 @@ def snapshot_path(directory: str, offset: int) -> str:
 def snapshot_offsets(names: list[str]) -> list[int]:
     """The offsets of the snapshots among the names of a directory, rising."""
     return sorted(offset_of(name) for name in names if is_offset_name(name, SNAPSHOT))
+
+
+def remove_within(home: LogHome, directory: str, first: int, end: int) -> None:
+    """Removes snapshots inside a segment, made at the beginnings of those that it took the place
+    of. The newest up to its end stays in any case: recovery may begin with it."""
+    offsets = snapshot_offsets(home.disk.list_directory(directory))
+    inside = [offset for offset in offsets if offset <= end][:-1]
+    home.remove_now([snapshot_path(directory, o) for o in inside if first < o < end])
 
 
 def write_snapshot(disk: Disk, directory: str, producers: Producers | None, offset: int) -> str:

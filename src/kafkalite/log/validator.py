@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kafkalite.env.slicing import Steps, finish
 from kafkalite.log.config import CREATE_TIME, FOREVER, LogConfig
 from kafkalite.log.producers import AppendOrigin
 from kafkalite.protocol.errors import Error, KafkaError
@@ -34,7 +35,6 @@ from kafkalite.records.batch import (
 from kafkalite.records.convert import Wanted, up_convert_in_steps
 from kafkalite.records.errors import CorruptRecords, InvalidRecords, TruncatedRecords
 from kafkalite.records.scan import BadRecord, RecordRules, scan_in_steps
-from kafkalite.records.steps import Steps, finish
 
 Writable = bytearray | memoryview
 
@@ -121,7 +121,10 @@ def examine(records: Writable, leader: Leader) -> Steps[Checked]:
     is_client = leader.origin == AppendOrigin.CLIENT
     if is_client and header.base_offset != 0:
         raise InvalidRecords(f"the base offset of a produced batch is {header.base_offset}, not 0")
-    check_size(header.size, config)
+    if leader.origin != AppendOrigin.COORDINATOR:
+        # Coordinators see to it themselves: a marker or a tombstone must find its place, however
+        # small the topic's limit is.
+        check_size(header.size, config)
     verify(records, header)
     if is_client:
         check_produced(header)

@@ -9,16 +9,16 @@ Invariant: log_start <= last_stable <= high_watermark <= log_end.
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, field
 
 from kafkalite.env.disk import FileRange
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import Steps
 from kafkalite.log.partition_log import AppendOrigin, AppendResult, FoundOffset, PartitionLog
 from kafkalite.log.producers import Verification
 from kafkalite.log.validator import Checked, Leader, examine
+from kafkalite.log.waiters import OffsetWaiters
 from kafkalite.protocol.errors import Error, KafkaError
-from kafkalite.records.steps import Steps
 from kafkalite.replication.waiting import Parked
 
 NO_EPOCH = -1
@@ -91,7 +91,11 @@ class Partition:
     log: PartitionLog
     leadership: Leadership = field(default_factory=lambda: Leadership(NO_LEADER, -1, -1, [], []))
     _watchers: dict[Parked, None] = field(default_factory=dict)
-    _uncommitted: deque[tuple[int, Later[None]]] = field(default_factory=deque)
+    _uncommitted: OffsetWaiters = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._uncommitted = OffsetWaiters(self.log.home.env.clock)
+        self.log.durability.on_moved = self._durability_moved
 
     @property
     def is_leader(self) -> bool:
@@ -120,11 +124,18 @@ class Partition:
     def begin_epoch(self) -> None:
         """This broker leads from here on: the epoch starts at the log's end (KIP-101), and what
         the only replica has is committed."""
-        self.log.begin_epoch(self.leadership.leader_epoch)
-        if self.log.is_durable_on_append:
-            self.advance(self.log.log_end_offset)
+        log = self.log
+        log.begin_epoch(self.leadership.leader_epoch)
+        if log.is_durable_on_append:
+            self.advance(log.log_end_offset)
         else:
-            self.log.when_durable(self.log.log_end_offset).then(self._became_durable)
+            self.advance(log.durability.durable_offset)
+            log.durability.want(log.log_end_offset)
+
+    def give_up(self, error: KafkaError) -> None:
+        """Nothing more is committed here: the role is lost, or the partition."""
+        self._uncommitted.fail(error)
+        self.wake()
 
     def examine(
         self, records: memoryview, now_ms: int, *, is_old_format_taken: bool = False
@@ -161,12 +172,16 @@ class Partition:
         if log.is_durable_on_append:
             self.advance(log.log_end_offset)
         else:
-            log.when_durable(log.log_end_offset).then(self._became_durable)
+            log.durability.want(log.log_end_offset)
         return result
 
-    def _became_durable(self, offset: int) -> None:
-        self.advance(offset)
-        self.wake()  # also when the directory failed instead: whoever waits must learn of it
+    def _durability_moved(self) -> None:
+        """More of the log is on stable storage, or nothing more of it ever will be."""
+        log = self.log
+        if log.lost is not None:
+            self.give_up(log.lost)
+        elif self.leadership.leader_id == self.node_id:
+            self.advance(log.durability.durable_offset)
 
     def advance(self, high_watermark: int) -> None:
         """Raise the high watermark and wake whoever waited for it."""
@@ -175,22 +190,27 @@ class Partition:
             return
         assert high_watermark <= log.log_end_offset
         log.high_watermark = high_watermark
-        while self._uncommitted and self._uncommitted[0][0] <= high_watermark:
-            self._uncommitted.popleft()[1].resolve(None)
+        if self._uncommitted.waiting is not None:
+            self._uncommitted.cover(high_watermark)
         self.wake()
 
-    def when_committed(self, offset: int) -> Later[None]:
-        """Resolved once every record below `offset` is committed."""
-        later: Later[None] = Later()
+    def when_committed(self, offset: int) -> Later[KafkaError | None]:
+        """Filled once every record below `offset` is committed; with an error when nobody can tell
+        here any more whether it will be: the role is lost, the topic deleted, the disk broken."""
         if offset <= self.log.high_watermark:
-            later.resolve(None)
-        else:
-            self._uncommitted.append((offset, later))
-        return later
+            return Later.of(None)
+        if self.leadership.leader_id != self.node_id:
+            return Later.of(KafkaError(Error.NOT_LEADER_OR_FOLLOWER))
+        if self.log.lost is not None:
+            return Later.of(self.log.lost)
+        return self._uncommitted.wait_for(offset)
 
     def moved(self, log: PartitionLog) -> None:
         """The log lies in another directory now; who waits looks again there."""
+        self.log.durability.on_moved = None
         self.log = log
+        log.durability.on_moved = self._durability_moved
+        self._durability_moved()
         self.wake()
 
     def watch(self, parked: Parked) -> None:
@@ -199,10 +219,15 @@ class Partition:
     def unwatch(self, parked: Parked) -> None:
         self._watchers.pop(parked, None)
 
+    @property
+    def has_watchers(self) -> bool:
+        """Whether anybody waits for this partition to move."""
+        return bool(self._watchers)
+
     def wake(self) -> None:
         """Have whoever watches look again: new data, a new role, or the partition's end."""
         for parked in self._watchers:
-            parked.moved()
+            parked.moved(self)
 
     def end_offset(self, *, is_committed_only: bool) -> int:
         """Where a consumer of this isolation level must stop reading."""

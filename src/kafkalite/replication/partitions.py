@@ -21,6 +21,8 @@ class Partitions:
         self._names: dict[bytes, str] = {}
         # Ours by the cluster's metadata, but no log of theirs could be opened.
         self.offline: set[tuple[str, int]] = set()
+        # Topics that are deleted and whose partitions are still to be closed: served no more.
+        self._closing: set[bytes] = set()
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._by_name.values())
@@ -29,14 +31,22 @@ class Partitions:
         return len(self._by_name)
 
     def topic_name(self, topic_id: bytes) -> str | None:
-        return self._names.get(topic_id)
+        return None if topic_id in self._closing else self._names.get(topic_id)
 
     def get(self, topic: str, index: int) -> Partition | None:
+        """The partition, if it is served."""
+        partition = self._by_name.get((topic, index))
+        if self._closing and partition is not None and partition.topic_id in self._closing:
+            return None
+        return partition
+
+    def held(self, topic: str, index: int) -> Partition | None:
+        """The partition, also when it is only to be closed."""
         return self._by_name.get((topic, index))
 
     def find(self, topic: str, index: int) -> Partition:
         """The partition, or the error that a client expects for a missing one."""
-        partition = self._by_name.get((topic, index))
+        partition = self.get(topic, index)
         if partition is None:
             is_offline = (topic, index) in self.offline
             raise KafkaError(
@@ -50,13 +60,19 @@ class Partitions:
         self.offline.discard((partition.topic, partition.index))
 
     def remove(self, topic: str, index: int) -> Partition | None:
-        """Take a partition out of service; those who wait on it look again and find it gone."""
+        """Take a partition out of service; those who wait on it are told, or look again."""
         partition = self._by_name.pop((topic, index), None)
         if partition is None:
             return None
         partition.leadership = Leadership(NO_LEADER, partition.leader_epoch, -1, [], [])
-        partition.wake()
+        partition.give_up(KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION))
         return partition
+
+    def close_topic(self, topic_id: bytes) -> None:
+        """Serves nothing of a topic any more, also what is opened late, before its partitions are
+        closed one by one."""
+        self._closing.add(topic_id)
 
     def forget_topic(self, topic_id: bytes) -> None:
         self._names.pop(topic_id, None)
+        self._closing.discard(topic_id)

@@ -11,7 +11,12 @@ from kafkalite.log.config import LogConfig, LogSettings
 from kafkalite.log.manager import LogManager
 from kafkalite.log.partition_log import PartitionLog
 from kafkalite.records.batch import iterate_headers
-from kafkalite.records.control import ControlType, EndTransactionMarker, build_marker_batch
+from kafkalite.records.control import (
+    ControlType,
+    EndTransactionMarker,
+    build_marker_batch,
+    read_batch_marker,
+)
 from kafkalite.records.convert import iterate_any
 from kafkalite.records.record import BatchBuilder, Record
 
@@ -72,6 +77,8 @@ def open_logs(
         cluster_id=CLUSTER_ID,
         settings=settings,
         config_of=lambda topic: config or LogConfig(),
+        # As of a broker with one directory.
+        named_directory=lambda topic, partition: manager.directories[0].directory_id,
     )
     loaded = manager.start()
     assert loaded.is_resolved
@@ -141,4 +148,30 @@ def iterate_log(log: PartitionLog, max_bytes: int = 1 << 20) -> Iterator[Record]
                 if record.offset >= offset:
                     yield record
             offset = max(offset, header.next_offset)
+        assert offset > start, "a read that brings nothing"
+
+
+def fetched(log: PartitionLog, max_bytes: int, *, is_committed_only: bool) -> Iterator[Record]:
+    """What a consumer of either kind is given, by Fetches of so many bytes or one batch."""
+    offset = log.log_start_offset
+    limit = log.last_stable_offset if is_committed_only else log.high_watermark
+    while offset < limit and (found := log.read(offset, max_bytes, limit)).range is not None:
+        data = found.range.read()
+        pending = sorted(
+            log.aborted_transactions(offset, found.end_offset), key=lambda each: each[1]
+        )
+        aborted: set[int] = set()
+        start = offset
+        for header in iterate_headers(data):
+            while pending and pending[0][1] <= header.last_offset:
+                aborted.add(pending.pop(0)[0])
+            offset = header.next_offset
+            if header.is_control:
+                ending = read_batch_marker(data, header)
+                if ending is not None and not ending.is_commit:
+                    aborted.discard(header.producer_id)
+                continue
+            if is_committed_only and header.is_transactional and header.producer_id in aborted:
+                continue
+            yield from (r for r in iterate_any(data, header) if r.offset >= start)
         assert offset > start, "a read that brings nothing"

@@ -119,12 +119,13 @@ def test_jitter_brings_the_roll_forward():
     assert 0 <= log.roll_jitter_ms < 900
 
 
-def test_segments_roll_when_an_index_is_full():
+@pytest.mark.parametrize(("step_ms", "bases"), [(1, [0, 4, 8]), (0, [0, 7, 14])])
+def test_segments_roll_when_an_index_is_full(step_ms, bases):
+    """In 48 bytes there is room for six offsets, or for three times and the one at the end."""
     log = World(LogConfig(index_interval_bytes=0, segment_index_bytes=48)).log()
-    for index in range(12):
-        log.append_as_leader(batch([b"a"], timestamp=START_MS + index), 0)
-    assert len(log.segments) > 2
-    assert all(segment.index.entries <= 4 for segment in log.segments)
+    for index in range(bases[-1] + 1):
+        log.append_as_leader(batch([b"a"], timestamp=START_MS + index * step_ms), 0)
+    assert [segment.base_offset for segment in log.segments] == bases
 
 
 def test_a_batch_that_no_segment_can_hold_is_refused():

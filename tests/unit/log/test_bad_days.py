@@ -7,13 +7,23 @@ import pytest
 
 from kafkalite.env.background import QueuedBackground
 from kafkalite.env.disk import LockedByOther
+from kafkalite.log.checkpoints import write_offsets
 from kafkalite.log.config import LogConfig, LogSettings
 from kafkalite.log.directory import WrongDirectory
 from kafkalite.log.home import LogHome
 from kafkalite.log.manager import LogManager
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.sim.disk import CrashDisk
-from tests.unit.log.making import CLUSTER_ID, ROOT, World, abandon, batch, committed, read_all
+from tests.unit.log.making import (
+    CLUSTER_ID,
+    ROOT,
+    World,
+    abandon,
+    batch,
+    committed,
+    open_logs,
+    read_all,
+)
 
 SMALL = LogConfig(segment_bytes=500, index_interval_bytes=100)
 FSYNC = LogConfig(segment_bytes=500, kafkalite_durability="fsync")
@@ -80,7 +90,7 @@ def test_a_failed_fsync_takes_the_directory_offline_and_is_never_tried_again():
     world = World(FSYNC, disk)
     log = world.log()
     log.append_as_leader(batch([b"a"]), 0)
-    assert log.when_durable(1).value == 1
+    assert log.when_durable(1).value is None
     synced = []
 
     def fail_once(kind, path, size):
@@ -92,16 +102,21 @@ def test_a_failed_fsync_takes_the_directory_offline_and_is_never_tried_again():
     disk.before_operation = fail_once
     log.append_as_leader(batch([b"b"]), 0)
     later = log.when_durable(2)
-    assert later.value < 2
+    world.clock.advance(0)
+    assert is_storage_error(later.value)
     assert not log.home.is_online
     with pytest.raises(KafkaError) as refused:
         log.append_as_leader(batch([b"c"]), 0)
     assert refused.value.code == Error.KAFKA_STORAGE_ERROR
     world.clock.advance(1_000_000)
-    assert log.when_durable(2).value < 2
+    assert is_storage_error(log.when_durable(2).value)
     assert len(synced) == 1
     world.manager.close()
     assert not disk.exists(f"{ROOT}/.kafka_cleanshutdown")
+
+
+def is_storage_error(outcome):
+    return outcome is not None and outcome.code == Error.KAFKA_STORAGE_ERROR
 
 
 def test_a_failed_write_takes_the_directory_offline():
@@ -117,20 +132,47 @@ def test_a_failed_write_takes_the_directory_offline():
     assert [home.path for home in offline] == [ROOT]
 
 
+@pytest.mark.parametrize("opening", range(1, 5))
+@pytest.mark.parametrize("name", ["replication-offset-checkpoint", "cleaner-offset-checkpoint"])
+def test_a_checkpoint_that_cannot_be_opened_at_a_start_takes_the_directory_offline(name, opening):
+    disk = CrashDisk()
+    world = World(SMALL, disk)
+    fill(world.log(), 5)
+    world.manager.close()
+    path, opened = f"{ROOT}/{name}", []
+    if not disk.exists(path):
+        write_offsets(disk, path, {("t", 0): 1})
+
+    def fail(wanted):
+        if wanted == path:
+            opened.append(path)
+            if len(opened) == opening:
+                raise OSError(errno.EIO, "failed", path)
+
+    disk.before_open = fail
+    world.manager = open_logs(world.env, SMALL)
+    [directory] = world.manager.directories
+    assert directory.home.is_online == (len(opened) < opening)
+    abandon(world.manager)
+
+
 def test_waiters_for_durability_wait_together():
     disk = CrashDisk()
     world = World(FSYNC, disk)
     world.env.background = background = QueuedBackground()
     logs = [world.log("t", index) for index in range(5)]
-    told: list[int] = []
+    told: list[KafkaError | None] = []
     for log in logs:
         log.append_as_leader(batch([b"a"]), 0)
         log.when_durable(1).then(told.append)
     background.run_one()  # for the first alone; the others came while it was under way
-    assert told == [1]
+    assert told == []  # in the loop's next turn
+    world.clock.advance(0)
+    assert told == [None]
     assert len(background) == 1
     background.run_one()
-    assert told == [1] * 5
+    world.clock.advance(0)
+    assert told == [None] * 5
 
 
 # --- damaged --------------------------------------------------------------------------------------

@@ -36,16 +36,12 @@ class Model:
         slot = bisect_right(self.entries, offset, key=lambda entry: entry[0]) - 1
         return self.entries[slot][1] if slot >= 0 else 0
 
-    def around(self, offset: int) -> tuple[int, int]:
-        slot = bisect_right(self.entries, offset - 1, key=lambda entry: entry[0]) - 1
-        if slot < 0:
-            return 0, -1
-        last, start = self.entries[slot]
-        is_known = last == offset - 1 and slot + 1 < len(self.entries)
-        return start, self.entries[slot + 1][1] if is_known else -1
+    def place_of(self, offset: int) -> int:
+        ends = [before + 1 == offset for before, _ in self.entries[:-1]]
+        return self.entries[ends.index(True) + 1][1] if True in ends else -1
 
-    def offset_after(self, position: int) -> int | None:
-        return next((offset for offset, at in self.entries if at >= position), None)
+    def entry_after(self, position: int) -> tuple[int, int] | None:
+        return next(((offset, at) for offset, at in self.entries if at >= position), None)
 
 
 @settings(deadline=None)
@@ -67,8 +63,8 @@ def test_a_search_finds_what_a_list_would(steps: list[tuple[str, int]]) -> None:
             for near in range(1 if step == "look" else 4 * number):
                 offset = BASE + number + 3 * near
                 assert index.lookup(offset) == model.lookup(offset)
-                assert index.around(offset) == model.around(offset)
-                assert index.offset_after(40 * number) == model.offset_after(40 * number)
+                assert index.place_of(offset) == model.place_of(offset)
+                assert index.entry_after(40 * number) == model.entry_after(40 * number)
         elif step == "cut":
             index.truncate_to(BASE + number)
             model.entries = [entry for entry in model.entries if entry[0] < BASE + number]

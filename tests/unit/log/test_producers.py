@@ -1,5 +1,6 @@
 """Idempotence and transactions on one partition, before and after restarts."""
 
+import errno
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from kafkalite.log.config import FOREVER, LogConfig, LogSettings
 from kafkalite.log.partition_log import AppendOrigin
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.records.batch import MAX_SEQUENCE
+from kafkalite.sim.disk import CrashDisk
 from tests.unit.log.making import START_MS, World, batch, committed, marker, read_all
 
 SMALL = LogConfig(segment_bytes=400, index_interval_bytes=100)
@@ -31,6 +33,11 @@ def refused(log, sequence, **fields):
     with pytest.raises(KafkaError) as error:
         send(log, sequence, **fields)
     return error.value.code
+
+
+def _fail_writes(kind, path, size):
+    if kind == "write":
+        raise OSError(errno.ENOSPC, "full", path)
 
 
 def end(log, *, commit, producer_id=5, epoch=0, version=0, coordinator_epoch=0):
@@ -79,6 +86,37 @@ def test_a_new_producer_may_begin_anywhere_and_a_new_epoch_at_zero():
     assert refused(log, 1, epoch=1) == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
     send(log, 0, epoch=1)
     assert refused(log, 101, epoch=0) == Error.INVALID_PRODUCER_EPOCH
+
+
+@pytest.mark.parametrize("first", [0, 7])
+def test_nothing_is_the_beginning_of_a_producer_whose_first_batch_the_disk_did_not_take(first):
+    world = World(SMALL, disk := CrashDisk())
+    log = world.log()
+    send(log, 0, producer_id=6)
+    disk.before_operation = _fail_writes
+    assert refused(log, first, count=2) == Error.KAFKA_STORAGE_ERROR
+    disk.before_operation = None
+    for sequence in (first + 2, first + 4):  # sent before it was refused
+        assert refused(log, sequence, count=2) == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+    for sequence in (first, first + 2, first + 4):
+        assert not send(log, sequence, count=2).is_duplicate
+    assert refused(log, first + 8) == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+@pytest.mark.parametrize("is_expired", [True, False])
+def test_what_the_disk_did_not_take_holds_for_its_epoch_and_until_it_expires(is_expired):
+    world = World(SMALL, disk := CrashDisk(), LogSettings(producer_id_expiration_ms=1000))
+    log = world.log()
+    send(log, 0, producer_id=6)
+    disk.before_operation = _fail_writes
+    assert refused(log, 0) == Error.KAFKA_STORAGE_ERROR
+    disk.before_operation = None
+    assert refused(log, 1) == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+    if is_expired:
+        log.expire_producers(START_MS + 1000)
+        assert send(log, 1).base_offset == 1
+    else:
+        assert send(log, 1, epoch=1).base_offset == 1
 
 
 def test_sequences_wrap():

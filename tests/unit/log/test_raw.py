@@ -41,6 +41,7 @@ def test_pieces_are_the_records(rows, codec, timestamp_type, data):
     batch = built(rows, codec, timestamp_type)
     header = read_header(batch)
     body = body_of(batch, header)
+    assert body is not None
     pieces = pieces_of(body, header.record_count)
     records = list(iterate_records(batch, header))
     assert [(7 + p[0], p[1], p[2]) for p in pieces] == [
@@ -99,6 +100,7 @@ def test_the_short_ways_read_the_same(alike, others, data):
         rows[index % count] = timestamp, key, value, has_header
     batch = built([(*row, 1) for row in rows], Compression.NONE, TimestampType.CREATE_TIME)
     body = body_of(batch, read_header(batch))
+    assert body is not None
     pieces = pieces_of(body, count)
     keys = keys_of(body, count)
     assert keys == [piece[1] for piece in pieces] or keys is None

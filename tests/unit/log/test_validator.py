@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafkalite.env.slicing import finish
 from kafkalite.log.config import COMPACT, LOG_APPEND_TIME, LogConfig
 from kafkalite.log.partition_log import AppendOrigin
 from kafkalite.log.plain import accept, header_of
@@ -15,7 +16,6 @@ from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.records.batch import Compression, TimestampType, iterate_headers
 from kafkalite.records.legacy import build_message_set
 from kafkalite.records.record import BatchBuilder, Record
-from kafkalite.records.steps import finish
 from tests.unit.log.making import START_MS, World, batch, keyed, marker, read_all
 
 CRC_POSITION, ATTRIBUTES_POSITION = 17, 21
@@ -70,6 +70,13 @@ GOOD = bytes(batch([b"a", b"b", b"c"]))
 )
 def test_a_client_is_told_why_its_batch_is_refused(data, code):
     assert refusal(data).code == code
+
+
+def test_a_coordinator_sees_itself_to_the_size_of_its_batches():
+    """A tombstone must find its place, however small the limit was made meanwhile."""
+    log = World(LogConfig(max_message_bytes=0)).log()
+    log.append_as_leader(batch([b"a"]), 0, AppendOrigin.COORDINATOR)
+    assert log.log_end_offset == 1
 
 
 def examined(data):

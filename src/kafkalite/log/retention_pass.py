@@ -1,0 +1,112 @@
+"""One pass of retention over the logs of a directory, between everything else.
+
+Owns the order: the logs begin behind what goes, then one checkpoint says so for all of them, and
+only then do files go. It decides nothing. Invariant: no file goes before the recovery point that
+is on the disk lies behind it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kafkalite.env.slicing import Steps
+from kafkalite.log.directory import LogDirectory
+from kafkalite.log.names import RECOVERY_POINTS
+from kafkalite.log.retention import begin_after, expired, may_go, remove
+from kafkalite.log.segment import Segment
+from kafkalite.protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from kafkalite.log.manager import LogManager
+    from kafkalite.log.partition_log import PartitionLog
+
+logger = logging.getLogger(__name__)
+
+Begin = Callable[[Steps[None], Callable[[], None]], None]
+
+
+class RetentionPass:
+    """What of one directory is to go, and how far that is."""
+
+    def __init__(
+        self,
+        manager: LogManager,
+        directory: LogDirectory,
+        begin: Begin,
+        on_end: Callable[[], None],
+    ) -> None:
+        self._manager = manager
+        self._directory = directory
+        self._begin = begin
+        self._on_end = on_end
+        self._now_ms = manager.env.clock.now_ms()
+        self._found: list[tuple[PartitionLog, list[Segment]]] = []
+        self._is_saved = True  # whether the recovery points on the disk let all of it go
+
+    def start(self) -> None:
+        self._begin(self._choose(), self._chosen)
+
+    def _choose(self) -> Steps[None]:
+        for log in self._manager.logs_in(self._directory):
+            if not log.home.is_online:
+                return
+            if self._is_here(log):
+                self._look_at(log)
+            yield
+
+    def _is_here(self, log: PartitionLog) -> bool:
+        """Between two slices a log may have been deleted, or moved to another directory."""
+        is_open = self._manager.get(log.topic, log.partition) is log
+        return is_open and log.home is self._directory.home
+
+    def _look_at(self, log: PartitionLog) -> None:
+        try:
+            segments = expired(log, self._now_ms)
+            if segments:
+                start = begin_after(log, segments)
+                if not may_go(log, start):
+                    log.flush()
+                    return  # the next pass finds them below the log's start
+                self._found.append((log, segments))
+                saved = self._directory.saved_recovery_point(log.topic, log.partition)
+                self._is_saved = self._is_saved and saved >= start
+        except (OSError, KafkaError) as error:
+            _pass_over(log, error)
+
+    def _chosen(self) -> None:
+        if self._is_saved:
+            self._saved(True)
+        else:
+            points = self._manager.offsets(self._directory, RECOVERY_POINTS)
+            self._directory.write_later(RECOVERY_POINTS, points, self._saved)
+
+    def _saved(self, is_written: bool) -> None:
+        """What was not written is left for the next pass, which finds it below the logs' start."""
+        if is_written:
+            self._begin(self._remove(), self._on_end)
+        else:
+            self._on_end()
+
+    def _remove(self) -> Steps[None]:
+        for log, segments in self._found:
+            if not log.home.is_online:
+                return
+            if self._is_here(log) and log.segments[: len(segments)] == segments:
+                try:
+                    remove(log, segments)
+                except (OSError, KafkaError) as error:
+                    _pass_over(log, error)
+            yield
+
+
+def _pass_over(log: PartitionLog, error: OSError | KafkaError) -> None:
+    """What is wrong with one log keeps no other from its turn."""
+    if isinstance(error, OSError):
+        log.storage_error(error)
+    else:
+        logger.error(
+            "%s: nothing is removed by retention: %s. Deleting the records up to there, or the"
+            " topic, helps; other partitions go on as before", log.directory, error,
+        )  # fmt: skip

@@ -1,0 +1,255 @@
+"""The cleaner among many logs: a bad one keeps no other waiting, and nothing is left behind."""
+
+import errno
+import logging
+import os
+import tracemalloc
+
+import pytest
+
+from kafkalite.log.config import COMPACT, LogConfig, LogSettings
+from kafkalite.records.batch import Compression, iterate_headers
+from kafkalite.records.record import BatchBuilder
+from kafkalite.sim.disk import CrashDisk
+from tests.unit.log.making import ROOT, START_MS, World, committed, keyed, read_all
+
+CONFIG = LogConfig(
+    cleanup_policy=(COMPACT,), segment_bytes=400, index_interval_bytes=100,
+    min_cleanable_dirty_ratio=0.01, delete_retention_ms=10_000, file_delete_delay_ms=1,
+)  # fmt: skip
+LARGE = LogConfig(
+    cleanup_policy=(COMPACT,), segment_bytes=1 << 20, min_cleanable_dirty_ratio=0,
+    delete_retention_ms=10_000,
+)  # fmt: skip
+BACKOFF_MS = LogSettings().log_cleaner_backoff_ms
+
+
+def fill(world, topic="t", count=60, keys=5):
+    for index in range(count):
+        value = b"v%03d" % index
+        world.log(topic).append_as_leader(keyed([(b"k%d" % (index % keys), value)]), 0)
+    committed(world.log(topic))
+
+
+def damage(world, topic, segment=1):
+    """A flipped bit in a closed segment, where nobody looks but who reads it."""
+    log = world.log(topic)
+    file = world.disk.open(log.segments[segment].path(".log"))
+    byte = file.read_at(70, 1)[0]
+    file.write_at(70, bytes([byte ^ 1]))
+
+
+def errors(caplog):
+    return [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+def test_a_damaged_batch_keeps_no_other_log_waiting_and_is_told_once(caplog):
+    world = World(CONFIG)
+    for topic in ("a-bad", "good", "z-bad"):
+        fill(world, topic)
+    damage(world, "a-bad")
+    damage(world, "z-bad")
+    world.clock.advance(20 * BACKOFF_MS)
+    assert len(read_all(world.log("good"))) < 30
+    assert len(world.log("a-bad").segments) == len(world.log("z-bad").segments) > 10
+    told = errors(caplog)
+    assert len(told) == 2
+    assert all("is not compacted" in record.getMessage() for record in told)
+
+
+def test_a_log_with_a_damaged_batch_is_compacted_when_that_is_gone():
+    world = World(CONFIG)
+    fill(world, "bad")
+    damage(world, "bad", 0)
+    world.clock.advance(2 * BACKOFF_MS)
+    log = world.log("bad")
+    assert len(read_all(world.log("bad"))) == 60
+    log.delete_records_before(log.segments[1].base_offset)
+    world.manager.periodic.retain()
+    world.clock.advance(2 * BACKOFF_MS)
+    assert len(read_all(world.log("bad"))) < 30
+
+
+def test_a_log_with_a_damaged_batch_is_tried_again_by_the_next_broker(caplog):
+    world = World(CONFIG)
+    fill(world, "bad")
+    damage(world, "bad")
+    world.clock.advance(2 * BACKOFF_MS)
+    damage(world, "bad")  # the same bit again: it is as it was
+    assert len(read_all(world.log("bad"))) == 60
+    world.restart(clean=True)
+    committed(world.log("bad"))
+    world.clock.advance(2 * BACKOFF_MS)
+    assert len(read_all(world.log("bad"))) < 30
+    assert len(errors(caplog)) == 1
+
+
+def test_a_mistake_of_the_cleaner_stops_one_log_alone(caplog, monkeypatch):
+    world = World(CONFIG)
+    for topic in ("a", "b"):
+        fill(world, topic)
+    from kafkalite.log.filter import Filter
+
+    keep = Filter.keep
+
+    def fail_once(self, batch, is_old):
+        monkeypatch.setattr(Filter, "keep", keep)
+        raise ZeroDivisionError("not foreseen")
+
+    monkeypatch.setattr(Filter, "keep", fail_once)
+    world.clock.advance(3 * BACKOFF_MS)
+    sizes = sorted(len(read_all(world.log(topic))) for topic in ("a", "b"))
+    assert sizes[0] < 30
+    assert sizes[1] == 60
+    assert "not foreseen" in errors(caplog)[0].getMessage()
+    assert not any(name.endswith((".cleaned", ".swap")) for name in world.names("a"))
+
+
+def test_a_log_for_which_the_disk_is_too_full_keeps_no_other_waiting():
+    disk = CrashDisk()
+    world = World(CONFIG, disk)
+    for topic in ("a", "b"):
+        fill(world, topic)
+
+    def full(kind, path, size):
+        if kind == "create" and path.startswith(f"{ROOT}/a-0") and path.endswith(".cleaned"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    disk.before_operation = full
+    world.clock.advance(3 * BACKOFF_MS)
+    assert len(read_all(world.log("b"))) < 30
+    assert len(read_all(world.log("a"))) == 60
+    disk.before_operation = None
+    world.clock.advance(3 * BACKOFF_MS)
+    assert len(read_all(world.log("a"))) < 30
+
+
+# --- what is large --------------------------------------------------------------------------------
+
+
+def vast(pairs, codec, size, **fields):
+    """A batch of few bytes whose values are of so many."""
+    builder = BatchBuilder()
+    for number, (key, has_value) in enumerate(pairs):
+        value = b"v" * size if has_value else None
+        builder.append(START_MS + number, key, value, [("h", b"x")])
+    return memoryview(builder.build(compression=codec, **fields))
+
+
+@pytest.fixture
+def small_limits(monkeypatch):
+    """So that what is large is quick to test."""
+    monkeypatch.setattr("kafkalite.log.raw.MAX_BODY_BYTES", 50_000)
+
+
+CODECS = [Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD]
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("codec", CODECS)
+def test_what_inflates_too_far_is_compacted_as_a_stream(codec, small_limits, caplog):
+    world = World(LARGE)
+    log = world.log()
+    long_key = b"l" * 100_000
+    log.append_as_leader(vast([(b"a", True), (b"b", True), (long_key, True)], codec, 60_000), 0)
+    log.append_as_leader(vast([(b"a", True), (b"c", False)], codec, 60_000), 0)
+    log.append_as_leader(vast([(long_key, True), (b"d", True)], codec, 60_000), 0)
+    log.append_as_leader(keyed([(b"b", b"small")]), 0)
+    before = {record.offset: record for record in read_all(log)}
+    log.roll()
+    committed(log)
+    world.clock.advance(2 * BACKOFF_MS)
+    after = read_all(log)
+    assert [record.offset for record in after] == [3, 4, 5, 6, 7]
+    assert all(before[record.offset] == record for record in after)
+    world.clock.advance(10_000)
+    log.append_as_leader(keyed([(b"e", b"1")]), 0)
+    log.roll()
+    committed(log)
+    world.clock.advance(2 * BACKOFF_MS)
+    assert [record.offset for record in read_all(log)] == [3, 5, 6, 7, 8]
+    assert not errors(caplog)
+
+
+def test_a_value_of_200_mb_in_20_kb_is_compacted_in_little_memory(caplog):
+    world = World(LARGE)
+    fill(world, "other", 60)
+    log = world.log()
+    half = vast([(b"a", True), (b"b", True)], Compression.ZSTD, 100_000_000)
+    whole = vast([(b"c", True)], Compression.ZSTD, 200_000_000)
+    for batch in (half, whole):
+        assert len(batch) < 50_000
+        log.append_as_leader(batch, 0)
+    del half, whole
+    log.append_as_leader(keyed([(b"a", b"small")]), 0)
+    log.roll()
+    committed(log)
+    tracemalloc.start()
+    world.clock.advance(2 * BACKOFF_MS)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 140_000_000
+    found = log.read(0, 1 << 20).range
+    assert found is not None
+    headers = list(iterate_headers(found.read()))
+    assert [header.record_count for header in headers] == [1, 1, 1]
+    assert not errors(caplog)
+
+
+def test_a_batch_of_more_keys_than_the_memory_takes_is_compacted_bit_by_bit(caplog):
+    settings = LogSettings(log_cleaner_dedupe_buffer_size=180 * 3)
+    world = World(LARGE, settings=settings)
+    log = world.log()
+    for value in (b"old", b"new"):
+        log.append_as_leader(keyed([(b"k%02d" % index, value) for index in range(20)]), 0)
+    log.roll()
+    committed(log)
+    world.clock.advance(30 * BACKOFF_MS)
+    assert {record.value for record in read_all(log)} == {b"new"}
+    assert world.manager.periodic.cleaner.choose() is None
+    assert not errors(caplog)
+
+
+# --- what is left behind --------------------------------------------------------------------------
+
+
+def snapshots(world):
+    names = world.names()
+    return sorted(int(n.removesuffix(".snapshot")) for n in names if n.endswith(".snapshot"))
+
+
+def test_snapshots_of_segments_that_became_one_go():
+    world = World(CONFIG)
+    for index in range(120):
+        world.log().append_as_leader(
+            keyed([(b"k%d" % (index % 3), b"v")], producer_id=7, producer_epoch=0,
+                  base_sequence=index), 0,
+        )  # fmt: skip
+        if index % 60 == 59:
+            committed(world.log())
+            assert len(snapshots(world)) > 10
+            world.clock.advance(2 * BACKOFF_MS)
+    bases = [segment.base_offset for segment in world.log().segments]
+    assert len(bases) < 20
+    assert set(snapshots(world)) <= set(bases)
+    assert bases[-1] in snapshots(world)
+    for clean in (False, True):
+        state = world.restart(clean=clean).needed_producers().states[7]
+        assert (state.last_sequence, state.last_offset) == (119, 119)
+
+
+def test_the_newest_snapshot_stays_wherever_it_is():
+    world = World(CONFIG)
+    fill(world)
+    for offset in snapshots(world)[2:]:
+        world.disk.remove(f"{ROOT}/t-0/{offset:020}.snapshot")
+    newest = snapshots(world)[-1]
+    world.clock.advance(2 * BACKOFF_MS)
+    world.log().roll()
+    fill(world, count=7)
+    for offset in snapshots(world):
+        if offset > newest:
+            world.disk.remove(f"{ROOT}/t-0/{offset:020}.snapshot")
+    world.clock.advance(2 * BACKOFF_MS)
+    assert newest not in world.log().bases
+    assert snapshots(world) == [newest]
