@@ -1,52 +1,77 @@
 """Turns effects into record batches and appends them to a partition.
 
-Owns the shape of what coordinators write: magic 2, uncompressed, create time. It never retries.
+Owns the shape of what coordinators write (magic 2, uncompressed, create time) and how large a
+batch of theirs may be: the log leaves that to them. It never retries.
 Invariant: for effects that are atomic it appends everything, or raises KafkaError and nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from kafkalite.coordinators.effects import Effects, Producer, Record
 from kafkalite.coordinators.ports import Partition
 from kafkalite.log.partition_log import AppendOrigin
-from kafkalite.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.records.batch import HEADER_BYTES, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from kafkalite.records.control import ControlType, EndTransactionMarker, build_marker_batch
 from kafkalite.records.record import BatchBuilder
 
-# Effects that are not atomic (the sweep of expired offsets) are cut into batches of this size.
+# Effects that are not atomic are cut into batches of at most so many records.
 LOOSE_BATCH_RECORDS = 1_000
+# What a record has at most besides its key and value: five lengths and deltas, and attributes.
+RECORD_OVERHEAD_BYTES = 32
 
 
-def append_effects(partition: Partition, effects: Effects, now_ms: int) -> int:
-    """Appends, tells each record its offset, and returns the offset after the last."""
-    records = effects.records
-    size = len(records) if effects.atomic else LOOSE_BATCH_RECORDS
-    end_offset = 0
-    for start in range(0, len(records), size):
-        chunk = records[start : start + size]
-        end_offset = _append(partition, chunk, effects.producer, now_ms)
-    return end_offset
+def append_effects(
+    partition: Partition, effects: Effects, now_ms: int
+) -> Iterator[tuple[int, list[Record]]]:
+    """Appends batch by batch; yields the offset after each, and its records with theirs."""
+    limit = partition.log.config.max_message_bytes
+    batches = [effects.records] if effects.atomic else _cut(effects.records, limit)
+    for records in batches:
+        batch = _build(records, effects.producer, now_ms)
+        # A record alone is as small as it gets: what it takes away would stay for good.
+        if len(batch) > limit and (effects.atomic or len(records) > 1):
+            raise KafkaError(
+                Error.MESSAGE_TOO_LARGE,
+                f"{len(records)} records that belong together are {len(batch)} bytes, and"
+                f" max.message.bytes is {limit}; raise it for this topic",
+            )
+        base_offset = _append_batch(partition, batch, now_ms)
+        for delta, record in enumerate(records):
+            record.offset = base_offset + delta
+            record.producer = effects.producer
+        yield base_offset + len(records), records
 
 
-def _append(
-    partition: Partition, records: list[Record], producer: Producer | None, now_ms: int
-) -> int:
+def _cut(records: list[Record], limit: int) -> Iterator[list[Record]]:
+    """Batches that keep within the limit, but for a record that is larger by itself."""
+    batch: list[Record] = []
+    size = HEADER_BYTES
+    for record in records:
+        needed = RECORD_OVERHEAD_BYTES + len(record.key or b"") + len(record.value or b"")
+        if batch and (size + needed > limit or len(batch) == LOOSE_BATCH_RECORDS):
+            yield batch
+            batch, size = [], HEADER_BYTES
+        batch.append(record)
+        size += needed
+    if batch:
+        yield batch
+
+
+def _build(records: list[Record], producer: Producer | None, now_ms: int) -> bytearray:
     builder = BatchBuilder()
     for record in records:
         builder.append(now_ms, record.key, record.value)
     # Coordinators number nothing: what a transaction's records need is the producer's id, and
     # the log checks no sequence of theirs.
-    batch = builder.build(
+    return builder.build(
         producer_id=NO_PRODUCER_ID if producer is None else producer.producer_id,
         producer_epoch=NO_PRODUCER_EPOCH if producer is None else producer.producer_epoch,
         base_sequence=NO_SEQUENCE if producer is None else 0,
         is_transactional=producer is not None,
     )
-    base_offset = _append_batch(partition, batch, now_ms)
-    for delta, record in enumerate(records):
-        record.offset = base_offset + delta
-        record.producer = producer
-    return base_offset + len(records)
 
 
 def append_marker(
@@ -72,7 +97,30 @@ def _append_batch(
     partition: Partition, batch: bytearray, now_ms: int, transaction_version: int = 0
 ) -> int:
     result = partition.append(
-        memoryview(batch), now_ms, AppendOrigin.COORDINATOR,
-        is_all=True, transaction_version=transaction_version,
+        memoryview(batch),
+        now_ms,
+        AppendOrigin.COORDINATOR,
+        is_all=True,
+        transaction_version=transaction_version,
     )
     return result.base_offset
+
+
+# How a failed append reads to the client of a coordinator, as in Apache Kafka.
+_COORDINATOR_ERRORS = {
+    Error.UNKNOWN_TOPIC_OR_PARTITION: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.NOT_ENOUGH_REPLICAS: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.REQUEST_TIMED_OUT: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.NETWORK_EXCEPTION: Error.COORDINATOR_LOAD_IN_PROGRESS,
+    Error.NOT_LEADER_OR_FOLLOWER: Error.NOT_COORDINATOR,
+    Error.KAFKA_STORAGE_ERROR: Error.NOT_COORDINATOR,
+    Error.MESSAGE_TOO_LARGE: Error.UNKNOWN_SERVER_ERROR,
+    Error.RECORD_LIST_TOO_LARGE: Error.UNKNOWN_SERVER_ERROR,
+    Error.INVALID_FETCH_SIZE: Error.UNKNOWN_SERVER_ERROR,
+}
+
+
+def coordinator_error(error: KafkaError) -> KafkaError:
+    mapped = _COORDINATOR_ERRORS.get(Error(error.code))
+    return error if mapped is None else KafkaError(mapped)

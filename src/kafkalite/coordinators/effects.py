@@ -1,7 +1,8 @@
 """What a coordinator's shard asks for: records, replies and timers, as one value.
 
 A shard never appends, answers or arms anything itself; the runtime does it in a fixed order.
-Invariant: the records of one `Effects` reach the log as one batch, or not at all (`atomic`).
+Invariant: the records of one `Effects` reach the log as one batch, or not at all, unless they
+are not `atomic`.
 """
 
 from __future__ import annotations
@@ -42,11 +43,24 @@ class Timer:
     only_if_absent: bool = False
 
 
+def name_of(event: Any) -> str:
+    """What a log line calls an event: its kind, and whose it is."""
+    whose = getattr(event, "subject", "")
+    return f"{type(event).__name__} of {whose!r}" if whose else type(event).__name__
+
+
 @dataclass(slots=True)
 class Failed:
     """The event a shard gets when the records of `event`'s effects could not be appended."""
 
     event: Any
+    error: KafkaError
+
+
+@dataclass(slots=True, frozen=True)
+class Refused:
+    """In place of an answer that comes later: the error that the request is answered with."""
+
     error: KafkaError
 
 
@@ -75,13 +89,20 @@ class Effects:
     answers: list[tuple[int, Any]] = field(default_factory=list)
     timers: list[Timer] = field(default_factory=list)
     producer: Producer | None = None
+    # Records that need not be one batch are cut into as many as the log's limit asks for.
     atomic: bool = True
-    # The records make this event decidable (a group changes its kind first): decide it next,
-    # in place of a reply.
+    # The event lacks this, and others have it: nothing happens before the runtime has had it from
+    # them and decides again, on the event that has it.
+    needs: Any = None
+    # The records make this event decidable (a group changes its kind first), or it is the rest
+    # of long work: decide it next, in place of a reply. After a pause, if there is one: the
+    # shard's other events wait for it, and the loop does not.
     then_decide: Any = None
-    # Events for the shard itself: once the records are committed, and when the append failed.
-    # With on_failed the shard answers the ticket; without it the runtime answers the error.
+    pause_ms: int | None = None
+    # Events for the shard itself: once the records are committed, and when they are not, or not in
+    # time. With on_failed the shard answers the ticket; without it the runtime answers the error.
     on_committed: Any = None
     on_failed: Any = None
-    # Handed to the runtime's `deliver` at once: errands to other rooms, for example markers.
+    # Errands to other rooms, for example markers: handed to the runtime's `deliver` once everything
+    # written so far is committed, however long after its clients were told that it takes too long.
     sends: list[Any] = field(default_factory=list)

@@ -1,14 +1,17 @@
-"""What the runtime needs of a partition: the line between coordinators and replication.
+"""What the runtime needs: of a partition, the line between coordinators and replication; and of
+what it runs.
 
-Nothing here has behaviour. `replication.partition.Partition` is the real one.
+Nothing here has behaviour. `replication.partition.Partition` is the real partition.
 """
 
-from typing import Protocol
+from typing import Any, Protocol
 
+from kafkalite.coordinators.effects import Effects, Producer, Record
 from kafkalite.env.disk import FileRange
 from kafkalite.env.later import Later
 from kafkalite.log.partition_log import AppendOrigin
 from kafkalite.log.producers import Verification
+from kafkalite.protocol.errors import KafkaError
 
 
 class AppendResult(Protocol):
@@ -24,7 +27,15 @@ class LogSlice(Protocol):
     def range(self) -> FileRange | None: ...
 
 
+class LogConfig(Protocol):
+    @property
+    def max_message_bytes(self) -> int: ...
+
+
 class Log(Protocol):
+    @property
+    def config(self) -> LogConfig: ...
+
     @property
     def log_start_offset(self) -> int: ...
 
@@ -58,6 +69,30 @@ class Partition(Protocol):
         transaction_version: int = 0,
     ) -> AppendResult: ...
 
-    def when_committed(self, offset: int) -> Later[None]:
-        """Resolved once every record below `offset` is committed."""
+    def when_committed(self, offset: int) -> Later[KafkaError | None]:
+        """Filled once every record below `offset` is committed, or with why it never is here."""
+        ...
+
+
+class Shard(Protocol):
+    """A coordinator's state machine; see architecture.md for its laws."""
+
+    def decide(self, event: Any, now_ms: int) -> Effects:
+        """Reads state and answers with what should happen; a KafkaError is a plain refusal."""
+        ...
+
+    def mark(self, event: Any) -> object:
+        """Equal before and after a decision on this event that has changed nothing."""
+        ...
+
+    def replay(self, record: Record) -> None:
+        """The only writer of durable state; total; no clock, no chance."""
+        ...
+
+    def replay_end_transaction(self, producer: Producer, committed: bool) -> None:
+        """A commit or abort marker for the transactional records of this producer."""
+        ...
+
+    def loaded(self, now_ms: int) -> Effects:
+        """Called once the whole log is replayed: arms timers again."""
         ...

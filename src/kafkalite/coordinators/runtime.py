@@ -12,15 +12,18 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
-from kafkalite.coordinators.appending import append_effects, append_marker
+from kafkalite.coordinators.appending import append_effects, append_marker, coordinator_error
 from kafkalite.coordinators.deadlines import Deadlines
-from kafkalite.coordinators.effects import NO_REPLY, Effects, Failed, Producer, Record, Timer
+from kafkalite.coordinators.effects import NO_REPLY, Effects, Failed, Producer, Timer, name_of
 from kafkalite.coordinators.loading import Loading
-from kafkalite.coordinators.ports import Partition
+from kafkalite.coordinators.ports import Partition, Shard
 from kafkalite.env import Env
+from kafkalite.env.clock import Timer as ClockTimer
 from kafkalite.env.later import Later
+from kafkalite.log.failures import Kind, kind_of
 from kafkalite.protocol.errors import Error, KafkaError
 
 log = logging.getLogger(__name__)
@@ -28,28 +31,13 @@ log = logging.getLogger(__name__)
 APPEND_RETRY_MS = 500
 APPEND_TIMEOUT_MS = 5_000
 RELOAD_PAUSE_MS = 1_000
+FAILED_TIMER_MS = 5_000
 _WRITE_TIMEOUT = ("runtime", "write-timeout")
 _RELOAD = ("runtime", "reload")
 
 
-class Shard(Protocol):
-    """A coordinator's state machine; see architecture.md for its laws."""
-
-    def decide(self, event: Any, now_ms: int) -> Effects:
-        """Reads state and answers with what should happen; a KafkaError is a plain refusal."""
-        ...
-
-    def replay(self, record: Record) -> None:
-        """The only writer of durable state; total; no clock, no chance."""
-        ...
-
-    def replay_end_transaction(self, producer: Producer, committed: bool) -> None:
-        """A commit or abort marker for the transactional records of this producer."""
-        ...
-
-    def loaded(self, now_ms: int) -> Effects:
-        """Called once the whole log is replayed: arms timers again."""
-        ...
+# What an event needs, and the event: answered by the event that has it, or a KafkaError.
+Supply = Callable[[Any, Any], Later[Any]]
 
 
 class State(Enum):
@@ -69,13 +57,19 @@ _REFUSALS = {
 
 @dataclass(slots=True)
 class _Parked:
-    """Replies that wait until the high watermark reaches `end_offset`."""
+    """What waits until the high watermark reaches `end_offset`."""
 
     end_offset: int
     deadline_ms: int
     replies: list[tuple[Later[Any], Any]]
     on_committed: Any
     on_failed: Any
+    sends: list[Any]
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anything follows the commit."""
+        return bool(self.replies or self.sends) or self.on_committed is not None
 
 
 @dataclass(slots=True)
@@ -99,17 +93,22 @@ class Runtime:
     append_timeout_ms: int = APPEND_TIMEOUT_MS
     on_loaded: Callable[[], None] | None = None
     deliver: Callable[[Any], None] | None = None
+    supply: Supply | None = None
     state: State = State.UNLOADED
     shard: Shard | None = None
     _loading: Loading | None = None
     _loaded_at_ms: int = 0
     _deadlines: Deadlines = field(init=False)
-    _inbox: deque[tuple[Any, Later[Any] | None]] = field(default_factory=deque)
-    # Replies that are due; they are handed over between events, so that what goes wrong on the
-    # other side is never taken for the shard's fault.
+    _inbox: deque[tuple[Any, Later[Any] | None, Hashable]] = field(default_factory=deque)
+    # Replies that are due, then errands and questions to others: handed over between events, so
+    # that what goes wrong on the other side is never taken for the shard's fault.
     _outbox: deque[tuple[Later[Any], Any]] = field(default_factory=deque)
+    _outgoing: deque[Callable[[], object]] = field(default_factory=deque)
     _busy: bool = False
+    # Set while an event's work pauses, which takes several turns: the others wait in the inbox.
+    _resting: ClockTimer | None = None
     _tickets: dict[int, Later[Any]] = field(default_factory=dict)
+    _incomplete: dict[Later[Any], None] = field(default_factory=dict)  # their events need something
     _parked: deque[_Parked] = field(default_factory=deque)
     _written_end: int = 0
 
@@ -135,7 +134,7 @@ class Runtime:
         if self.state is not State.ACTIVE:
             return Later.of(KafkaError(_REFUSALS[self.state]))
         later: Later[Any] = Later()
-        self._inbox.append((event, later))
+        self._inbox.append((event, later, None))
         self._drain()
         return later
 
@@ -149,6 +148,11 @@ class Runtime:
         """Writes the marker that ends a transaction here; resolves to None or a KafkaError."""
         return self.submit(_Marker(producer, coordinator_epoch, committed, transaction_version))
 
+    @property
+    def waiting_errands(self) -> list[Any]:
+        """Those that go out when what they follow is committed."""
+        return [errand for entry in self._parked for errand in entry.sends]
+
     # -- one event at a time ---------------------------------------------------------------
 
     def _drain(self) -> None:
@@ -157,32 +161,48 @@ class Runtime:
             return
         self._busy = True
         try:
-            while self._inbox or self._outbox:
+            self._hand_over()
+            while self._inbox and self._resting is None:
+                event, later, timer = self._inbox.popleft()
+                self._guarded(event, later, timer)
                 self._hand_over()
-                if self._inbox:
-                    event, later = self._inbox.popleft()
-                    self._guarded(event, later, None)
         finally:
             self._busy = False
+
+    def _rest(self, pause_ms: int, event: Any, later: Later[Any] | None) -> None:
+        """Has the rest of long work decided after a pause, before all else here."""
+        self._inbox.appendleft((event, later, None))
+        self._resting = self.env.clock.call_later(pause_ms, self._go_on)
+
+    def _go_on(self) -> None:
+        self._resting = None
+        self._drain()
+
+    def _now_ms(self) -> int:
+        return self.env.clock.now_ms()
 
     def _answer(self, later: Later[Any] | None, value: Any) -> None:
         if later is not None:
             self._outbox.append((later, value))
 
     def _hand_over(self) -> None:
-        while self._outbox:
-            later, reply = self._outbox.popleft()
-            _resolve(later, reply)
+        while self._outbox or self._outgoing:
+            if self._outbox:
+                later, reply = self._outbox.popleft()
+                _resolve(later, reply)
+            else:
+                self._outgoing.popleft()()
 
     def _guarded(self, event: Any, later: Later[Any] | None, timer: Hashable) -> None:
-        """Any failure in here is a bug of ours: the shard starts again from its log."""
+        """Any failure in here is a bug of ours: the shard starts again from its log, unless it is
+        as it was before."""
         if self.state is not State.ACTIVE:
             self._answer(later, KafkaError(_REFUSALS[self.state]))
             return
         try:
             self._process(event, later, timer)
         except Exception:
-            log.exception("%s failed on %s; loading it again", self.name, type(event).__name__)
+            log.exception("%s failed on %s; loading it again", self.name, name_of(event))
             self._answer(later, KafkaError(Error.NOT_COORDINATOR))
             self._load_again()
 
@@ -191,12 +211,49 @@ class Runtime:
         if isinstance(event, _Marker):
             self._process_marker(event, later)
             return
+        before = self.shard.mark(event)
         try:
-            effects = self.shard.decide(event, self.env.clock.now_ms())
+            effects = self.shard.decide(event, self._now_ms())
         except KafkaError as refusal:
             self._answer(later, refusal)
             return
-        self._enact(effects, event, later, timer)
+        except Exception:
+            if self.shard.mark(event) != before:
+                raise
+            # Whatever is wrong with this event, nobody else's should suffer.
+            log.exception("%s failed on %s; nothing has changed", self.name, name_of(event))
+            self._answer(later, KafkaError(Error.UNKNOWN_SERVER_ERROR))
+            if timer is not None:
+                self._deadlines.arm(timer, FAILED_TIMER_MS, event)
+            return
+        if effects.needs is not None:
+            self._complete_event(effects.needs, event, later, timer)
+        else:
+            self._enact(effects, event, later, timer)
+
+    def _complete_event(
+        self, needs: Any, event: Any, later: Later[Any] | None, timer: Hashable
+    ) -> None:
+        """Has others give what the event lacks, and decides it then: others may come before it."""
+        shard, supply = self.shard, self.supply
+        assert supply is not None, f"nobody supplies {needs}"
+        if later is not None:
+            self._incomplete[later] = None
+
+        def supplied(complete: Any) -> None:
+            if self.shard is not shard:
+                return  # answered when that was dropped
+            if later is not None:
+                del self._incomplete[later]
+            if not isinstance(complete, KafkaError):
+                self._inbox.append((complete, later, timer))
+            elif timer is not None:
+                self._deadlines.arm(timer, APPEND_RETRY_MS, event)
+            else:
+                self._answer(later, coordinator_error(complete))
+            self._drain()
+
+        self._outgoing.append(lambda: supply(needs, event).then(supplied))
 
     def _enact(
         self, effects: Effects, event: Any, later: Later[Any] | None, timer: Hashable
@@ -204,22 +261,26 @@ class Runtime:
         assert self.shard is not None
         if effects.records:
             try:
-                written = append_effects(self.partition, effects, self.env.clock.now_ms())
+                for written, records in append_effects(self.partition, effects, self._now_ms()):
+                    assert written > self._written_end, "offsets of a coordinator's log fell"
+                    self._written_end = written
+                    for record in records:
+                        self.shard.replay(record)
             except KafkaError as error:
+                if error.code == Error.MESSAGE_TOO_LARGE:
+                    log.warning("%s cannot write %s: %s", self.name, name_of(event), error.message)
                 self._on_append_failed(effects, event, later, timer, coordinator_error(error))
                 return
-            assert written > self._written_end, "offsets of a coordinator's log fell"
-            self._written_end = written
-            for record in effects.records:
-                self.shard.replay(record)
         self._arm(effects.timers)
-        if self.deliver is not None:
-            for errand in effects.sends:
-                self.deliver(errand)
-        if effects.then_decide is not None:
-            self._process(effects.then_decide, later, None)
+        if effects.then_decide is None:
+            self._park(self._collect_replies(effects, later), effects)
             return
-        self._park(self._collect_replies(effects, later), effects)
+        # Whoever this step answers does not wait for the next one, which has answers of its own.
+        self._park(self._collect_answers(effects), effects)
+        if effects.pause_ms is None:
+            self._process(effects.then_decide, later, None)
+        else:
+            self._rest(effects.pause_ms, effects.then_decide, later)
 
     def _process_marker(self, marker: _Marker, later: Later[Any] | None) -> None:
         assert self.shard is not None
@@ -229,7 +290,7 @@ class Runtime:
                 marker.producer,
                 marker.coordinator_epoch,
                 marker.committed,
-                self.env.clock.now_ms(),
+                self._now_ms(),
                 marker.transaction_version,
             )
         except KafkaError as error:
@@ -250,7 +311,7 @@ class Runtime:
         if timer is not None:
             self._deadlines.arm(timer, APPEND_RETRY_MS, event)
         if effects.on_failed is None:
-            for waiting, _ in self._collect_replies(effects, later):
+            for waiting, _ in self._collect_answers(effects):
                 self._answer(waiting, error)
             self._answer(later, error)
             return
@@ -258,7 +319,7 @@ class Runtime:
             self._tickets[effects.ticket] = later
         else:
             self._answer(later, error)
-        self._inbox.append((Failed(effects.on_failed, error), None))
+        self._inbox.append((Failed(effects.on_failed, error), None, None))
         self._drain()
 
     # -- replies ---------------------------------------------------------------------------
@@ -272,51 +333,71 @@ class Runtime:
         elif later is not None:
             assert effects.reply is not NO_REPLY, "a request got neither reply nor ticket"
             replies.append((later, effects.reply))
+        return replies + self._collect_answers(effects)
+
+    def _collect_answers(self, effects: Effects) -> list[tuple[Later[Any], Any]]:
+        answers: list[tuple[Later[Any], Any]] = []
         for ticket, answer in effects.answers:
             waiting = self._tickets.pop(ticket, None)
             if waiting is not None:
-                replies.append((waiting, answer))
-        return replies
+                answers.append((waiting, answer))
+        return answers
 
     def _park(self, replies: list[tuple[Later[Any], Any]], effects: Effects) -> None:
-        if not replies and effects.on_committed is None:
+        if not replies and effects.on_committed is None and not effects.sends:
             return
         deadline_ms = self.env.clock.monotonic_ms() + self.append_timeout_ms
         entry = _Parked(
-            self._written_end, deadline_ms, replies, effects.on_committed, effects.on_failed
+            self._written_end, deadline_ms, replies, effects.on_committed, effects.on_failed,
+            effects.sends,
         )
         if not self._parked and self._written_end <= self.partition.high_watermark:
             self._complete(entry)
             return
         self._parked.append(entry)
-        if len(self._parked) == 1:
+        if _WRITE_TIMEOUT not in self._deadlines:
             self._deadlines.arm(_WRITE_TIMEOUT, self.append_timeout_ms, None)
         self.partition.when_committed(self._written_end).then(self._on_committed)
 
-    def _on_committed(self, _: object) -> None:
+    def _on_committed(self, error: KafkaError | None) -> None:
         while self._parked and self._parked[0].end_offset <= self.partition.high_watermark:
             self._complete(self._parked.popleft())
+        if error is not None and self._parked:
+            # Neither role nor disk: what becomes of the records, and what follows their commit, is
+            # decided by who has them next. That is this shard again if nobody drops it.
+            while self._parked:
+                self._fail(self._parked.popleft(), coordinator_error(error))
+            self._deadlines.arm(_RELOAD, RELOAD_PAUSE_MS, None)
         if not self._parked:
             self._deadlines.cancel(_WRITE_TIMEOUT)
         self._drain()
 
     def _complete(self, entry: _Parked) -> None:
         if entry.on_committed is not None:
-            self._inbox.append((entry.on_committed, None))
+            self._inbox.append((entry.on_committed, None, None))
+        if self.deliver is not None:
+            self._outgoing.extend(partial(self.deliver, errand) for errand in entry.sends)
         self._outbox.extend(entry.replies)
 
+    def _fail(self, entry: _Parked, error: KafkaError) -> None:
+        """Tells whoever waits for the write; what was to follow its commit is left in place."""
+        if entry.on_failed is not None:
+            self._inbox.append((Failed(entry.on_failed, error), None, None))
+            entry.on_failed = entry.on_committed = None  # of the two the shard hears one
+        for later, _ in entry.replies:
+            self._answer(later, error)
+        entry.replies = []
+
     def _expire_parked(self) -> None:
-        """Fails the writes that replication did not commit in time; their records stay."""
+        """Clients wait so long and no longer; the records stay, and what follows their commit."""
         now = self.env.clock.monotonic_ms()
         error = KafkaError(Error.COORDINATOR_NOT_AVAILABLE)
-        while self._parked and self._parked[0].deadline_ms <= now:
-            entry = self._parked.popleft()
-            if entry.on_failed is not None:
-                self._inbox.append((Failed(entry.on_failed, error), None))
-            for later, _ in entry.replies:
-                self._answer(later, error)
-        if self._parked:
-            self._deadlines.arm(_WRITE_TIMEOUT, self._parked[0].deadline_ms - now, None)
+        for entry in [entry for entry in self._parked if entry.deadline_ms <= now]:
+            self._fail(entry, error)
+        self._parked = deque(entry for entry in self._parked if entry.is_wanted)
+        due_ms = [entry.deadline_ms for entry in self._parked if entry.deadline_ms > now]
+        if due_ms:
+            self._deadlines.arm(_WRITE_TIMEOUT, due_ms[0] - now, None)
 
     # -- timers ----------------------------------------------------------------------------
 
@@ -347,6 +428,8 @@ class Runtime:
             self._expire_parked()
         elif key is _RELOAD:
             self.load()
+        elif self._resting is not None:
+            self._inbox.append((event, None, key))
         else:
             self._guarded(event, None, key)
 
@@ -360,11 +443,13 @@ class Runtime:
         if failure is not None:
             log.error("%s could not load its log", self.name, exc_info=failure)
             self.state = State.FAILED
+            if kind_of(failure) is Kind.REQUEST:  # no descriptor was left: it passes
+                self._deadlines.arm(_RELOAD, FAILED_TIMER_MS, None)
             return
         self.state = State.ACTIVE
         self._written_end = self.partition.log.log_end_offset
         try:
-            self._enact(self.shard.loaded(self.env.clock.now_ms()), None, None, None)
+            self._enact(self.shard.loaded(self._now_ms()), None, None, None)
         except Exception:
             log.exception("%s failed after it was loaded", self.name)
             self.state = State.FAILED
@@ -390,11 +475,16 @@ class Runtime:
             self._loading = None
         self.shard = None
         self._deadlines.clear()
+        if self._resting is not None:
+            self._resting.cancel()
+            self._resting = None
         waiting = [later for entry in self._parked for later, _ in entry.replies]
-        waiting += list(self._tickets.values())
-        waiting += [later for _, later in self._inbox if later is not None]
+        waiting += [*self._tickets.values(), *self._incomplete]
+        waiting += [later for _, later, _ in self._inbox if later is not None]
         self._parked.clear()
+        self._outgoing.clear()
         self._tickets.clear()
+        self._incomplete.clear()
         self._inbox.clear()
         self._written_end = 0
         for later in waiting:
@@ -404,23 +494,3 @@ class Runtime:
 def _resolve(later: Later[Any] | None, value: Any) -> None:
     if later is not None and not later.is_resolved:
         later.resolve(value)
-
-
-# How a failed append reads to the client of a coordinator, as in Apache Kafka.
-_COORDINATOR_ERRORS = {
-    Error.UNKNOWN_TOPIC_OR_PARTITION: Error.COORDINATOR_NOT_AVAILABLE,
-    Error.NOT_ENOUGH_REPLICAS: Error.COORDINATOR_NOT_AVAILABLE,
-    Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND: Error.COORDINATOR_NOT_AVAILABLE,
-    Error.REQUEST_TIMED_OUT: Error.COORDINATOR_NOT_AVAILABLE,
-    Error.NETWORK_EXCEPTION: Error.COORDINATOR_LOAD_IN_PROGRESS,
-    Error.NOT_LEADER_OR_FOLLOWER: Error.NOT_COORDINATOR,
-    Error.KAFKA_STORAGE_ERROR: Error.NOT_COORDINATOR,
-    Error.MESSAGE_TOO_LARGE: Error.UNKNOWN_SERVER_ERROR,
-    Error.RECORD_LIST_TOO_LARGE: Error.UNKNOWN_SERVER_ERROR,
-    Error.INVALID_FETCH_SIZE: Error.UNKNOWN_SERVER_ERROR,
-}
-
-
-def coordinator_error(error: KafkaError) -> KafkaError:
-    mapped = _COORDINATOR_ERRORS.get(Error(error.code))
-    return error if mapped is None else KafkaError(mapped)

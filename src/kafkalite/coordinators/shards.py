@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from kafkalite.coordinators.ports import Partition
-from kafkalite.coordinators.runtime import APPEND_TIMEOUT_MS, Runtime, Shard
+from kafkalite.coordinators.ports import Partition, Shard
+from kafkalite.coordinators.runtime import APPEND_TIMEOUT_MS, Runtime, Supply
 from kafkalite.env import Env
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error, KafkaError
@@ -48,6 +48,7 @@ class Shards:
     make_shard: Callable[[Partition], Shard]
     deliver: Callable[[int, Any], None]
     append_timeout_ms: int = APPEND_TIMEOUT_MS
+    supply: Supply | None = None
     runtimes: dict[int, Runtime] = field(default_factory=dict)
 
     def gained(self, index: int, partition: Partition) -> None:
@@ -60,6 +61,7 @@ class Shards:
             name=f"{self.topic}-{index}",
             append_timeout_ms=self.append_timeout_ms,
             deliver=lambda errand: self.deliver(index, errand),
+            supply=self.supply,
         )
         self.runtimes[index] = runtime
         runtime.load()

@@ -6,22 +6,23 @@ checked; a run is a seed, so a failure can be played again.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from kafkalite.coordinators.effects import Effects
 from kafkalite.coordinators.groups import events, migration, records
 from kafkalite.coordinators.groups.classic_group import ClassicGroup
 from kafkalite.coordinators.groups.consumer_group import ClassicSide, ConsumerGroup
+from kafkalite.coordinators.groups.foreign import ForeignGroup
+from kafkalite.coordinators.groups.gathering import Gathering
 from kafkalite.coordinators.groups.settings import GroupSettings
 from kafkalite.coordinators.groups.shard import GroupShard
-from kafkalite.coordinators.groups.state import GroupsState
+from kafkalite.coordinators.groups.state import Group, GroupsState
 from kafkalite.coordinators.loading import Loading
 from kafkalite.coordinators.runtime import Runtime, State
 from kafkalite.env import manual_env
 from kafkalite.env.clock import ManualClock
-from kafkalite.log.partition_log import AppendOrigin
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
@@ -31,56 +32,15 @@ from kafkalite.protocol.messages import (
     OffsetCommitRequest,
     SyncGroupRequest,
 )
-from tests.unit.coordinators.fakes import Appended, FakePartition
+from tests.unit.coordinators.power_cuts import BUGS, CuttingPartition
 from tests.unit.coordinators.stage import StageTopics, subscription
+from tests.unit.coordinators.tickets import check_tickets
 
 GROUP = "crowd"
 TOPIC = "orders"
 PARTITIONS = 6
 FOLD_EVERY = 10  # steps; reading the whole log is most of a run's time
 FORGOTTEN = (Error.UNKNOWN_MEMBER_ID, Error.FENCED_INSTANCE_ID, Error.GROUP_ID_NOT_FOUND)
-
-
-class PowerCut(Exception):
-    """The coordinator dies right after a batch has reached the log."""
-
-
-class Bugs(logging.Handler):
-    """Whatever made a shard start again, but for power cuts: those are the test's own."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[BaseException] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        error = record.exc_info[1] if record.exc_info else None
-        if error is not None and not isinstance(error, PowerCut):
-            self.found.append(error)
-
-
-BUGS = Bugs()
-
-
-@dataclass(slots=True)
-class CuttingPartition(FakePartition):
-    """Cuts the power after the next append when it is told to."""
-
-    is_cutting: bool = False
-
-    def append(
-        self,
-        records: memoryview,
-        now_ms: int,
-        origin: AppendOrigin,
-        *,
-        is_all: bool,
-        transaction_version: int = 0,
-    ) -> Appended:
-        appended = FakePartition.append(self, records, now_ms, origin, is_all=is_all)
-        if self.is_cutting:
-            self.is_cutting = False
-            raise PowerCut
-        return appended
 
 
 @dataclass(slots=True)
@@ -106,6 +66,22 @@ class Client:
         self.owned = set()
 
 
+class WatchedShard(GroupShard):
+    """Sees that a decision that says it changed nothing has changed nothing."""
+
+    def decide(self, event: Any, now_ms: int) -> Effects:
+        mark, before = self.mark(event), self._volatile()
+        try:
+            return GroupShard.decide(self, event, now_ms)
+        finally:
+            assert self.mark(event) != mark or self._volatile() == before
+
+    def _volatile(self) -> str:
+        groups = self.state.groups.values()
+        classic = [group for group in groups if isinstance(group, ClassicGroup)]
+        return f"{classic} {self.state.arrivals} {list(self.state.groups)}"
+
+
 class Crowd:
     """The world: one shard, its log, and the clients."""
 
@@ -114,7 +90,7 @@ class Crowd:
         self.env = manual_env(seed)
         assert isinstance(self.env.clock, ManualClock)
         self.clock = self.env.clock
-        self.settings = GroupSettings()
+        self.settings = GroupSettings(gathering=Gathering() if seed % 2 else None)
         self.topics = StageTopics()
         self.topics.add(TOPIC, PARTITIONS)
         view = self.topics.by_name(TOPIC)
@@ -131,7 +107,7 @@ class Crowd:
         self.told: dict[tuple[int, int], str] = {}
 
     def _make_shard(self) -> GroupShard:
-        return GroupShard(GroupsState(self.settings, self.topics, self.env.random))
+        return WatchedShard(GroupsState(self.settings, self.topics, self.env.random))
 
     def _client(self, number: int, kinds: str) -> Client:
         is_consumer = kinds[number % len(kinds)] == "c"
@@ -382,10 +358,12 @@ class Crowd:
     def _check_committer(self, member_id: str, epoch: int, index: int) -> None:
         """Who commits is a member, of this generation or with a partition it had since."""
         group = self.state.groups[GROUP]
+        assert not isinstance(group, ForeignGroup)
         assert member_id in group.members
         if isinstance(group, ClassicGroup):
             assert group.generation == epoch
         else:
+            assert isinstance(group, ConsumerGroup)
             member = group.members[member_id]
             assigned_in = member.assignment_epoch(self.topic_id, index)
             assert epoch == member.member_epoch or (assigned_in or epoch + 1) <= epoch
@@ -399,6 +377,7 @@ class Crowd:
             kept = self.state.offsets.get(GROUP, TOPIC, index)
             assert kept is not None, f"the commit of {index} is lost"
             assert kept.offset >= value, f"the commit of {index} went back"
+        check_tickets(self.runtime)
         self.steps += 1
         if self.steps % FOLD_EVERY == 0:
             self._check_fold()
@@ -414,6 +393,10 @@ class Crowd:
                 assert place not in held, f"{place[1]} is held by two members"
                 held[place] = member.member_id
         assert held == group.owners
+        if not group.must_refresh and group.assignment_epoch == group.epoch:
+            targets = [target.get(self.topic_id, ()) for target in group.targets.values()]
+            targeted = sorted(index for target in targets for index in target)
+            assert targeted == list(range(self._partition_count())), "nobody reads the others"
         for client in self.clients:
             found = group.members.get(client.member_id)
             if found is not None and client.is_consumer and found.member_epoch > 0:
@@ -438,16 +421,16 @@ def _loaded(loading: Loading, failure: BaseException | None) -> None:
     assert failure is None, failure
 
 
-def _is_durable(group: ClassicGroup | ConsumerGroup) -> bool:
+def _is_durable(group: Group) -> bool:
     """A classic group in the middle of a rebalance is ahead of its log."""
-    if isinstance(group, ConsumerGroup):
+    if not isinstance(group, ClassicGroup):
         return True
     return group.is_stored and group.state.value in ("Stable", "Empty")
 
 
-def _essence(group: ClassicGroup | ConsumerGroup) -> Any:
+def _essence(group: Group) -> Any:
     """What must be the same after a restart."""
-    if isinstance(group, ConsumerGroup):
+    if not isinstance(group, ClassicGroup):
         names = group.__slots__
         return {name: getattr(group, name) for name in names if name != "must_refresh"}
     value = records.group_metadata(group).decoded[1]

@@ -26,6 +26,11 @@ class Slice:
 
 
 @dataclass(slots=True)
+class FakeConfig:
+    max_message_bytes: int = 1_048_588
+
+
+@dataclass(slots=True)
 class FakeLog:
     """Batches in one file of a memory disk; reads start at a batch, like a real log's."""
 
@@ -33,6 +38,7 @@ class FakeLog:
     log_start_offset: int = 0
     log_end_offset: int = 0
     disk: MemoryDisk = field(default_factory=lambda: MemoryDisk(now_ms=lambda: 0))
+    config: FakeConfig = field(default_factory=FakeConfig)
 
     def read(self, offset: int, max_bytes: int, limit_offset: int) -> Slice:
         chosen = bytearray()
@@ -80,9 +86,10 @@ class FakePartition:
     high_watermark: int = 0
     leader_epoch: int = 0
     is_lagging: bool = False
-    failures: list[KafkaError] = field(default_factory=list)
+    # What the next appends meet with; None lets one through.
+    failures: list[KafkaError | None] = field(default_factory=list)
     origins: list[AppendOrigin] = field(default_factory=list)
-    waiting: list[tuple[int, Later[None]]] = field(default_factory=list)
+    waiting: list[tuple[int, Later[KafkaError | None]]] = field(default_factory=list)
 
     def append(
         self,
@@ -93,8 +100,9 @@ class FakePartition:
         is_all: bool,
         transaction_version: int = 0,
     ) -> Appended:
-        if self.failures:
-            raise self.failures.pop(0)
+        failure = self.failures.pop(0) if self.failures else None
+        if failure is not None:
+            raise failure
         self.origins.append(origin)
         appended = self.log.append(records, self.leader_epoch)
         if not self.is_lagging:
@@ -108,8 +116,14 @@ class FakePartition:
         for later in due:
             later.resolve(None)
 
-    def when_committed(self, offset: int) -> Later[None]:
-        later: Later[None] = Later()
+    def end(self, error: KafkaError) -> None:
+        """The role is lost, or the log."""
+        waiting, self.waiting = self.waiting, []
+        for _, later in waiting:
+            later.resolve(error)
+
+    def when_committed(self, offset: int) -> Later[KafkaError | None]:
+        later: Later[KafkaError | None] = Later()
         if offset <= self.high_watermark:
             later.resolve(None)
         else:

@@ -13,6 +13,7 @@ from kafkalite.coordinators.appending import append_effects
 from kafkalite.coordinators.effects import Effects, Producer
 from kafkalite.coordinators.groups import embedded
 from kafkalite.coordinators.groups.events import TopicsChanged, TopicsDeleted
+from kafkalite.coordinators.groups.gathering import Gathering
 from kafkalite.coordinators.groups.records import make
 from kafkalite.coordinators.groups.settings import MigrationPolicy
 from kafkalite.protocol.errors import Error, KafkaError
@@ -226,7 +227,7 @@ def _notes_the_topics(stage: Stage) -> None:
     """As Apache Kafka did before 4.1, which keeps their hash instead."""
     key = ConsumerGroupPartitionMetadataKey(group_id=GROUP)
     note = make(key, ConsumerGroupPartitionMetadataValue(topics=[]))
-    append_effects(stage.partition, Effects([note]), stage.clock.now_ms())
+    list(append_effects(stage.partition, Effects([note]), stage.clock.now_ms()))
     stage.restart()
 
 
@@ -244,6 +245,16 @@ def _lags(stage: Stage) -> None:
 def _catches_up(stage: Stage) -> None:
     stage.partition.is_lagging = False
     stage.partition.commit()
+
+
+@act(r"new groups wait for company")
+def _wait_for_company(stage: Stage) -> None:
+    stage.settings.gathering = Gathering()
+
+
+@act(r"(\w+) looks for the coordinator")
+def _looks_for_it(stage: Stage, name: str) -> None:
+    stage.look_ups.note(GROUP, name, stage.clock.now_ms())
 
 
 @act(r"the setting (\w+) is (\d+)")

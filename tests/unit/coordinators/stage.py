@@ -13,6 +13,7 @@ from typing import Any
 
 from kafkalite.coordinators.effects import Producer, Record
 from kafkalite.coordinators.groups import embedded, events, records
+from kafkalite.coordinators.groups.gathering import LookUps
 from kafkalite.coordinators.groups.settings import GroupSettings
 from kafkalite.coordinators.groups.shard import GroupShard
 from kafkalite.coordinators.groups.state import GroupsState
@@ -79,6 +80,13 @@ class StageTopics:
     def names(self) -> list[str]:
         return list(self.views)
 
+    def id_of(self, name: str) -> bytes | None:
+        view = self.views.get(name)
+        return None if view is None else view.topic_id
+
+    def is_known(self, topic_id: bytes) -> bool:
+        return self.by_id(topic_id) is not None
+
 
 def subscription(topics: list[str], owned: dict[str, list[int]] | None = None) -> bytes:
     message = ConsumerProtocolSubscription(
@@ -108,6 +116,7 @@ class Stage:
         self.topics = StageTopics()
         self.topics.add("orders", 4)
         self.partition = FakePartition()
+        self.look_ups = LookUps()
         self.people: dict[str, Person] = {}
         self.consumers: dict[str, Any] = {}
         self.incarnations: dict[str, int] = {}
@@ -120,10 +129,14 @@ class Stage:
         runtime = Runtime(
             self.env,
             self.partition,
-            lambda: GroupShard(GroupsState(self.settings, self.topics, self.env.random)),
+            self._make_shard,
         )
         runtime.load()
         return runtime
+
+    def _make_shard(self) -> GroupShard:
+        state = GroupsState(self.settings, self.topics, self.env.random, look_ups=self.look_ups)
+        return GroupShard(state)
 
     @property
     def state(self) -> GroupsState:

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kafkalite.coordinators.groups.consumer_group import ConsumerGroup
-from tests.unit.coordinators.crowd import BUGS, GROUP, Crowd
+from tests.unit.coordinators.crowd import GROUP, Crowd
+from tests.unit.coordinators.power_cuts import BUGS
 
 STEPS = 200
 EXAMPLES = 6

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.groups.events import DescribeGroups
+from kafkalite.coordinators.groups.front import settings_of
+from kafkalite.coordinators.groups.gathering import Gathering
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
 from tests.unit.handlers.group_desk import Desk
 
 GROUPS = 10_000
 SWEEP_MS = 600_000
+SWEEP_SLICES_MS = 100  # as long as it takes with so many groups
 
 
 def commit(group_id: str) -> OffsetCommitRequest:
@@ -31,8 +35,11 @@ def test_idle_groups_wake_nobody() -> None:
     ends = [partition.log.log_end_offset for partition in desk.partitions]
     assert sum(ends) == GROUPS
     for _ in range(3):
-        assert desk.clock.next_due_ms() == SWEEP_MS
-        desk.clock.advance(SWEEP_MS)
+        due_ms = desk.clock.next_due_ms()
+        assert due_ms is not None
+        assert SWEEP_MS - SWEEP_SLICES_MS <= due_ms <= SWEEP_MS
+        desk.clock.advance(due_ms)
+        desk.clock.advance(SWEEP_SLICES_MS)
     assert [partition.log.log_end_offset for partition in desk.partitions] == ends
 
 
@@ -53,3 +60,12 @@ def test_commit_that_is_not_replicated_in_time_fails() -> None:
     assert not answer.is_resolved
     desk.clock.advance(1)
     assert code(answer.value) == Error.COORDINATOR_NOT_AVAILABLE
+
+
+def test_new_groups_gather_unless_somebody_has_set_their_delay() -> None:
+    name = "group.initial.rebalance.delay.ms"
+    assert settings_of(BrokerConfig()).gathering == Gathering()
+    for delay in ("0", "3000"):
+        settings = settings_of(BrokerConfig({name: delay}))
+        assert settings.gathering is None
+        assert settings.initial_rebalance_delay_ms == int(delay)

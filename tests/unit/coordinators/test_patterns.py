@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkalite.coordinators.groups.patterns import ALPHABET, InvalidPattern, TopicPattern
+from kafkalite.coordinators.pattern_parsing import TOPIC_CHARACTERS, Alphabet, InvalidPattern
+from kafkalite.coordinators.patterns import Pattern
 
 
 @pytest.mark.parametrize(
@@ -43,9 +44,43 @@ from kafkalite.coordinators.groups.patterns import ALPHABET, InvalidPattern, Top
 def test_what_an_expression_matches(
     expression: str, matched: list[str], unmatched: list[str]
 ) -> None:
-    pattern = TopicPattern(expression)
+    pattern = Pattern(expression)
     assert [name for name in matched if not pattern.matches(name)] == []
     assert [name for name in unmatched if pattern.matches(name)] == []
+
+
+@pytest.mark.parametrize(
+    ("expression", "matched", "unmatched"),
+    [
+        (r"\pL+", ["aÄя漢"], ["a1", ""]),
+        (r"\p{Lu}\P{Lu}", ["Äx", "A1"], ["xÄ", "AB"]),
+        (r"\p{Greek}+", ["αβ"], ["ab"]),
+        (r"[\pN^]+", ["1²^"], ["a"]),
+        (r"\p{^L}", ["1"], ["a"]),
+        (r"\d+", ["12"], ["١"]),  # ASCII alone
+        (r"\w+", ["a_1"], ["ä"]),
+        (r"\s\S", [" a", "\ta"], ["\va", "a "]),
+        ("[[:space:]]", ["\v"], ["a"]),
+        ("[[:alpha:]]+", ["ab"], ["aä"]),
+        ("[[:punct:]]+", ["!-_~"], ["a"]),
+        ("a.b", ["a b", "aäb"], ["a\nb"]),
+        ("(?s)a.b", ["a\nb"], []),
+        ("(?m)a$\n^b", ["a\nb"], []),
+        ("a$\n^b", [], ["a\nb"]),
+        (r"\Qa(b\E.", ["a(bc"], ["abc"]),
+        (r"(?P<n>x)(?<m>y)", ["xy"], []),
+        (r"\x{1F600}\101\n", ["\U0001f600A\n"], []),
+        ("(?i)ä+", ["äÄ"], ["a"]),
+        (r"[\x{100}-\x{200}]", ["ā"], ["a"]),
+        ("[^a]", ["\n", "ä"], ["a"]),
+    ],
+)
+def test_what_an_expression_matches_in_any_text(
+    expression: str, matched: list[str], unmatched: list[str]
+) -> None:
+    pattern = Pattern(expression, Alphabet("".join(matched + unmatched)))
+    assert [text for text in matched if not pattern.matches(text)] == []
+    assert [text for text in unmatched if pattern.matches(text)] == []
 
 
 @pytest.mark.parametrize(
@@ -59,26 +94,46 @@ def test_what_an_expression_matches(
             "a**",
             "a{3,1}",
             "a{1001}",
+            "{2}a",
+            "(?<n>a)(?P<n>b)",
             "[b-a]",
             "\\",
             r"\y",
             "(?<n",
             "[[:no:]]",
         ],
-        *["(?=a)", "(?!a)", "(?<=a)", "(?<!a)", r"(a)\1", "(?x)a", "(?P<1>a)", r"\xzz", "(" * 200],
+        *[
+            "(?=a)",
+            "(?!a)",
+            "(?<=a)",
+            "(?<!a)",
+            r"(a)\1",
+            r"\pX",
+            r"\p{L",
+            "(?x)a",
+            "(?P<1>a)",
+            r"\xzz",
+            "(" * 200,
+        ],
         "((((a{50}){50}){50}){50})",
         "a" * 5_000,
     ],
 )
 def test_what_is_refused(expression: str) -> None:
     with pytest.raises(InvalidPattern):
-        TopicPattern(expression)
+        Pattern(expression)
 
 
 def test_an_expression_that_would_explode_is_matched_in_no_time() -> None:
-    pattern = TopicPattern("(a|a|aa)+(a*)*b")
+    pattern = Pattern("(a|a|aa)+(a*)*b")
     assert not pattern.matches("a" * 249)
     assert pattern.matches("a" * 248 + "b")
+
+
+def test_a_long_match_is_made_in_steps() -> None:
+    pattern = Pattern("(a?){400}(a?){400}b*")
+    steps = sum(1 for _ in pattern.matching("a" * 100))
+    assert steps > 10
 
 
 def _expressions() -> st.SearchStrategy[str]:
@@ -99,10 +154,10 @@ def _expressions() -> st.SearchStrategy[str]:
 @given(_expressions(), st.text(alphabet="ab01.-_AB", max_size=8))
 def test_it_agrees_with_python(expression: str, name: str) -> None:
     expected = re.fullmatch(expression, name, re.ASCII) is not None
-    assert TopicPattern(expression).matches(name) == expected
+    assert Pattern(expression).matches(name) == expected
 
 
 @given(st.text(max_size=30))
 def test_any_text_compiles_or_is_refused(text: str) -> None:
     with suppress(InvalidPattern):
-        assert TopicPattern(text).matches(ALPHABET) in (True, False)
+        assert Pattern(text).matches(TOPIC_CHARACTERS) in (True, False)

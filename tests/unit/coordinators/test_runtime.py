@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from kafkalite.coordinators.effects import Effects, Failed, Producer, Record, Timer
-from kafkalite.coordinators.runtime import APPEND_RETRY_MS, Runtime, State
+from kafkalite.coordinators.runtime import APPEND_RETRY_MS, FAILED_TIMER_MS, Runtime, State
 from kafkalite.env import Env, manual_env
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.records.batch import read_header
 from tests.unit.coordinators.fakes import FakePartition
 
 
@@ -46,13 +47,35 @@ class Close:
 @dataclass
 class Break:
     in_replay: bool = False
+    is_harmless: bool = False
+    subject: str = "readers"
 
 
 @dataclass
 class Twice:
-    """Writes one record, then wants the second event decided in its place."""
+    """Writes one record, answers a ticket, then wants the second event decided in its place."""
 
     event: Any
+    ticket: int = -1
+    pause_ms: int | None = None
+
+    def effects(self) -> Effects:
+        answers = [(self.ticket, "answered")]
+        return Effects(
+            [_record(1)], answers=answers, then_decide=self.event, pause_ms=self.pause_ms
+        )
+
+
+@dataclass
+class Spread:
+    """Writes so many records of so many bytes, each for itself."""
+
+    sizes: list[int]
+    atomic: bool = False
+
+    def effects(self) -> Effects:
+        ones = [Record(b"k", b"1".rjust(size, b"0")) for size in self.sizes]
+        return Effects(ones, reply="spread", atomic=self.atomic)
 
 
 @dataclass
@@ -72,6 +95,7 @@ class CountingShard:
     total: int = 0
     pending: dict[Producer, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    is_touched: bool = False
 
     def decide(self, event: Any, now_ms: int) -> Effects:
         match event:
@@ -87,11 +111,12 @@ class CountingShard:
                 return Effects(ticket=ticket)
             case Close(ticket):
                 return Effects(reply="closed", answers=[(ticket, "answered")])
-            case Break(in_replay):
+            case Break(in_replay, is_harmless):
+                self.is_touched = not is_harmless
                 assert in_replay, "a planted bug"
                 return Effects([Record(b"k", b"bad")], reply=None)
-            case Twice(inner):
-                return Effects([_record(1)], then_decide=inner)
+            case Twice() | Spread():
+                return event.effects()
             case WithOutcome(name):
                 return Effects(
                     [_record(1)], reply="done", on_committed=Noted(name), on_failed=Noted(name)
@@ -103,6 +128,9 @@ class CountingShard:
                 self.notes.append(f"{name} failed: {Error(error.code).name}")
                 return Effects()
         raise AssertionError(event)
+
+    def mark(self, event: Any) -> object:
+        return self.total, self.is_touched
 
     def replay(self, record: Record) -> None:
         assert record.value is not None
@@ -282,6 +310,58 @@ def test_then_decide_decides_on_the_replayed_state(world: World) -> None:
     assert world.ask(Twice(Add(4))) == 5
 
 
+def test_a_first_step_answers_whom_it_names_before_the_second_is_decided(world: World) -> None:
+    opened = world.runtime.submit(Open(7))
+    assert world.ask(Twice(Add(4), ticket=7)) == 5
+    assert opened.value == "answered"
+
+
+def test_long_work_pauses_between_turns_and_only_the_shard_waits_for_it(world: World) -> None:
+    world.ask(AddLater(100, 0))
+    work = world.runtime.submit(Twice(Add(4), pause_ms=0))
+    behind = world.runtime.submit(Get())
+    assert resolved(work, behind) == [False, False]
+    world.clock.advance(0)
+    assert [work.value, behind.value] == [5, 5]
+    assert world.ask(Get()) == 105
+
+
+def test_unloading_ends_work_that_pauses(world: World) -> None:
+    work = world.runtime.submit(Twice(Add(4), pause_ms=0))
+    world.runtime.unload()
+    assert work.value.code == Error.NOT_COORDINATOR
+    assert world.clock.next_due_ms() is None
+
+
+@pytest.mark.parametrize("limit", [0, 61, 100, 150, 1_000, 5_000])
+def test_records_that_are_each_for_themselves_fit_any_limit(world: World, limit: int) -> None:
+    world.partition.log.config.max_message_bytes = limit
+    sizes = [1, 20, 900, 3, 3, 3, 50, 2_000, 1, 1]
+    assert world.ask(Spread(sizes)) == "spread"
+    assert world.ask(Get()) == len(sizes)
+    batches = [read_header(batch) for batch in world.partition.log.batches]
+    assert all(one.size <= limit or one.last_offset_delta == 0 for one in batches)
+
+
+def test_records_that_belong_together_and_exceed_the_limit_are_refused_and_named(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.partition.log.config.max_message_bytes = 1_000
+    assert world.code(Spread([400, 400, 400], atomic=True)) == Error.UNKNOWN_SERVER_ERROR
+    assert world.ask(Get()) == 0
+    assert "3 records that belong together" in caplog.text
+    assert "max.message.bytes is 1000; raise it" in caplog.text
+    assert world.ask(Spread([400, 400], atomic=True)) == "spread"
+
+
+def test_what_was_written_before_an_append_failed_counts(world: World) -> None:
+    world.partition.log.config.max_message_bytes = 200
+    world.partition.failures = [None, KafkaError(Error.NOT_ENOUGH_REPLICAS)]
+    assert world.code(Spread([100, 100, 100])) == Error.COORDINATOR_NOT_AVAILABLE
+    assert world.ask(Get()) == 1
+    assert start(world.partition).ask(Get()) == 1
+
+
 def test_what_a_reply_submits_in_turn_waits_for_its_place(world: World) -> None:
     seen: list[Any] = []
 
@@ -356,6 +436,25 @@ def test_a_broken_invariant_reloads_the_shard_from_its_log(
     assert world.runtime.shard is not before
     assert world.ask(Get()) == 5
     assert "a planted bug" in caplog.text
+
+
+def test_a_bug_that_has_changed_nothing_ends_its_own_request_only(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.ask(Add(5))
+    opened = world.runtime.submit(Open(1))
+    before = world.runtime.shard
+    assert world.code(Break(is_harmless=True)) == Error.UNKNOWN_SERVER_ERROR
+    assert world.runtime.shard is before
+    assert not opened.is_resolved
+    assert world.ask(Get()) == 5
+    assert "failed on Break of 'readers'; nothing has changed" in caplog.text
+
+
+def test_a_timer_that_met_a_bug_comes_again(world: World) -> None:
+    world.runtime._deadlines.arm("broken", 10, Break(is_harmless=True))
+    world.clock.advance(10)
+    assert world.clock.next_due_ms() == FAILED_TIMER_MS
 
 
 def test_a_shard_that_keeps_breaking_is_reloaded_once_a_second(world: World) -> None:

@@ -5,10 +5,11 @@ Owns what is common to creating topics and adding partitions. Chooses nothing; s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from kafkalite.coordinators.cluster.deciding import ZERO_UUID, View
+from kafkalite.coordinators.cluster.deciding import View
+from kafkalite.coordinators.cluster.directories import UNASSIGNED
 from kafkalite.coordinators.cluster.image import BrokerState
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import PartitionRecord
@@ -50,12 +51,12 @@ def check_alive(view: View, broker_ids: Sequence[int], index: int) -> None:
 
 def partition_records(
     view: View, topic_id: bytes, first: int, assignments: list[list[int]]
-) -> list[PartitionRecord]:
+) -> Iterator[PartitionRecord]:
     """Records of new partitions: in sync are those replicas whose brokers are up."""
-    return [
+    return (
         _partition_record(view, topic_id, first + offset, replicas)
         for offset, replicas in enumerate(assignments)
-    ]
+    )
 
 
 
@@ -80,7 +81,7 @@ def default_directory(view: View, broker_id: int) -> bytes:
     """The directory of a new replica: the only one that takes any, else left to the broker."""
     broker = view.image.brokers[broker_id]
     open_dirs = [each for each in broker.log_dirs if each not in (broker.cordoned_log_dirs or ())]
-    return open_dirs[0] if len(open_dirs) == 1 else ZERO_UUID
+    return open_dirs[0] if len(open_dirs) == 1 else UNASSIGNED
 
 
 def brokers_in_order(view: View) -> list[BrokerState]:

@@ -8,12 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from kafkalite.coordinators.cluster.deciding import View, decided
+from kafkalite.coordinators.cluster.directories import directory_of, is_online
 from kafkalite.coordinators.cluster.features import SUPPORTED
 from kafkalite.coordinators.cluster.image import NO_LEADER, BrokerState, EndPoint, PartitionState
-from kafkalite.coordinators.cluster.partition_change import Target, change_partition
+from kafkalite.coordinators.cluster.partition_change import (
+    Target,
+    change_partition,
+    holders,
+    online_election,
+)
+from kafkalite.coordinators.cluster.records import DIRECTORIES
 from kafkalite.coordinators.cluster.writing import registration_of
 from kafkalite.coordinators.effects import Effects
 from kafkalite.protocol.errors import Error, KafkaError
@@ -37,7 +44,7 @@ class RegisterBroker:
     broker_id: int
     endpoints: list[EndPoint]
     rack: str | None
-    log_dirs: list[bytes]
+    log_dirs: list[bytes]  # those that are there
     # Whether its last stop was clean, so that its logs are as it had told them.
     was_clean: bool
     cordoned_log_dirs: list[bytes] = field(default_factory=list)
@@ -48,6 +55,7 @@ class FenceBroker:
     """A broker that is gone: nobody may be sent to it."""
 
     broker_id: int
+    leaves_partitions: bool = True  # or it stops with all others, and comes back as what it was
 
 
 @dataclass(slots=True)
@@ -55,6 +63,22 @@ class UnregisterBroker:
     """A broker that shall be forgotten."""
 
     broker_id: int
+
+
+@dataclass(slots=True)
+class AssignDirectories:
+    """Where a broker has its replicas of these partitions, by topic id and index."""
+
+    broker_id: int
+    directories: dict[tuple[bytes, int], bytes]
+
+
+@dataclass(slots=True)
+class DirectoriesOffline:
+    """Log directories of a broker that failed while it served."""
+
+    broker_id: int
+    directories: list[bytes]
 
 
 @dataclass(slots=True)
@@ -79,56 +103,125 @@ def register_broker(view: View, asked: RegisterBroker) -> Effects:
         log_dirs=tuple(sorted(asked.log_dirs)),
         cordoned_log_dirs=tuple(asked.cordoned_log_dirs),
     )
-    changes = [*_back(view, asked.broker_id, asked.was_clean)]
-    return decided([registration_of(broker), *changes], epoch)
+    changes = [*_back(view, asked)]
+    return decided(view, [registration_of(broker), *changes], epoch)
 
 
-def _back(view: View, broker_id: int, was_clean: bool) -> Iterator[PartitionChangeRecord]:
-    """What a broker leads again. A log that may have lost its tail begins a new leader epoch."""
+def _back(view: View, asked: RegisterBroker) -> Iterator[PartitionChangeRecord]:
+    """What changes with a broker that is back. A log that may have lost its tail begins a new
+    leader epoch; one whose directory is not there is led by others, or by nobody."""
+    broker_id = asked.broker_id
     for state in _partitions_of(view, broker_id):
-        if state.leader == broker_id and not was_clean:
-            yield PartitionChangeRecord(
+        record = None
+        if not is_online(directory_of(state, broker_id), asked.log_dirs):
+            yield from _without(view, state, broker_id)
+        elif state.leader == broker_id and not asked.was_clean:
+            record = PartitionChangeRecord(
                 partition_id=state.index, topic_id=state.topic_id, leader=broker_id
             )
-        elif state.leader == NO_LEADER and broker_id in (state.last_known_elr or state.elr):
-            yield _led_again(state, broker_id)
-        elif state.leader not in (NO_LEADER, broker_id) and broker_id not in state.isr:
-            yield PartitionChangeRecord(
-                partition_id=state.index, topic_id=state.topic_id, isr=[*state.isr, broker_id]
-            )
+        elif state.leader != broker_id:
+            record = change_partition(view, state, _target_with(view, state, broker_id))
+        if record is not None:
+            yield record
 
 
-def _led_again(state: PartitionState, broker_id: int) -> PartitionChangeRecord:
-    """Its last leader leads it again: nobody else has had the data since."""
-    return PartitionChangeRecord(
-        partition_id=state.index,
-        topic_id=state.topic_id,
-        leader=broker_id,
-        isr=[*dict.fromkeys([*state.isr, broker_id])],
-        eligible_leader_replicas=[each for each in state.elr if each != broker_id],
-        last_known_elr=[],
-    )
+def _target_with(view: View, state: PartitionState, broker_id: int) -> Target:
+    """The partition with a broker that is back: in sync if somebody leads (there is nothing else
+    to wait for until replicas copy data), or if nobody has had the data since it did."""
+    target = Target.of(state)
+    target.joining = {broker_id}
+    target.election = online_election(view, state)
+    if state.leader != NO_LEADER or broker_id in holders(state):
+        target.isr = [*dict.fromkeys([*state.isr, broker_id])]
+    return target
 
 
 def fence_broker(view: View, asked: FenceBroker) -> Effects:
-    """Takes a broker out of service; what it led is led by others, or by nobody."""
+    """Takes a broker out of service; what it leaves is led by others, or by nobody."""
     broker = view.image.brokers.get(asked.broker_id)
     if broker is None or broker.is_fenced:
         return Effects(reply=None)
     mark = BrokerRegistrationChangeRecord(
         broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=RAISE
     )
-    return decided([*_left(view, asked.broker_id), mark], None)
+    left = _left(view, asked.broker_id) if asked.leaves_partitions else ()
+    return decided(view, [*left, mark], None)
 
 
 def _left(view: View, broker_id: int) -> Iterable[PartitionChangeRecord]:
     for state in _partitions_of(view, broker_id):
-        target = Target.of(state)
-        target.leaving = {broker_id}
-        target.isr = [each for each in target.isr if each != broker_id]
-        record = change_partition(view, state, target)
-        if record is not None:
-            yield record
+        yield from _without(view, state, broker_id)
+
+
+def _without(
+    view: View, state: PartitionState, broker_id: int, directory: bytes | None = None
+) -> Iterator[PartitionChangeRecord]:
+    """A partition whose replica on a broker cannot be used, and the directory it was in if that
+    is to be said."""
+    target = Target.of(state)
+    target.leaving = {broker_id}
+    target.election = online_election(view, state)
+    target.isr = [each for each in target.isr if each != broker_id]
+    if directory is not None:
+        target.directories = {broker_id: directory}
+    record = change_partition(view, state, target)
+    if record is not None:
+        yield record
+
+
+def assign_directories(view: View, asked: AssignDirectories) -> Effects:
+    """Names the directories that replicas lie in; a replica that is found is led again."""
+    broker = _registered(view, asked.broker_id)
+    records: list[PartitionChangeRecord] = []
+    if view.image.metadata_version >= DIRECTORIES:
+        for (topic_id, index), directory in asked.directories.items():
+            topic = view.image.by_id.get(topic_id)
+            state = None if topic is None else topic.partitions.get(index)
+            if state is not None and broker.broker_id in state.replicas:
+                records += _placed(view, state, broker, directory)
+    return decided(view, records, None)
+
+
+def _placed(
+    view: View, state: PartitionState, broker: BrokerState, directory: bytes
+) -> Iterator[PartitionChangeRecord]:
+    broker_id = broker.broker_id
+    if directory == directory_of(state, broker_id):
+        return
+    if not is_online(directory, broker.log_dirs):
+        yield from _without(view, state, broker_id, directory)
+        return
+    is_back = state.leader == NO_LEADER and broker.is_active
+    target = _target_with(view, state, broker_id) if is_back else Target.of(state)
+    target.directories = {broker_id: directory}
+    record = change_partition(view, state, target)
+    assert record is not None, "a directory that is new changes nothing"
+    yield record
+
+
+def directories_offline(view: View, asked: DirectoriesOffline) -> Effects:
+    """Takes log directories of a broker out of service, and its replicas in them."""
+    broker = _registered(view, asked.broker_id)
+    gone = [each for each in asked.directories if each in broker.log_dirs]
+    left = [each for each in broker.log_dirs if each not in gone]
+    if not gone or not left:  # without any directory the broker ends, and is fenced
+        return Effects(reply=None)
+    records: list[Any] = []
+    for state in _partitions_of(view, asked.broker_id):
+        if directory_of(state, asked.broker_id) in gone:
+            records += _without(view, state, asked.broker_id)
+    change = BrokerRegistrationChangeRecord(
+        broker_id=broker.broker_id, broker_epoch=broker.epoch, log_dirs=left
+    )
+    return decided(view, [*records, change], None)
+
+
+def _registered(view: View, broker_id: int) -> BrokerState:
+    broker = view.image.brokers.get(broker_id)
+    if broker is None:
+        why = f"Broker ID {broker_id} is not currently registered"
+        raise KafkaError(Error.BROKER_ID_NOT_REGISTERED, why)
+    return broker
 
 
 def _partitions_of(view: View, broker_id: int) -> Iterator[PartitionState]:
@@ -140,24 +233,18 @@ def _partitions_of(view: View, broker_id: int) -> Iterator[PartitionState]:
 
 def unregister_broker(view: View, asked: UnregisterBroker) -> Effects:
     """Forgets a broker; its replicas are fenced first."""
-    broker = view.image.brokers.get(asked.broker_id)
-    if broker is None:
-        why = f"Broker ID {asked.broker_id} is not currently registered"
-        raise KafkaError(Error.BROKER_ID_NOT_REGISTERED, why)
+    broker = _registered(view, asked.broker_id)
     gone = UnregisterBrokerRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch)
-    return decided([*_left(view, asked.broker_id), gone], None)
+    return decided(view, [*_left(view, asked.broker_id), gone], None)
 
 
 def allocate_producer_ids(view: View, asked: AllocateProducerIds) -> Effects:
     """Gives a block of producer ids away, so that none is ever given twice."""
-    broker = view.image.brokers.get(asked.broker_id)
-    if broker is None:
-        why = f"Broker ID {asked.broker_id} is not currently registered"
-        raise KafkaError(Error.BROKER_ID_NOT_REGISTERED, why)
+    broker = _registered(view, asked.broker_id)
     first = view.image.next_producer_id
     record = ProducerIdsRecord(
         broker_id=broker.broker_id,
         broker_epoch=broker.epoch,
         next_producer_id=first + PRODUCER_ID_BLOCK,
     )
-    return decided([record], first)
+    return decided(view, [record], first)

@@ -28,15 +28,16 @@ def check_client_metrics(name: str, settings: Mapping[str, str]) -> None:
     if not name:
         raise KafkaError(Error.INVALID_REQUEST, "Subscription name can't be empty")
     table = client_metrics_settings()
-    for each, text in settings.items():
+    for each in settings:
         if each not in table:
             raise KafkaError(Error.INVALID_REQUEST, f"Unknown client metrics configuration: {each}")
-        value = table[each].parse(text)
-        if each == "interval.ms" and isinstance(value, int):
-            _check_interval(value)
-        if each == "match" and isinstance(value, list):
-            for pattern in value:
-                _check_pattern(pattern)
+    parsed = {each: table[each].parse(text) for each, text in settings.items()}
+    interval_ms, patterns = parsed.get("interval.ms"), parsed.get("match")
+    if isinstance(interval_ms, int):
+        _check_interval(interval_ms)
+    if isinstance(patterns, list):
+        for pattern in patterns:
+            _check_pattern(pattern)
 
 
 def _check_interval(interval_ms: int) -> None:
@@ -49,7 +50,7 @@ def _check_interval(interval_ms: int) -> None:
 
 
 def _check_pattern(pattern: str) -> None:
-    selector, _, expression = pattern.partition("=")
+    selector, _, expression = pattern.rstrip("=").partition("=")
     try:
         re.compile(expression.strip())
     except re.error:

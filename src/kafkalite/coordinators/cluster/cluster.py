@@ -8,59 +8,86 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kafkalite.config import BrokerConfig
+from kafkalite.coordinators.cluster import refusal
+from kafkalite.coordinators.cluster.activation import activation_records
 from kafkalite.coordinators.cluster.brokers import (
     PRODUCER_ID_BLOCK,
     AllocateProducerIds,
+    AssignDirectories,
+    DirectoriesOffline,
     FenceBroker,
     RegisterBroker,
 )
-from kafkalite.coordinators.cluster.deciding import INTERNAL_TOPICS, decided
-from kafkalite.coordinators.cluster.features import INITIAL
+from kafkalite.coordinators.cluster.deciding import INTERNAL_TOPICS
+from kafkalite.coordinators.cluster.features import KRAFT_VERSION, check_finalized
 from kafkalite.coordinators.cluster.image import BROKER, Changes, Image
 from kafkalite.coordinators.cluster.internal_topics import internal_topic
+from kafkalite.coordinators.cluster.line import Line
 from kafkalite.coordinators.cluster.metadata_log import MetadataLog
 from kafkalite.coordinators.cluster.nodes import Node, Reached, nodes_for
+from kafkalite.coordinators.cluster.publishing import AtOnce, Publishing, Subscriber
 from kafkalite.coordinators.cluster.shard import ClusterShard
 from kafkalite.coordinators.cluster.writing import records_of
-from kafkalite.coordinators.effects import Effects
+from kafkalite.coordinators.effects import Effects, Refused
 from kafkalite.env import Env
 from kafkalite.env.clock import Timer
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import Steps, finish
 from kafkalite.log.home import LogHome
 from kafkalite.protocol.errors import Error, KafkaError
-from kafkalite.protocol.messages import (
-    BeginTransactionRecord,
-    ConfigRecord,
-    CreateTopicsRequest,
-    EndTransactionRecord,
-    FeatureLevelRecord,
-)
+from kafkalite.protocol.messages import CreateTopicsRequest
+from kafkalite.records.record import BatchBuilder
 
 logger = logging.getLogger(__name__)
 
+CURES = {
+    Error.INVALID_REPLICATION_FACTOR: "Lower default.replication.factor, or start more brokers.",
+}
+MAX_UNCREATED = 100  # topics whose failed creation is remembered, so that it is told once
+
+_SNAPSHOT = object()  # in place of an event
+
 T = TypeVar("T")
-Subscriber = Callable[[Changes], None]
+
+
+@dataclass(slots=True, frozen=True)
+class _Enacted:
+    """The answer to an event, and what it changed, if it changed anything."""
+
+    reply: Any
+    changes: Changes | None
 
 
 class Cluster:
     """Metadata of the cluster whose controller this process is."""
 
     def __init__(
-        self, env: Env, home: LogHome, config: BrokerConfig, cluster_id: str, node_id: int
+        self,
+        env: Env,
+        home: LogHome,
+        config: BrokerConfig,
+        cluster_id: str,
+        node_id: int,
+        directory_id: bytes = bytes(16),
     ) -> None:
+        """Reads the metadata; nothing is written before `open`. Raises UnusableMetadata."""
         self.env = env
         self.config = config
         self.cluster_id = cluster_id
         self.node_id = node_id
         self.shard = ClusterShard(config, env.random)
-        self.log = MetadataLog(home, node_id, config.get_int("metadata.log.segment.bytes"))
-        self._subscribers: list[Subscriber] = []
-        self._producer_ids: dict[int, range] = {}
+        segment_bytes = config.get_int("metadata.log.segment.bytes")
+        self.log = MetadataLog(home, node_id, segment_bytes, directory_id)
+        self._publishing = Publishing()
+        self._line = Line(env.slices, self._enact, self._enacted)
         self._snapshot_timer: Timer | None = None
-        self._load()
+        self._is_snapshot_due = False
+        self._uncreated: dict[str, Error] = {}
+        self._read()
 
     @property
     def image(self) -> Image:
@@ -71,6 +98,13 @@ class Cluster:
     def controller_epoch(self) -> int:
         """The epoch that this controller leads in."""
         return self.log.epoch
+
+    @property
+    def finalized_features(self) -> dict[str, int]:
+        """The levels of all features; that of kraft.version is the metadata log's own."""
+        kraft_version = self.log.quorum.kraft_version
+        own = {KRAFT_VERSION: kraft_version} if kraft_version else {}
+        return {**self.image.features, **own}
 
     @property
     def features_epoch(self) -> int:
@@ -84,28 +118,24 @@ class Cluster:
 
     # --- start and stop -------------------------------------------------------------------------
 
-    def _load(self) -> None:
-        for message in self.log.read_all():
-            self.shard.fold(message)
-        self.shard.loaded(self.env.clock.now_ms())
+    def _read(self) -> None:
+        try:
+            for message in self.log.read_all():
+                self.shard.fold(message)
+            check_finalized(self.image)
+            self._activation = activation_records(self.shard, self.env.disk, self.log.home.path)
+        except refusal.CAUSES as cause:
+            raise refusal.unusable(self.log.directory, cause) from cause
         self.shard.take_changes()
+        self.shard.view.kraft_version = self.log.quorum.kraft_version
+
+    def open(self) -> None:
+        """Takes the lead: from here on records are written."""
+        self.log.open()
         self.log.begin_epoch()
         self.shard.view.next_offset = self.log.end_offset
-        if not self.image.features:
-            self._enact(decided(self._first_records(), None))
+        self._write(Effects(records=self._activation))
         self._arm_snapshot_timer()
-
-    def _first_records(self) -> Iterable[Any]:
-        """What a new cluster begins with; as Kafka writes it, in a transaction."""
-        least_isr = str(self.config.get_int("min.insync.replicas"))
-        yield BeginTransactionRecord(name="Bootstrap records")
-        for name, level in INITIAL.items():
-            yield FeatureLevelRecord(name=name, feature_level=level)
-        # With eligible leader replicas the least in-sync count is the cluster's, not a broker's.
-        yield ConfigRecord(
-            resource_type=BROKER, resource_name="", name="min.insync.replicas", value=least_isr
-        )
-        yield EndTransactionRecord()
 
     def close(self) -> None:
         """Writes a last snapshot and puts everything on stable storage."""
@@ -118,65 +148,93 @@ class Cluster:
             logger.error("the cluster's metadata is not closed cleanly: %s", error)
 
     def abandon(self) -> None:
-        """Writes no more by itself."""
+        """Writes no more by itself, and decides nothing more."""
+        self._line.stop(KafkaError(Error.NOT_CONTROLLER, "the controller is stopping"))
         if self._snapshot_timer is not None:
             self._snapshot_timer.cancel()
 
     # --- changes --------------------------------------------------------------------------------
 
-    def subscribe(self, subscriber: Subscriber) -> None:
-        """Has a callback told of every change, after it is in the image and before its reply."""
-        self._subscribers.append(subscriber)
+    def subscribe(self, subscriber: Subscriber, at_once: AtOnce | None = None) -> None:
+        """Has a callback told of every change, after it is in the image and before its reply; and
+        another one in the turn in which the image changes."""
+        self._publishing.subscribe(subscriber, at_once)
 
     def unsubscribe(self, subscriber: Subscriber) -> None:
         """Tells a callback no more."""
-        self._subscribers.remove(subscriber)
+        self._publishing.unsubscribe(subscriber)
 
     def decide(self, event: Any) -> Any:
-        """Has an event decided and enacted at once; raises KafkaError when it is refused."""
-        effects = self.shard.decide(event, self.env.clock.now_ms())
-        self._enact(effects)
-        return effects.reply
+        """Has an event decided and enacted at once, however long it takes; raises KafkaError when
+        it is refused. For what a broker's start, end and failed disks ask."""
+        self._line.finish_current()
+        enacted = finish(self._enact(event))
+        self._publish(enacted)
+        return enacted.reply
 
     def submit(self, event: Any) -> Later[Any]:
-        """As `decide`, but the reply comes when the records are as durable as is configured."""
-        end_offset = self.log.end_offset
-        reply = self.decide(event)
-        return Later.of(reply) if self.log.end_offset == end_offset else self._once_durable(reply)
+        """As `decide`, but in line and between everything else. The reply comes when everybody
+        here is through with what was changed, and the records are as durable as is configured:
+        Refused when there is no other, KafkaError when they cannot be made to last."""
+        return self._line.submit(event)
 
-    def _once_durable(self, reply: T) -> Later[T]:
-        """A reply that comes when all records so far are as durable as is configured."""
+    def _once_durable(self, reply: T) -> Later[T | KafkaError]:
+        """A reply that comes when all records so far are as durable as is configured; an error in
+        its place when their disk fails."""
         if not self.is_fsynced:
             return Later.of(reply)
-        later: Later[T] = Later()
-        self.once_durable(lambda: later.resolve(reply))
-        return later
+        return self.log.when_durable().map(lambda error: reply if error is None else error)
 
     def once_durable(self, then: Callable[[], None]) -> None:
         """Goes on when all records so far are on stable storage: never when their disk fails, and
         the broker then ends."""
-        end_offset = self.log.end_offset
+        self.log.when_durable().then(lambda error: then() if error is None else None)
 
-        def told(durable: int) -> None:
-            if durable >= end_offset:
-                then()
-
-        self.log.when_durable().then(told)
-
-    def _enact(self, effects: Effects) -> None:
+    def _enact(self, event: Any) -> Steps[_Enacted]:
+        if event is _SNAPSHOT:
+            yield from self._write_snapshot()
+            return _Enacted(None, None)
+        effects = yield from self.shard.decide(event)
         if not effects.records:
-            return
-        self.log.append(effects.records)
-        for record in effects.records:
-            self.shard.replay(record)
+            return _Enacted(effects.reply, None)
+        batch = yield from self.log.batch_of(effects.records)
+        folded = yield from self.shard.prepare(effects.records)
+        return _Enacted(effects.reply, self._commit(batch, folded))
+
+    def _commit(self, batch: BatchBuilder, folded: list[Any]) -> Changes:
+        """In one go: whoever reads the image finds all of a decision that is in the log, and
+        nothing else."""
+        self.log.append(batch)
+        for message in folded:
+            self.shard.fold(message)
         self.shard.view.next_offset = self.log.end_offset
         changes = self.shard.take_changes()
         if changes.configs:
             self._take_cluster_config(changes)
-        for subscriber in list(self._subscribers):
-            subscriber(changes)
+        return changes
+
+    def _write(self, effects: Effects) -> None:
+        """What nobody asked for."""
+        if not effects.records:
+            return
+        batch = finish(self.log.batch_of(effects.records))
+        folded = finish(self.shard.prepare(effects.records))
+        self._publish(_Enacted(effects.reply, self._commit(batch, folded)))
+
+    def _enacted(self, enacted: _Enacted, answer: Later[Any]) -> None:
+        published = self._publish(enacted)
+        if enacted.changes is None:
+            answer.resolve(enacted.reply)
+        else:
+            published.then(lambda _: self._once_durable(enacted.reply).then(answer.resolve))
+
+    def _publish(self, enacted: _Enacted) -> Later[None]:
+        if enacted.changes is None:
+            return Later.of(None)
+        published = self._publishing.publish(enacted.changes)
         if self.log.bytes_since_snapshot >= self._snapshot_bytes():
-            self.write_snapshot()
+            self._snapshot_soon()
+        return published
 
     def _take_cluster_config(self, changes: Changes) -> None:
         """The controller decides by the settings of its own broker."""
@@ -201,6 +259,16 @@ class Cluster:
         """Takes a broker out of service."""
         self.decide(FenceBroker(node_id))
 
+    def fence_at_stop(self, node_id: int) -> None:
+        """Says that a broker has stopped, and nothing of its partitions: nobody else has them.
+        Apache Kafka would otherwise wait for its session to end before it takes it back."""
+        try:
+            self.decide(FenceBroker(node_id, leaves_partitions=False))
+        except KafkaError as error:
+            logger.error(
+                "the cluster's metadata does not say that broker %d stopped: %s", node_id, error
+            )
+
     def fence_absent(self) -> None:
         """When the controller starts, no other broker is up, whatever the log says of them: they
         are of its process, and register after it."""
@@ -208,20 +276,26 @@ class Cluster:
             if node_id != self.node_id:
                 self.fence_broker(node_id)
 
-    def next_producer_id(self, node_id: int | None = None) -> int:
-        """A producer id that nobody has; blocks of them are taken from the log."""
-        node_id = self.node_id if node_id is None else node_id
-        block = self._producer_ids.get(node_id, range(0))
-        if not block:
-            first = self.decide(AllocateProducerIds(node_id))
-            block = range(first, first + PRODUCER_ID_BLOCK)
-        self._producer_ids[node_id] = block[1:]
-        return block[0]
+    def assign_directories(self, node_id: int, directories: dict[tuple[bytes, int], bytes]) -> None:
+        """Names the directories in which a broker has its replicas of partitions."""
+        self.decide(AssignDirectories(node_id, directories))
 
-    def give_producer_id(self) -> Later[int]:
-        """A producer id for somebody who writes it nowhere: it comes when its block lasts, so that
-        nobody is given it again after a power cut."""
-        return self._once_durable(self.next_producer_id())
+    def directories_offline(self, node_id: int, directories: list[bytes]) -> None:
+        """Takes failed directories of a broker out of service."""
+        self.decide(DirectoriesOffline(node_id, directories))
+
+    def allocate_producer_ids(self, node_id: int) -> Later[range | KafkaError]:
+        """A block of producer ids for a broker. It comes when it lasts, so that nobody is given one
+        of them again after a power cut."""
+
+        def allocated(first: int | KafkaError | Refused) -> range | KafkaError:
+            if isinstance(first, Refused):
+                return first.error
+            if isinstance(first, KafkaError):
+                return first
+            return range(first, first + PRODUCER_ID_BLOCK)
+
+        return self.submit(AllocateProducerIds(node_id)).map(allocated)
 
     def nodes_for(self, connection: Reached, *, with_fenced: bool = False) -> list[Node]:
         """Brokers as the client at the other end should reach them, by id."""
@@ -231,16 +305,28 @@ class Cluster:
         """Creates topics that were asked for and are missing; tells what came of each."""
         missing = [name for name in names if name not in self.image.topics]
         request = CreateTopicsRequest(topics=[self._by_default(name) for name in missing])
-        outcomes: Later[dict[str, Error]] = Later()
 
-        def answered(response: Any) -> None:
-            outcomes.resolve({each.name: Error(each.error_code) for each in response.topics})
+        def outcomes(response: Any) -> dict[str, Error]:
+            if isinstance(response, Refused):
+                response = response.error
+            if isinstance(response, KafkaError):
+                for name in missing:
+                    self._tell_uncreated(name, Error(response.code), response.message)
+                return dict.fromkeys(missing, Error(response.code))
+            for each in response.topics:
+                code = Error(each.error_code)
+                self._tell_uncreated(each.name, code, _with_cure(code, each.error_message))
+            return {each.name: Error(each.error_code) for each in response.topics}
 
-        try:
-            self.submit(request).then(answered)
-        except KafkaError as error:
-            return Later.of(dict.fromkeys(missing, error.code))
-        return outcomes
+        return self.submit(request).map(outcomes)
+
+    def _tell_uncreated(self, name: str, code: Error, why: str | None) -> None:
+        """Who asked hears a code that says nothing of the settings, and asks again and again."""
+        if code in (Error.NONE, Error.TOPIC_ALREADY_EXISTS):
+            self._uncreated.pop(name, None)
+        elif self._uncreated.get(name) != code and len(self._uncreated) < MAX_UNCREATED:
+            self._uncreated[name] = code
+            logger.warning("topic %s was asked for and cannot be created: %s", name, why or code)
 
     def _by_default(self, name: str) -> CreateTopicsRequest.Topic:
         if name in INTERNAL_TOPICS:
@@ -249,14 +335,12 @@ class Cluster:
 
     def create_internal_topic(self, name: str) -> Later[Any]:
         """Creates one of Kafka's own topics unless it is there; the value is None or an error."""
-        later: Later[Any] = Later()
 
-        def answered(outcomes: dict[str, Error]) -> None:
+        def outcome(outcomes: dict[str, Error]) -> KafkaError | None:
             code = outcomes.get(name, Error.NONE)
-            later.resolve(None if code is Error.NONE else KafkaError(code))
+            return None if code is Error.NONE else KafkaError(code)
 
-        self.create_missing([name]).then(answered)
-        return later
+        return self.create_missing([name]).map(outcome)
 
     def is_internal(self, topic: str) -> bool:
         """Whether a topic is one of Kafka's own."""
@@ -265,9 +349,25 @@ class Cluster:
     # --- snapshots ------------------------------------------------------------------------------
 
     def write_snapshot(self) -> None:
-        """Writes the image, and drops from the log what it covers. Without it the log has all."""
+        """Writes the image, and drops from the log what it covers, however long it takes. Without
+        it the log has all."""
+        self._line.finish_current()
+        finish(self._write_snapshot())
+
+    def _snapshot_soon(self) -> None:
+        """In line with what is decided, so that nothing changes while the image is written."""
+        if not self._is_snapshot_due:
+            self._is_snapshot_due = True
+            self._line.submit(_SNAPSHOT)
+
+    def _write_snapshot(self) -> Steps[None]:
+        self._is_snapshot_due = False
+        assert not self.shard.is_in_transaction, "a snapshot would leave out what is held back"
         try:
-            snapshot = self.log.write_snapshot(records_of(self.image))
+            image = self.image
+            snapshot = yield from self.log.write_snapshot(
+                records_of(image), image.metadata_version
+            )
         except OSError as error:
             logger.warning("no snapshot of the cluster's metadata could be written: %s", error)
             self.log.home.storage_error(error)
@@ -284,5 +384,10 @@ class Cluster:
 
     def _snapshot_is_due(self) -> None:
         if self.log.bytes_since_snapshot:
-            self.write_snapshot()
+            self._snapshot_soon()
         self._arm_snapshot_timer()
+
+
+def _with_cure(code: Error, why: str | None) -> str | None:
+    """Why a topic cannot be created, and what its owner can do about it where that is known."""
+    return f"{why} {CURES[code]}" if code in CURES else why

@@ -21,11 +21,12 @@ from kafkalite.config import (
     group_settings,
     topic_settings,
 )
-from kafkalite.config.tables import Table, base_name
+from kafkalite.config.tables import Table
 from kafkalite.coordinators.cluster.client_metrics import check_client_metrics
-from kafkalite.coordinators.cluster.create_topics import check_topic_name, elr_enabled
-from kafkalite.coordinators.cluster.deciding import View, decided
+from kafkalite.coordinators.cluster.create_topics import check_topic_name
+from kafkalite.coordinators.cluster.deciding import View, decided_in_steps
 from kafkalite.coordinators.effects import Effects
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ClearElrRecord, ConfigRecord
 
@@ -90,7 +91,7 @@ TABLES = {
 }
 
 
-def alter_configs(view: View, asked: AlterConfigs) -> Effects:
+def alter_configs(view: View, asked: AlterConfigs) -> Steps[Effects]:
     """Changes settings; the reply tells for each resource what was wrong, None where nothing."""
     records: list[ConfigRecord | ClearElrRecord] = []
     outcomes: list[Outcome] = []
@@ -102,9 +103,10 @@ def alter_configs(view: View, asked: AlterConfigs) -> Effects:
             outcomes.append(KafkaError(Error.INVALID_CONFIG, str(error)))
         except KafkaError as error:
             outcomes.append(error)
-    if elr_enabled(view):
+        yield
+    if view.image.has_elr:
         records += list(_clear_elr(records))
-    return decided([] if asked.validate_only else records, outcomes)
+    return (yield from decided_in_steps(view, [] if asked.validate_only else records, outcomes))
 
 
 def _change(view: View, change: ResourceChange) -> list[ConfigRecord]:
@@ -142,18 +144,28 @@ def new_value(resource_type: int, step: Step, old: str | None) -> str | None:
         return None
     table: Table = TABLES[ResourceType(resource_type)]()
     setting = table.get(step.name)
-    if setting is None or setting.kind is not Kind.LIST:
+    # Kafka's controller knows no types of subscriptions' settings.
+    is_typed = resource_type != ResourceType.CLIENT_METRICS
+    if setting is None or setting.kind is not Kind.LIST or not is_typed:
         verb = Operation(step.operation).name
         why = f"Can't {verb} to key {step.name} because its type is not LIST."
         raise KafkaError(Error.INVALID_CONFIG, why)
     start = old if old is not None else setting.default_text
     items = [item for item in (start or "").split(",") if item]
-    for item in (step.value or "").split(","):
+    for item in split(step.value or ""):
         if step.operation == Operation.APPEND and item not in items:
             items.append(item)
         elif step.operation == Operation.SUBTRACT and item in items:
             items.remove(item)
     return ",".join(items)
+
+
+def split(text: str) -> list[str]:
+    """The items of a list as Java splits them: what is empty at the end is dropped."""
+    items = text.split(",")
+    while text and items and not items[-1]:
+        items.pop()
+    return items
 
 
 def _check(
@@ -196,7 +208,7 @@ def _check_broker(view: View, name: str, new: dict[str, str], touched: dict[str,
     if name and not name.isdecimal():
         why = "Unable to parse broker name as a base 10 number."
         raise KafkaError(Error.INVALID_REQUEST, why)
-    if "min.insync.replicas" in touched and elr_enabled(view):
+    if "min.insync.replicas" in touched and view.image.has_elr:
         if name:
             raise InvalidSetting(
                 "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
@@ -207,10 +219,6 @@ def _check_broker(view: View, name: str, new: dict[str, str], touched: dict[str,
             )
     if name and int(name) not in view.image.brokers:
         raise KafkaError(Error.BROKER_ID_NOT_REGISTERED, f"No node with id {name} found.")
-    for setting_name, text in new.items():
-        setting = broker_settings().get(base_name(setting_name))
-        if setting is not None:
-            setting.parse(text)
 
 
 def _clear_elr(records: list[ConfigRecord | ClearElrRecord]) -> Iterator[ClearElrRecord]:

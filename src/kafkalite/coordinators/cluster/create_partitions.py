@@ -13,9 +13,15 @@ from kafkalite.coordinators.cluster.assignments import (
     check_assignment,
     partition_records,
 )
-from kafkalite.coordinators.cluster.deciding import View, decided
+from kafkalite.coordinators.cluster.deciding import (
+    MAX_RECORDS_PER_REQUEST,
+    View,
+    decided_in_steps,
+    in_steps,
+)
 from kafkalite.coordinators.cluster.placement import place
 from kafkalite.coordinators.effects import Effects
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     CreatePartitionsRequest,
@@ -23,8 +29,10 @@ from kafkalite.protocol.messages import (
     PartitionRecord,
 )
 
+_AT_ONCE = 32  # assignments given by hand
 
-def create_partitions(view: View, request: CreatePartitionsRequest) -> Effects:
+
+def create_partitions(view: View, request: CreatePartitionsRequest) -> Steps[Effects]:
     """Gives topics more partitions."""
     records: list[PartitionRecord] = []
     response = CreatePartitionsResponse()
@@ -34,7 +42,9 @@ def create_partitions(view: View, request: CreatePartitionsRequest) -> Effects:
             continue
         result = CreatePartitionsResponse.Result(name=topic.name, error_code=Error.NONE)
         try:
-            records += _more_partitions(view, topic)
+            most = MAX_RECORDS_PER_REQUEST - len(records)
+            records += yield from _more_partitions(view, topic, most)
+            yield
         except KafkaError as error:
             result.error_code, result.error_message = error.code, error.message
         response.results.append(result)
@@ -47,11 +57,13 @@ def create_partitions(view: View, request: CreatePartitionsRequest) -> Effects:
                     error_message="Duplicate topic name.",
                 )
             )
-    return decided([] if request.validate_only else records, response)
+    return (yield from decided_in_steps(view, [] if request.validate_only else records, response))
 
 
 
-def _more_partitions(view: View, asked: CreatePartitionsRequest.Topic) -> list[PartitionRecord]:
+def _more_partitions(
+    view: View, asked: CreatePartitionsRequest.Topic, most: int
+) -> Steps[list[PartitionRecord]]:
     topic = view.image.topics.get(asked.name)
     if topic is None:
         raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
@@ -65,18 +77,22 @@ def _more_partitions(view: View, asked: CreatePartitionsRequest.Topic) -> list[P
         )
         raise KafkaError(Error.INVALID_PARTITIONS, why)
     added = asked.count - count
+    if added > most:
+        raise KafkaError(Error.UNKNOWN_SERVER_ERROR)  # without a word, as Apache Kafka
     factor = len(topic.partitions[0].replicas)
     if asked.assignments is None:
-        assignments = place(brokers_in_order(view), added, factor, view.random)
+        placed = place(brokers_in_order(view), added, factor, view.random)
+        assignments = yield from in_steps(placed)
     else:
-        assignments = _given_assignments(view, asked, added, count, factor)
-    return partition_records(view, topic.topic_id, count, assignments)
+        assignments = yield from _given_assignments(view, asked, added, count, factor)
+    records = partition_records(view, topic.topic_id, count, assignments)
+    return (yield from in_steps(records))
 
 
 
 def _given_assignments(
     view: View, asked: CreatePartitionsRequest.Topic, added: int, first: int, factor: int
-) -> list[list[int]]:
+) -> Steps[list[list[int]]]:
     given = [each.broker_ids for each in asked.assignments or ()]
     if len(given) != added:
         why = (
@@ -87,4 +103,6 @@ def _given_assignments(
     for offset, broker_ids in enumerate(given):
         check_assignment(view, broker_ids, factor)
         check_alive(view, broker_ids, first + offset)
+        if (offset + 1) % _AT_ONCE == 0:
+            yield
     return given

@@ -25,10 +25,18 @@ from kafkalite.coordinators.cluster.assignments import (
     check_assignment,
     partition_records,
 )
-from kafkalite.coordinators.cluster.deciding import METADATA_TOPIC, View, decided, text_of
+from kafkalite.coordinators.cluster.deciding import (
+    MAX_RECORDS_PER_REQUEST,
+    METADATA_TOPIC,
+    View,
+    decided_in_steps,
+    in_steps,
+    text_of,
+)
 from kafkalite.coordinators.cluster.image import TOPIC, unified
 from kafkalite.coordinators.cluster.placement import place
 from kafkalite.coordinators.effects import Effects
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     ClearElrRecord,
@@ -41,28 +49,33 @@ from kafkalite.protocol.messages import (
 # Kafka's bound on what one request may create.
 MAX_PARTITIONS_PER_REQUEST = 10_000
 MAX_NAME_LENGTH = 249
+_AT_ONCE = 32  # assignments given by hand
 
 TopicAsked = CreateTopicsRequest.Topic
 Records = list[object]
 
 
-def create_topics(view: View, request: CreateTopicsRequest) -> Effects:
+def create_topics(view: View, request: CreateTopicsRequest) -> Steps[Effects]:
     """Creates topics with their partitions and settings."""
     _check_total(view, request)
     names = Counter(topic.name for topic in request.topics)
-    twice = sorted(name for name, count in names.items() if count > 1)
+    twice = dict.fromkeys(sorted(name for name, count in names.items() if count > 1))
     records: Records = []
     response = CreateTopicsResponse()
     for topic in request.topics:
         if topic.name not in twice and topic.name != METADATA_TOPIC:
-            response.topics.append(_create_or_refuse(view, topic, records))
+            response.topics.append((yield from _create_or_refuse(view, topic, records)))
+            yield
     response.topics += [
         _refused(name, Error.INVALID_REQUEST, "Duplicate topic name.") for name in twice
     ]
+    if len(records) > MAX_RECORDS_PER_REQUEST:
+        why = "Unable to perform excessively large batch operation."
+        raise KafkaError(Error.POLICY_VIOLATION, why)
     if METADATA_TOPIC in names and METADATA_TOPIC not in twice:
         why = f"Creation of internal topic {METADATA_TOPIC} is prohibited."
         response.topics.append(_refused(METADATA_TOPIC, Error.INVALID_REQUEST, why))
-    return decided([] if request.validate_only else records, response)
+    return (yield from decided_in_steps(view, [] if request.validate_only else records, response))
 
 
 def _check_total(view: View, request: CreateTopicsRequest) -> None:
@@ -78,9 +91,9 @@ def _check_total(view: View, request: CreateTopicsRequest) -> None:
 
 def _create_or_refuse(
     view: View, topic: TopicAsked, records: Records
-) -> CreateTopicsResponse.Topic:
+) -> Steps[CreateTopicsResponse.Topic]:
     try:
-        return _create_topic(view, topic, records)
+        return (yield from _create_topic(view, topic, records))
     except KafkaError as error:
         return _refused(topic.name, error.code, text_of(error))
     except InvalidSetting as error:
@@ -93,7 +106,7 @@ def _refused(name: str, code: Error, why: str) -> CreateTopicsResponse.Topic:
 
 def _create_topic(
     view: View, topic: TopicAsked, records: Records
-) -> CreateTopicsResponse.Topic:
+) -> Steps[CreateTopicsResponse.Topic]:
     check_topic_name(topic.name)
     if topic.name in view.image.topics:
         why = f"Topic '{topic.name}' already exists."
@@ -103,16 +116,16 @@ def _create_topic(
         why = f"Topic '{topic.name}' collides with existing topic: {next(iter(others))}"
         raise KafkaError(Error.INVALID_TOPIC_EXCEPTION, why)
     settings = _settings(view, topic)
-    assignments = _assignments(view, topic)
+    assignments = yield from _assignments(view, topic)
     topic_id = view.random_uuid()
     records.append(TopicRecord(name=topic.name, topic_id=topic_id))
     records += [
         ConfigRecord(resource_type=TOPIC, resource_name=topic.name, name=name, value=value)
         for name, value in settings.items()
     ]
-    if "min.insync.replicas" in settings and elr_enabled(view):
+    if "min.insync.replicas" in settings and view.image.has_elr:
         records.append(ClearElrRecord(topic_name=topic.name))
-    records += partition_records(view, topic_id, 0, assignments)
+    records += yield from in_steps(partition_records(view, topic_id, 0, assignments))
     return _created(view, topic.name, topic_id, assignments, settings)
 
 
@@ -134,11 +147,6 @@ def check_topic_name(name: str) -> None:
     raise KafkaError(Error.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {why}")
 
 
-def elr_enabled(view: View) -> bool:
-    """Whether eligible leader replicas are tracked (KIP-966)."""
-    return view.image.features.get("eligible.leader.replicas.version", 0) > 0
-
-
 def _settings(view: View, topic: TopicAsked) -> dict[str, str]:
     nulls = [config.name for config in topic.configs if config.value is None]
     if nulls:
@@ -149,9 +157,9 @@ def _settings(view: View, topic: TopicAsked) -> dict[str, str]:
     return settings
 
 
-def _assignments(view: View, topic: TopicAsked) -> list[list[int]]:
+def _assignments(view: View, topic: TopicAsked) -> Steps[list[list[int]]]:
     if topic.assignments:
-        return _manual_assignments(view, topic)
+        return (yield from _manual_assignments(view, topic))
     if topic.replication_factor < -1 or topic.replication_factor == 0:
         why = "Replication factor must be larger than 0, or -1 to use the default value."
         raise KafkaError(Error.INVALID_REPLICATION_FACTOR, why)
@@ -164,13 +172,14 @@ def _assignments(view: View, topic: TopicAsked) -> list[list[int]]:
     if factor == -1:
         factor = view.config.get_int("default.replication.factor")
     try:
-        return place(brokers_in_order(view), count, factor, view.random)
+        placed = place(brokers_in_order(view), count, factor, view.random)
     except KafkaError as error:
         why = f"Unable to replicate the partition {factor} time(s): {error.message}"
         raise KafkaError(error.code, why) from None
+    return (yield from in_steps(placed))
 
 
-def _manual_assignments(view: View, topic: TopicAsked) -> list[list[int]]:
+def _manual_assignments(view: View, topic: TopicAsked) -> Steps[list[list[int]]]:
     for value, what in (
         (topic.replication_factor, "replication factor"),
         (topic.num_partitions, "numPartitions"),
@@ -191,6 +200,8 @@ def _manual_assignments(view: View, topic: TopicAsked) -> list[list[int]]:
         check_alive(view, each.broker_ids, each.partition_index)
         factor = len(each.broker_ids)
         found[each.partition_index] = each.broker_ids
+        if len(found) % _AT_ONCE == 0:
+            yield
     if set(found) != set(range(len(found))):
         why = "partitions should be a consecutive 0-based integer sequence"
         raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT, why)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.image import Image
-from kafkalite.coordinators.cluster.records import encode_record
-from kafkalite.coordinators.effects import Effects, Record
+from kafkalite.coordinators.cluster.records import as_record
+from kafkalite.coordinators.effects import Effects
 from kafkalite.env.randomness import random_uuid
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 METADATA_TOPIC = "__cluster_metadata"
 ZERO_UUID = bytes(16)
+# Kafka's bound on the records that one request may come to.
+MAX_RECORDS_PER_REQUEST = 10_000
+_AT_ONCE = 16
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -33,16 +39,36 @@ class View:
     random: Random
     # The offset that the next record will have.
     next_offset: int = 0
+    # Finalized by the log's control records (KIP-853), not by a record of the image.
+    kraft_version: int = 0
 
     def random_uuid(self) -> bytes:
         """An id that nobody has."""
         return random_uuid(self.random)
 
 
-def decided(messages: Iterable[Any], reply: Any) -> Effects:
-    """Effects that write these records as one batch and give this reply."""
-    records = [Record(None, encode_record(message), message) for message in messages]
+def decided(view: View, messages: Iterable[Any], reply: Any) -> Effects:
+    """Effects that write these records as one batch, in the versions of the finalized
+    metadata.version, and give this reply."""
+    level = view.image.metadata_version
+    return Effects(records=[as_record(message, level) for message in messages], reply=reply)
+
+
+def decided_in_steps(view: View, messages: Iterable[Any], reply: Any) -> Steps[Effects]:
+    """The same for what may be thousands."""
+    level = view.image.metadata_version
+    records = yield from in_steps(as_record(message, level) for message in messages)
     return Effects(records=records, reply=reply)
+
+
+def in_steps(items: Iterable[T]) -> Steps[list[T]]:
+    """All of them, each of which takes some microseconds to make."""
+    made = []
+    for item in items:
+        made.append(item)
+        if len(made) % _AT_ONCE == 0:
+            yield
+    return made
 
 
 def text_of(error: KafkaError) -> str:

@@ -10,9 +10,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from kafkalite.coordinators.cluster.deciding import ZERO_UUID, View, decided
+from kafkalite.coordinators.cluster.deciding import (
+    ZERO_UUID,
+    View,
+    decided_in_steps,
+    in_steps,
+)
 from kafkalite.coordinators.cluster.image import Topic
 from kafkalite.coordinators.effects import Effects
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     DeleteTopicsRequest,
@@ -23,7 +29,7 @@ from kafkalite.protocol.messages import (
 Named = TypeVar("Named", str, bytes)
 
 
-def delete_topics(view: View, request: DeleteTopicsRequest) -> Effects:
+def delete_topics(view: View, request: DeleteTopicsRequest) -> Steps[Effects]:
     """Deletes topics that are named by name or by id."""
     if not view.config.get_bool("delete.topic.enable"):
         raise KafkaError(Error.TOPIC_DELETION_DISABLED)
@@ -32,6 +38,7 @@ def delete_topics(view: View, request: DeleteTopicsRequest) -> Effects:
     ids: list[bytes] = []
     for asked in request.topics:
         _sort_out(asked, names, ids, response)
+    yield
     refusals, image = response.responses, view.image
     wanted = _find(
         names, image.topics, "Duplicate topic name.", Error.UNKNOWN_TOPIC_OR_PARTITION,
@@ -41,6 +48,7 @@ def delete_topics(view: View, request: DeleteTopicsRequest) -> Effects:
         ids, image.by_id, "Duplicate topic id.", Error.UNKNOWN_TOPIC_ID,
         lambda topic_id, code, why: refusals.append(_kept(None, topic_id, code, why)),
     )
+    yield
     counts = Counter(topic.topic_id for topic in wanted)
     doomed = [topic for topic in wanted if counts[topic.topic_id] == 1]
     for topic_id, count in counts.items():
@@ -48,9 +56,9 @@ def delete_topics(view: View, request: DeleteTopicsRequest) -> Effects:
             name = image.by_id[topic_id].name
             why = "The provided topic name maps to an ID that was already supplied."
             refusals.append(_kept(name, topic_id, Error.INVALID_REQUEST, why))
-    refusals += [_gone(topic) for topic in doomed]
-    records = [RemoveTopicRecord(topic_id=topic.topic_id) for topic in doomed]
-    return decided(records, response)
+    refusals += yield from in_steps(_gone(topic) for topic in doomed)
+    records = (RemoveTopicRecord(topic_id=topic.topic_id) for topic in doomed)
+    return (yield from decided_in_steps(view, records, response))
 
 
 def _sort_out(

@@ -5,10 +5,16 @@ Owns Kafka's answers for partitions that need no election or can have none.
 
 from __future__ import annotations
 
-from kafkalite.coordinators.cluster.deciding import View, decided, text_of
+from kafkalite.coordinators.cluster.deciding import (
+    View,
+    decided_in_steps,
+    in_steps,
+    text_of,
+)
 from kafkalite.coordinators.cluster.image import NO_LEADER
 from kafkalite.coordinators.cluster.partition_change import Election, Target, change_partition
 from kafkalite.coordinators.effects import Effects
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     ElectLeadersRequest,
@@ -22,7 +28,7 @@ TopicResult = ElectLeadersResponse.ReplicaElectionResult
 Result = ElectLeadersResponse.PartitionResult
 
 
-def elect_leaders(view: View, request: ElectLeadersRequest) -> Effects:
+def elect_leaders(view: View, request: ElectLeadersRequest) -> Steps[Effects]:
     """Elects leaders of the partitions named, or of all; those fine already go unnamed then."""
     election = TYPES.get(request.election_type)
     if election is None:
@@ -31,12 +37,15 @@ def elect_leaders(view: View, request: ElectLeadersRequest) -> Effects:
     records: list[PartitionChangeRecord] = []
     response = ElectLeadersResponse(error_code=Error.NONE)
     for name, indexes in _asked(view, request):
-        results = [_elect(view, name, index, election, records) for index in indexes]
+        results = yield from in_steps(
+            _elect(view, name, index, election, records) for index in indexes
+        )
+        yield
         if request.topic_partitions is None:
             results = [each for each in results if each.error_code != Error.ELECTION_NOT_NEEDED]
         answer = TopicResult(topic=name, partition_result=results)
         response.replica_election_results.append(answer)
-    return decided(records, response)
+    return (yield from decided_in_steps(view, records, response))
 
 
 def _asked(view: View, request: ElectLeadersRequest) -> list[tuple[str, list[int]]]:

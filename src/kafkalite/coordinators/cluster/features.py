@@ -6,9 +6,12 @@ streams groups are not served, so their features have no range here and stay at 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from kafkalite.coordinators.cluster.deciding import View, decided
+from kafkalite.coordinators.cluster.image import METADATA_VERSION, Image
+from kafkalite.coordinators.cluster.records import UnknownMetadata
 from kafkalite.coordinators.effects import Effects
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
@@ -17,7 +20,6 @@ from kafkalite.protocol.messages import (
     UpdateFeaturesResponse,
 )
 
-METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
 # The oldest and the newest level of each.
 SUPPORTED: Final[dict[str, tuple[int, int]]] = {
@@ -27,6 +29,8 @@ SUPPORTED: Final[dict[str, tuple[int, int]]] = {
     KRAFT_VERSION: (0, 1),
     "transaction.version": (0, 2),
 }
+# Share and streams groups are not served, but a cluster may have them on: its records are kept.
+KNOWN: Final = {**SUPPORTED, "share.version": (0, 1), "streams.version": (0, 1)}
 # What a new cluster begins with, in the order Kafka writes it.
 INITIAL: Final = {
     METADATA_VERSION: 30,
@@ -45,6 +49,18 @@ NEEDS: Final = {
 CHANGED_RECORDS: Final = (*range(8, 24), 30)
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
+
+
+def check_finalized(image: Image) -> None:
+    """Raises UnknownMetadata at a feature or a level whose records would not be understood."""
+    check_levels(image.features)
+
+
+def check_levels(levels: Mapping[str, int]) -> None:
+    for name, level in levels.items():
+        lowest, highest = KNOWN.get(name, (0, 0))
+        if not lowest <= level <= highest:
+            raise UnknownMetadata(f"the feature {name} at level {level}")
 
 
 def update_features(view: View, request: UpdateFeaturesRequest) -> Effects:
@@ -67,11 +83,11 @@ def update_features(view: View, request: UpdateFeaturesRequest) -> Effects:
         )
         for each in request.feature_updates
     ]
-    return decided([] if request.validate_only else records, response)
+    return decided(view, [] if request.validate_only else records, response)
 
 
 def _check(view: View, name: str, level: int, kind: int, proposed: dict[str, int]) -> None:
-    current = view.image.features.get(name, 0)
+    current = view.image.features.get(name, 0) if name != KRAFT_VERSION else view.kraft_version
     why = None
     if kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         why = "The controller does not support the given upgrade type."

@@ -22,6 +22,11 @@ NO_LEADER = -1
 # PartitionChangeRecord's leader: as it was.
 NO_LEADER_CHANGE = -2
 
+METADATA_VERSION = "metadata.version"
+ELR_VERSION = "eligible.leader.replicas.version"
+# The oldest level of a log that KRaft controllers wrote for all to use: 3.3-IV3.
+MINIMUM_METADATA_VERSION = 7
+
 TOPIC, BROKER, GROUP = 2, 4, 32
 RESOURCE = tuple[int, str]
 # The parts of a quota's entity, sorted: (("client-id", "x"), ("user", None)); None is the default.
@@ -95,6 +100,7 @@ class BrokerState:
     log_dirs: tuple[bytes, ...]
     # None until the broker has told them.
     cordoned_log_dirs: tuple[bytes, ...] | None
+    is_migrating_zk_broker: bool = False
 
     @property
     def is_active(self) -> bool:
@@ -140,6 +146,16 @@ class Image:
         """Folds one record in, and notes what it changed."""
         FOLDS[type(record).__name__](self, record, changes)
 
+    @property
+    def metadata_version(self) -> int:
+        """The finalized level of metadata.version, which says how records are written."""
+        return self.features.get(METADATA_VERSION, MINIMUM_METADATA_VERSION)
+
+    @property
+    def has_elr(self) -> bool:
+        """Whether eligible leader replicas are tracked (KIP-966)."""
+        return self.features.get(ELR_VERSION, 0) > 0
+
     def topic_name(self, topic_id: bytes) -> str | None:
         """The name of a topic, None when no topic has this id."""
         topic = self.by_id.get(topic_id)
@@ -184,6 +200,7 @@ def _register_broker(image: Image, record: Any, changes: Changes) -> None:
         in_controlled_shutdown=record.in_controlled_shutdown,
         log_dirs=tuple(record.log_dirs),
         cordoned_log_dirs=None if cordoned is None else tuple(cordoned),
+        is_migrating_zk_broker=record.is_migrating_zk_broker,
     )
     changes.brokers[record.broker_id] = None
 
@@ -268,8 +285,26 @@ def _topic(image: Image, topic_id: bytes) -> Topic:
     return topic
 
 
+@dataclass(slots=True, frozen=True)
+class PreparedPartition:
+    """In place of a record about a partition: the state that it comes to."""
+
+    state: PartitionState
+
+
 def _set_partition(image: Image, record: Any, changes: Changes) -> None:
-    state = PartitionState(
+    _put_partition(image, PreparedPartition(new_partition(record)), changes)
+
+
+def _put_partition(image: Image, prepared: PreparedPartition, changes: Changes) -> None:
+    state = prepared.state
+    _topic(image, state.topic_id).partitions[state.index] = state
+    changes.partitions[state.topic_id, state.index] = None
+
+
+def new_partition(record: Any) -> PartitionState:
+    """A partition as a PartitionRecord has it."""
+    return PartitionState(
         topic_id=record.topic_id,
         index=record.partition_id,
         replicas=tuple(record.replicas),
@@ -284,8 +319,6 @@ def _set_partition(image: Image, record: Any, changes: Changes) -> None:
         last_known_elr=tuple(record.last_known_elr or ()),
         leader_recovery_state=record.leader_recovery_state,
     )
-    _topic(image, record.topic_id).partitions[record.partition_id] = state
-    changes.partitions[record.topic_id, record.partition_id] = None
 
 
 def _change_partition(image: Image, record: Any, changes: Changes) -> None:
@@ -439,6 +472,7 @@ FOLDS: dict[str, Fold] = {
     "UnregisterBrokerRecord": _unregister_broker,
     "TopicRecord": _create_topic,
     "PartitionRecord": _set_partition,
+    "PreparedPartition": _put_partition,
     "ConfigRecord": _set_config,
     "PartitionChangeRecord": _change_partition,
     "FenceBrokerRecord": _fence_broker,

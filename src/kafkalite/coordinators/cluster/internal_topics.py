@@ -26,9 +26,12 @@ def internal_topic(config: BrokerConfig, name: str, live_brokers: int) -> Topic:
     factor = min(config.get_int(f"{prefix}.replication.factor"), max(1, live_brokers))
     settings = {
         "cleanup.policy": "compact",
-        "compression.type": "producer" if name == "__consumer_offsets" else "uncompressed",
+        "compression.type": "uncompressed" if name == "__transaction_state" else "producer",
         "segment.bytes": str(config.get_int(f"{prefix}.segment.bytes")),
     }
+    if name == "__share_group_state":
+        # Its records are differences; Apache Kafka deletes those before the last whole state.
+        settings |= {"cleanup.policy": "delete", "retention.ms": "-1"}
     if name != "__consumer_offsets":
         least_isr = min(config.get_int(f"{prefix}.min.isr"), factor)
         settings["min.insync.replicas"] = str(least_isr)

@@ -32,5 +32,12 @@ def log_config(config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
 
 def log_settings(config: BrokerConfig) -> LogSettings:
     """The settings that all logs of a broker share."""
-    given = {field.name: config.get(field.name.replace("_", ".")) for field in fields(LogSettings)}
-    return LogSettings(**given)  # type: ignore[arg-type]
+    settings = LogSettings()
+    take_settings(settings, config)
+    return settings
+
+
+def take_settings(settings: LogSettings, config: BrokerConfig) -> None:
+    """Brings them to what the broker's are now."""
+    for field in fields(LogSettings):
+        setattr(settings, field.name, config.get(field.name.replace("_", ".")))

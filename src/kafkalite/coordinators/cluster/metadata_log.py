@@ -1,70 +1,59 @@
 """The log of the cluster's metadata, `__cluster_metadata-0`, with its snapshots.
 
 Owns the directory: the log, the snapshots, and `quorum-state`, where Apache Kafka keeps the epoch
-of its controllers. Every start begins a new epoch. Never knows what a record means. Invariant: the
-log's start is nought or the end of a snapshot that is there.
+of its controllers. Every start begins a new epoch. Never knows what a record means. Invariants: the
+log's start is nought or the end of a snapshot that is there, and nothing is written before `open`.
 """
 
 from __future__ import annotations
 
-import json
-import logging
 from collections.abc import Iterator
 from typing import Any
 
-from kafkalite.coordinators.cluster.records import decode_record
-from kafkalite.coordinators.cluster.snapshots import (
-    BrokenSnapshot,
-    SnapshotId,
-    list_snapshots,
-    read_snapshot,
-    write_snapshot,
-)
+from kafkalite.coordinators.cluster.quorum import QUORUM_STATE, Quorum
+from kafkalite.coordinators.cluster.snapshots import SnapshotId, SnapshotWriter, list_snapshots
+from kafkalite.coordinators.cluster.stored import Stored
 from kafkalite.coordinators.effects import Record
-from kafkalite.env.disk import read_whole, replace_file
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import Steps
+from kafkalite.log.checkpoints import write_partition_metadata
 from kafkalite.log.config import LogConfig
 from kafkalite.log.home import LogHome
 from kafkalite.log.loader import Opening, load_log
+from kafkalite.log.making import NewLog
+from kafkalite.log.names import PARTITION_METADATA, SEGMENT_SUFFIXES, offset_name
 from kafkalite.log.partition_log import AppendOrigin, PartitionLog
-from kafkalite.protocol import codec
-from kafkalite.protocol.messages import LeaderChangeMessage
-from kafkalite.records.batch import iterate_headers
-from kafkalite.records.control import ControlType, build_control_batch
-from kafkalite.records.record import BatchBuilder, iterate_records
+from kafkalite.protocol.errors import KafkaError
+from kafkalite.records.control import build_control_batch
+from kafkalite.records.record import BatchBuilder
 
-logger = logging.getLogger(__name__)
+__all__ = ["DIRECTORY", "QUORUM_STATE", "TOPIC", "TOPIC_ID", "MetadataLog"]
 
 TOPIC = "__cluster_metadata"
 DIRECTORY = f"{TOPIC}-0"
-QUORUM_STATE = "quorum-state"
 # The topic id of the metadata log, the same in every cluster.
 TOPIC_ID = bytes(15) + b"\x01"
-READ_BYTES = 1 << 20
 # Kafka's own bound on a batch of metadata; a decision is one batch, so this bounds decisions.
 MAX_BATCH_BYTES = 8 << 20
+_AT_ONCE = 64  # records
 
 
 class MetadataLog:
-    """Reads the whole state once, then appends to it."""
+    """Reads the whole state once, is opened then, and appended to."""
 
-    def __init__(self, home: LogHome, node_id: int, segment_bytes: int) -> None:
+    log: PartitionLog
+
+    def __init__(
+        self, home: LogHome, node_id: int, segment_bytes: int, directory_id: bytes = bytes(16)
+    ) -> None:
         self.home = home
         self.disk = home.disk
-        self.node_id = node_id
         self.directory = f"{home.path}/{DIRECTORY}"
-        config = LogConfig(segment_bytes=segment_bytes, max_message_bytes=MAX_BATCH_BYTES)
-        self.is_new = not self.disk.exists(self.directory)
-        self.log = self._create(config) if self.is_new else self._load(config)
+        self.quorum = Quorum(home.disk, self.directory, node_id, directory_id)
+        self.stored = Stored(home.disk, self.directory, self.quorum)
+        self.config = LogConfig(segment_bytes=segment_bytes, max_message_bytes=MAX_BATCH_BYTES)
         self.epoch = 0
         self.bytes_since_snapshot = 0
-
-    def _create(self, config: LogConfig) -> PartitionLog:
-        return PartitionLog.create(self.home, TOPIC, 0, TOPIC_ID, self.directory, config)
-
-    def _load(self, config: LogConfig) -> PartitionLog:
-        """Opens the log. It is small, so it is always checked as after a crash."""
-        return load_log(self.home, Opening(TOPIC, 0, self.directory, config))
 
     @property
     def end_offset(self) -> int:
@@ -74,65 +63,74 @@ class MetadataLog:
     # --- reading ------------------------------------------------------------------------------
 
     def read_all(self) -> Iterator[Any]:
-        """Every message: the newest whole snapshot, and what the log has behind it."""
-        position = self.log.log_start_offset
-        snapshot, messages = self._newest_snapshot()
-        if snapshot is not None:
-            yield from messages
-            position = snapshot.end_offset
-            if position > self.end_offset:
-                self.log.truncate_fully_and_start_at(position)
-        elif position > 0:
-            raise BrokenSnapshot(f"{self.directory} begins at {position} without a snapshot")
-        yield from self._messages_from(position)
-
-    def _newest_snapshot(self) -> tuple[SnapshotId | None, list[Any]]:
-        for snapshot in reversed(list_snapshots(self.disk, self.directory)):
-            try:
-                return snapshot, read_snapshot(self.disk, self.directory, snapshot)
-            except BrokenSnapshot as error:
-                logger.warning("a metadata snapshot is passed over: %s", error)
-        return None, []
-
-    def _messages_from(self, position: int) -> Iterator[Any]:
-        while position < self.end_offset:
-            found = self.log.read(position, READ_BYTES)
-            assert found.range is not None, "the metadata log has a gap"
-            data = found.range.read()
-            self.bytes_since_snapshot += len(data)
-            for header in iterate_headers(data):
-                for record in iterate_records(data, header) if not header.is_control else ():
-                    if record.offset >= position and record.value is not None:
-                        yield decode_record(record.value)
-                position = max(position, header.next_offset)
+        """Every message: the newest whole snapshot, and what the log has behind it. Raises
+        ForeignQuorum when the log is another controller's to go on with."""
+        voted_epoch = self.quorum.read_state()
+        yield from self.stored.read()
+        self.quorum.check()
+        self.epoch = max(voted_epoch, self.stored.epoch)
 
     # --- writing ------------------------------------------------------------------------------
 
+    def open(self) -> None:
+        """Makes the log ready for records, behind all that was read."""
+        end_offset = self.stored.end_offset
+        if self.disk.exists(self.directory):
+            self._name_topic()
+            self._remove_covered()
+            # It is small, so it is always checked as after a crash.
+            self.log = load_log(self.home, Opening(TOPIC, 0, self.directory, self.config))
+        else:
+            new = NewLog(self.home, TOPIC, 0, TOPIC_ID, self.directory, self.config)
+            self.log = new.taken(new.make_files())
+        if self.end_offset < end_offset:
+            self.log.truncate_fully_and_start_at(end_offset)
+        assert self.end_offset == end_offset, "the log has records that were not read"
+        self.bytes_since_snapshot = self.stored.bytes_behind_snapshot
+        self.home.when_failed(self.log.gone_offline)
+
+    def _name_topic(self) -> None:
+        """A directory that was only formatted does not say yet whose log it holds."""
+        path = f"{self.directory}/{PARTITION_METADATA}"
+        if not self.disk.exists(path):
+            write_partition_metadata(self.disk, path, TOPIC_ID)
+
+    def _remove_covered(self) -> None:
+        """Apache Kafka keeps old segments for a week; damage in one must not cut those behind it.
+        Oldest first, so that a crash leaves no gap."""
+        names = self.disk.list_directory(self.directory)
+        for base_offset in self.stored.covered:
+            for kind in SEGMENT_SUFFIXES:
+                if offset_name(base_offset, kind) in names:
+                    self.disk.remove(f"{self.directory}/{offset_name(base_offset, kind)}")
+
     def begin_epoch(self) -> None:
         """Takes the lead in a new epoch, and says so in the log; records are written after it."""
-        self.epoch = max(self._last_epoch(), self.log.epochs.latest, 0) + 1
-        self._write_quorum_state()
-        voter = LeaderChangeMessage.Voter(voter_id=self.node_id)
-        message = LeaderChangeMessage(
-            version=0, leader_id=self.node_id, voters=[voter], granting_voters=[voter]
-        )
+        self.epoch = max(self.epoch, self.log.epochs.latest, 0) + 1
+        self.quorum.write_state(self.epoch)
         now_ms = self.home.env.clock.now_ms()
         batch = build_control_batch(
-            ControlType.LEADER_CHANGE,
-            codec.encode(message, 0),
+            self.quorum.epoch_records(),
             timestamp=now_ms,
             base_offset=self.end_offset,
             partition_leader_epoch=self.epoch,
         )
         self._append(batch, now_ms)
 
-    def append(self, records: list[Record]) -> None:
-        """Appends records as one batch; raises KafkaError, and then nothing has changed."""
+    def batch_of(self, records: list[Record]) -> Steps[BatchBuilder]:
+        """The batch that records are to be appended as."""
         now_ms = self.home.env.clock.now_ms()
         builder = BatchBuilder()
-        for record in records:
+        for number, record in enumerate(records):
             builder.append(now_ms, None, record.value)
-        self._append(builder.build(self.end_offset, self.epoch), now_ms)
+            if (number + 1) % _AT_ONCE == 0:
+                yield
+        return builder
+
+    def append(self, builder: BatchBuilder) -> None:
+        """Appends a batch; raises KafkaError, and then nothing has changed."""
+        batch = builder.build(self.end_offset, self.epoch)
+        self._append(batch, builder.max_timestamp)
 
     def _append(self, batch: bytearray, now_ms: int) -> None:
         view = memoryview(batch)
@@ -141,38 +139,19 @@ class MetadataLog:
         self.bytes_since_snapshot += len(batch)
         self.log.flush()
 
-    def when_durable(self) -> Later[int]:
-        """Filled once all that was written so far is on stable storage."""
+    def when_durable(self) -> Later[KafkaError | None]:
+        """Filled once all written so far is on stable storage, or with why it cannot be."""
         return self.log.when_durable(self.end_offset)
-
-    def _last_epoch(self) -> int:
-        try:
-            state = json.loads(read_whole(self.disk, f"{self.directory}/{QUORUM_STATE}"))
-            return int(state["leaderEpoch"])
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
-            return 0
-
-    def _write_quorum_state(self) -> None:
-        state = {
-            "clusterId": "",
-            "leaderId": self.node_id,
-            "leaderEpoch": self.epoch,
-            "votedId": -1,
-            "appliedOffset": 0,
-            "currentVoters": [{"voterId": self.node_id}],
-            "data_version": 0,
-        }
-        text = json.dumps(state, separators=(",", ":"))
-        replace_file(self.disk, f"{self.directory}/{QUORUM_STATE}", text.encode())
 
     # --- snapshots ----------------------------------------------------------------------------
 
-    def write_snapshot(self, messages: Iterator[Any]) -> SnapshotId:
-        """Writes what all records so far come to, and drops what it covers from the log."""
+    def write_snapshot(self, messages: Iterator[Any], level: int) -> Steps[SnapshotId]:
+        """Writes what all records so far come to, as a level of metadata.version has it, and drops
+        what it covers from the log."""
         snapshot = SnapshotId(self.end_offset, self.epoch)
-        now_ms = self.home.env.clock.now_ms()
         self.bytes_since_snapshot = 0  # also when it fails: not to be tried with every record
-        write_snapshot(self.disk, self.directory, snapshot, messages, now_ms)
+        writer = SnapshotWriter(self.disk, self.directory, level, self.home.env.clock.now_ms())
+        yield from writer.write(snapshot, self.quorum.snapshot_records(), messages)
         self._drop_covered(snapshot)
         return snapshot
 

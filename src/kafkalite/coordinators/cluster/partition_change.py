@@ -12,8 +12,8 @@ from enum import Enum
 
 from kafkalite.config import topic_value
 from kafkalite.coordinators.cluster.assignments import default_directory
-from kafkalite.coordinators.cluster.create_topics import elr_enabled
 from kafkalite.coordinators.cluster.deciding import View
+from kafkalite.coordinators.cluster.directories import directory_of, is_online
 from kafkalite.coordinators.cluster.image import (
     NO_LEADER,
     NO_LEADER_CHANGE,
@@ -23,6 +23,8 @@ from kafkalite.coordinators.cluster.image import (
 from kafkalite.protocol.messages import PartitionChangeRecord
 
 RECOVERED, RECOVERING = 0, 1
+# The metadata.version up to which brokers need a new leader epoch when a replica falls behind.
+EPOCHS_OUTLIVE_SHRINKS = 12
 
 
 class Election(Enum):
@@ -44,6 +46,10 @@ class Target:
     elr: list[int]
     # Brokers to be thought of as down, whatever the image says of them.
     leaving: set[int] = field(default_factory=set)
+    # Where replicas lie that were opened elsewhere than the metadata says.
+    directories: dict[int, bytes] = field(default_factory=dict)
+    # The other way round: those that are coming up.
+    joining: set[int] = field(default_factory=set)
     election: Election = Election.ONLINE
 
     @classmethod
@@ -63,7 +69,7 @@ def change_partition(
 ) -> PartitionChangeRecord | None:
     """The record that brings a partition to its target, with the leader it then has."""
     record = PartitionChangeRecord(partition_id=state.index, topic_id=state.topic_id)
-    has_elr = elr_enabled(view)
+    has_elr = view.image.has_elr
     _complete_reassignment(target)
     _find_eligible(view, state, target, has_elr=has_elr)
     _elect(view, state, target, record, has_elr=has_elr)
@@ -72,16 +78,28 @@ def change_partition(
         # Said again, a leader begins a new epoch: the replica that left must notice.
         record.leader = state.leader
     _describe_isr(state, target, record, has_elr=has_elr)
+    if view.image.metadata_version < EPOCHS_OUTLIVE_SHRINKS and _shrinks(state, record):
+        record.leader = state.leader
     _describe_assignment(view, state, target, record)
     return None if _changes_nothing(record) else record
+
+
+def _shrinks(state: PartitionState, record: PartitionChangeRecord) -> bool:
+    """Whether a replica leaves the in-sync ones while the leader stays."""
+    if record.leader != NO_LEADER_CHANGE or record.isr is None:
+        return False
+    return not set(state.isr) <= set(record.isr)
 
 
 def may_lead(view: View, state: PartitionState, broker_id: int, target: Target) -> bool:
     """Whether a replica's broker is up and the replica holds the partition's data."""
     broker = view.image.brokers.get(broker_id)
-    if broker is None or not broker.is_active or broker_id in target.leaving:
-        return False
-    return broker_id in holders(state)
+    is_joining = broker_id in target.joining
+    if broker is None:
+        return is_joining and broker_id in holders(state)
+    directory = target.directories.get(broker_id, directory_of(state, broker_id))
+    is_there = is_joining or (broker.is_active and is_online(directory, broker.log_dirs))
+    return is_there and broker_id not in target.leaving and broker_id in holders(state)
 
 
 def holders(state: PartitionState) -> tuple[int, ...]:
@@ -93,10 +111,20 @@ def holders(state: PartitionState) -> tuple[int, ...]:
 
 def min_isr(view: View, state: PartitionState) -> int:
     """In-sync replicas a partition needs, as far as it has as many."""
-    name = view.image.topic_name(state.topic_id) or ""
-    value = topic_value(view.config, view.image.config(TOPIC, name), "min.insync.replicas")
+    value = _setting(view, state, "min.insync.replicas")
     assert isinstance(value, int)
     return min(value, len(state.replicas))
+
+
+def online_election(view: View, state: PartitionState) -> Election:
+    """What is held when brokers come and go: may a replica out of sync lead, if it must?"""
+    is_unclean = _setting(view, state, "unclean.leader.election.enable")
+    return Election.UNCLEAN if is_unclean else Election.ONLINE
+
+
+def _setting(view: View, state: PartitionState, name: str) -> object:
+    topic = view.image.topic_name(state.topic_id) or ""
+    return topic_value(view.config, view.image.config(TOPIC, topic), name)
 
 
 def _complete_reassignment(target: Target) -> None:
@@ -184,9 +212,10 @@ def _describe_isr(
 def _describe_assignment(
     view: View, state: PartitionState, target: Target, record: PartitionChangeRecord
 ) -> None:
+    known = dict(zip(state.replicas, state.directories, strict=False)) | target.directories
     if tuple(target.replicas) != state.replicas:
-        known = dict(zip(state.replicas, state.directories, strict=False))
         record.replicas = target.replicas
+    if tuple(target.replicas) != state.replicas or target.directories:
         record.directories = [
             known[each] if each in known else default_directory(view, each)
             for each in target.replicas

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def place(
     brokers: Iterable[BrokerState], partitions: int, replication_factor: int, chance: Random
-) -> list[list[int]]:
+) -> Iterator[list[int]]:
     """Replicas of each new partition, the first of which is to lead it."""
     usable = [broker for broker in brokers if not _is_cordoned(broker)]
     live = [broker for broker in usable if broker.is_active]
@@ -27,10 +27,10 @@ def place(
     up = {broker.broker_id for broker in live}
     leaders = [broker for broker in _round_robin(racks) if broker in up]
     start = chance.randrange(len(leaders))
-    return [
+    return (
         _replicas(racks, up, leaders[turn % len(leaders)], turn)[:replication_factor]
         for turn in range(start, start + partitions)
-    ]
+    )
 
 
 def _is_cordoned(broker: BrokerState) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,6 +30,7 @@ USER_AND_CLIENT_KEYS: Final = {
 }
 IP_KEYS: Final = {"connection_creation_rate": Kind.INT}
 LARGEST: Final = {Kind.INT: 2**31 - 1, Kind.LONG: 2**63 - 1}
+NUMBERS = re.compile(r"[0-9]+(\.[0-9]+)*")
 HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 
@@ -52,15 +52,18 @@ def alter_client_quotas(view: View, request: AlterClientQuotasRequest) -> Effect
         entry.entity = list(parts.values())
         entity = quota_entity(entry.entity)
         is_twin = entity in answers
+        keys = [op.key for op in entry.ops]
         answer = answers.setdefault(entity, _answer(entry))
         try:
-            if is_twin:  # what was said of it first is done all the same
-                raise KafkaError(Error.INVALID_REQUEST, f"{entity} is named twice")
+            if is_twin or len(set(keys)) < len(keys):
+                # What was said of it first is done all the same.
+                why = f"Ignoring duplicate entity {_shown(entry)}"
+                raise KafkaError(Error.INVALID_REQUEST, why)
             records += _alter_entity(view, entry, entity)
         except KafkaError as error:
             answer.error_code, answer.error_message = error.code, text_of(error)
     response = AlterClientQuotasResponse(entries=list(answers.values()))
-    return decided([] if request.validate_only else records, response)
+    return decided(view, [] if request.validate_only else records, response)
 
 
 def _answer(entry: AlterClientQuotasRequest.Entry) -> AlterClientQuotasResponse.Entry:
@@ -76,14 +79,18 @@ def _answer(entry: AlterClientQuotasRequest.Entry) -> AlterClientQuotasResponse.
     )
 
 
+def _shown(entry: AlterClientQuotasRequest.Entry) -> str:
+    """An entity as Java writes it, in the order of its hashes."""
+    names = {each.entity_type: each.entity_name for each in entry.entity}
+    kinds = sorted(names, key=lambda kind: (CLIENT_ID, USER, IP, kind).index(kind))
+    parts = [f"{kind}={'null' if names[kind] is None else names[kind]}" for kind in kinds]
+    return f"ClientQuotaEntity(entries={{{', '.join(parts)}}})"
+
+
 def _alter_entity(
     view: View, entry: AlterClientQuotasRequest.Entry, entity: QuotaEntity
 ) -> list[ClientQuotaRecord]:
     allowed = _keys_of(entity)
-    repeated = [key for key, count in Counter(op.key for op in entry.ops).items() if count > 1]
-    if repeated:
-        why = f"Duplicate quota key {repeated[0]} not updating quota for this entity"
-        raise KafkaError(Error.INVALID_REQUEST, why)
     current = view.image.quotas.get(entity, {})
     records = []
     for op in entry.ops:
@@ -97,9 +104,7 @@ def _alter_entity(
 
 
 def _record(entity: QuotaEntity, key: str, value: float, *, is_removed: bool) -> ClientQuotaRecord:
-    parts = [
-        ClientQuotaRecord.Entity(entity_type=kind, entity_name=name) for kind, name in entity
-    ]
+    parts = [ClientQuotaRecord.Entity(entity_type=kind, entity_name=name) for kind, name in entity]
     return ClientQuotaRecord(entity=parts, key=key, value=value, remove=is_removed)
 
 
@@ -134,8 +139,16 @@ def _is_address(text: str) -> bool:
     try:
         ipaddress.ip_address(text)
     except ValueError:
+        if NUMBERS.fullmatch(text):
+            return _is_short_address(text)
         return HOST_NAME.fullmatch(text) is not None
     return True
+
+
+def _is_short_address(text: str) -> bool:
+    """Fewer than four numbers may be an address too; the last fills what is left."""
+    *first, last = map(int, text.split("."))
+    return len(first) < 4 and all(each < 256 for each in first) and last < 256 ** (4 - len(first))
 
 
 def _check_value(allowed: dict[str, Kind], key: str, value: float) -> None:
@@ -143,9 +156,9 @@ def _check_value(allowed: dict[str, Kind], key: str, value: float) -> None:
     why = None
     if kind is None:
         why = f"Invalid configuration key {key}"
-    elif not value > 0:
+    elif value <= 0:  # not so what is no number: Kafka takes it
         why = f"Quota {key} must be greater than 0"
-    elif kind is not Kind.DOUBLE and value > LARGEST[kind]:
+    elif kind is not Kind.DOUBLE and value > float(LARGEST[kind]):
         article = "an" if kind is Kind.INT else "a"
         why = f"Proposed value for {key} is too large for {article} {kind.name}."
     elif kind is not Kind.DOUBLE and abs(value % 1.0) > 1e-6:

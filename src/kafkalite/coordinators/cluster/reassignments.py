@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from kafkalite.config import topic_value
 from kafkalite.coordinators.cluster.assignments import check_assignment
-from kafkalite.coordinators.cluster.deciding import View, decided
+from kafkalite.coordinators.cluster.deciding import View, decided_in_steps
 from kafkalite.coordinators.cluster.image import TOPIC, PartitionState
 from kafkalite.coordinators.cluster.partition_change import Election, Target, change_partition
 from kafkalite.coordinators.effects import Effects
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     AlterPartitionReassignmentsRequest,
@@ -19,16 +20,18 @@ from kafkalite.protocol.messages import (
     PartitionChangeRecord,
 )
 
+_AT_ONCE = 8  # partitions
 Response = AlterPartitionReassignmentsResponse
 
 
 def alter_partition_reassignments(
     view: View, request: AlterPartitionReassignmentsRequest
-) -> Effects:
+) -> Steps[Effects]:
     """Begins moves, and calls off those for which no replicas are given."""
     records: list[PartitionChangeRecord] = []
     if not request.topics:
-        return decided([], Response(error_code=Error.NONE, error_message=""))  # so Apache Kafka
+        # So Apache Kafka.
+        return Effects(reply=Response(error_code=Error.NONE, error_message=""))
     response = Response(
         error_code=Error.NONE,
         error_message=None,
@@ -48,8 +51,11 @@ def alter_partition_reassignments(
             except KafkaError as error:
                 result.error_code, result.error_message = error.code, error.message
             answer.partitions.append(result)
+            if len(answer.partitions) % _AT_ONCE == 0:
+                yield
         response.responses.append(answer)
-    return decided(records, response)
+        yield
+    return (yield from decided_in_steps(view, records, response))
 
 
 def _find(view: View, name: str, index: int) -> PartitionState:

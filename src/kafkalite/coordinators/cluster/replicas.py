@@ -9,21 +9,42 @@ replica and the replica's disk works.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import islice
+from typing import Protocol, TypeVar
 
 from kafkalite.config import BrokerConfig
+from kafkalite.coordinators.cluster import following
+from kafkalite.coordinators.cluster.brokers import AssignDirectories
 from kafkalite.coordinators.cluster.cluster import Cluster
-from kafkalite.coordinators.cluster.image import BROKER, TOPIC, Changes, PartitionState, Topic
-from kafkalite.coordinators.cluster.log_configs import log_config
+from kafkalite.coordinators.cluster.directories import directory_of
+from kafkalite.coordinators.cluster.image import (
+    BROKER,
+    NO_LEADER,
+    TOPIC,
+    Changes,
+    PartitionState,
+    Topic,
+)
+from kafkalite.coordinators.cluster.log_configs import log_config, take_settings
+from kafkalite.coordinators.effects import Refused
+from kafkalite.env.later import Later
 from kafkalite.log.config import LogConfig
+from kafkalite.log.making import Made, Making, NewLog
 from kafkalite.log.manager import LogManager
 from kafkalite.log.partition_log import PartitionLog
-from kafkalite.protocol.errors import KafkaError
+from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.replication.partition import Leadership, Partition
 from kafkalite.replication.partitions import Partitions
 
 logger = logging.getLogger(__name__)
+
+_TOLD_AT_ONCE = 200
+_FILES_AT_ONCE = 512
+
+T = TypeVar("T")
+_Opening = tuple[Topic, PartitionState, NewLog]
 
 
 class Coordinator(Protocol):
@@ -51,6 +72,12 @@ class Replicas:
         self.partitions = partitions
         self.logs = logs
         self.node_id = partitions.node_id
+        # Directories that the metadata does not name yet, by topic id and index.
+        self._untold: dict[tuple[bytes, int], bytes] = {}
+        self._has_named_leaderless = False
+        self._is_stopped = False
+        self._making = Making(logs.env)
+        self._through: Later[None] | None = None  # with the change that is followed now
 
     def start(self) -> None:
         """Opens every replica that the image gives this broker, and follows changes from here on.
@@ -60,68 +87,206 @@ class Replicas:
         """
         for topic in self.cluster.image.topics.values():
             for state in topic.partitions.values():
-                self._follow(topic, state)
-        for log in self.logs.logs:
+                new = self._follow(topic, state, is_new=False)
+                if new is not None:
+                    self._take(topic, state, new, new.make_files())
+        for log in (*self.logs.logs, *self.logs.offline):
             known = self.cluster.image.partition(log.topic, log.partition)
             if known is None or self.node_id not in known.replicas:
                 self.logs.set_aside(log)
-        self.cluster.subscribe(self.changed)
+        self.cluster.subscribe(self.changed, self._hide)
+        self._name_leaderless()
 
     def stop(self) -> None:
-        """Follows no more changes."""
+        """Follows no more changes and gives every role up: whoever waits is told."""
+        self._is_stopped = True
+        self._making.stop()
         self.cluster.unsubscribe(self.changed)
+        self._is_through()
+        for partition in self.partitions:
+            coordinator = self.coordinators.get(partition.topic)
+            if coordinator is not None:
+                coordinator.lost(partition.index)
+            partition.give_up(KafkaError(Error.NOT_LEADER_OR_FOLLOWER))
 
     def config_of(self, topic: str) -> LogConfig:
         """The settings of a topic's logs, as they now are."""
         overrides = self.cluster.image.config(TOPIC, topic)
         return log_config(self.config, overrides) if overrides else self.config.derived(_plain)
 
-    def changed(self, changes: Changes) -> None:
-        """Brings this broker's replicas to what the metadata now says."""
+    def _hide(self, changes: Changes) -> None:
+        """What is deleted is not served, though closing it takes its time."""
+        for topic_id in changes.deleted:
+            self.partitions.close_topic(topic_id)
+
+    def changed(self, changes: Changes) -> Later[None]:
+        """Brings this broker's replicas to what the metadata now says, a slice per turn of the loop
+        and a worker for the files; filled when all of them are there."""
+        through = self._through = Later()
+        following.run(self.cluster.env.slices, self._follow_all(changes), self._is_through)
+        return through
+
+    def _is_through(self) -> None:
+        through, self._through = self._through, None
+        if through is not None:
+            through.resolve(None)
+
+    def _follow_all(self, changes: Changes) -> following.Waits:
         for topic in changes.deleted.values():
-            self._delete(topic)
+            for index in topic.partitions:
+                self._guard(topic.name, index, partial(self._delete, topic, index))
+                yield None
+            self.partitions.forget_topic(topic.topic_id)
+        waiting: list[_Opening] = []
         for topic_id, index in changes.partitions:
             found = self.cluster.image.by_id.get(topic_id)
             if found is not None:
-                self._follow(found, found.partitions[index])
-        if changes.configs:
-            self._take_settings(changes)
+                state = found.partitions[index]
+                new = self._guard(found.name, index, partial(self._follow, found, state))
+                waiting += [] if new is None else [(found, state, new)]
+            if len(waiting) == _FILES_AT_ONCE:
+                yield from self._open_all(waiting)
+                waiting = []
+            yield None
+        yield from self._open_all(waiting)
+        if changes.configs and not self._is_stopped:
+            yield from self._take_settings(changes)
+
+    def _open_all(self, waiting: list[_Opening]) -> following.Waits:
+        """Serves partitions once their files are made, whatever became of them meanwhile: the
+        changes that come next say it."""
+        if self._is_stopped or not waiting:
+            return  # nobody makes the files any more
+        made = self._making.make([new for _, _, new in waiting])
+        yield made
+        for (topic, state, new), files in zip(waiting, made.value, strict=False):
+            self._guard(topic.name, state.index, partial(self._take, topic, state, new, files))
+            yield None
+
+    def _guard(self, topic: str, index: int, act: Callable[[], T]) -> T | None:
+        """What fails by a mistake of ours is this partition's alone. After a stop nothing is done
+        any more."""
+        try:
+            return None if self._is_stopped else act()
+        except Exception:
+            logger.exception("%s-%d does not follow the metadata", topic, index)
+            return None
 
     # --- one partition ----------------------------------------------------------------------------
 
-    def _follow(self, topic: Topic, state: PartitionState) -> None:
-        partition = self.partitions.get(topic.name, state.index)
+    def _follow(
+        self, topic: Topic, state: PartitionState, *, is_new: bool = True
+    ) -> NewLog | None:
+        """The log that is to be made before the partition can be served, if it is not there."""
+        partition = self.partitions.held(topic.name, state.index)
         if self.node_id not in state.replicas:
-            if partition is not None:
+            if partition is not None or (topic.name, state.index) in self.partitions.offline:
                 self._close(topic.name, state.index)
         elif partition is None:
-            self._open(topic, state)
+            return self._open(topic, state, is_new=is_new)
         elif state.partition_epoch > partition.leadership.partition_epoch:
             self._lead(partition, state)
+            if not partition.log.home.is_online:
+                self.partitions.remove(topic.name, state.index)
+                self.partitions.offline.add((topic.name, state.index))
+        return None
 
-    def _open(self, topic: Topic, state: PartitionState) -> None:
+    def _open(self, topic: Topic, state: PartitionState, *, is_new: bool) -> NewLog | None:
         try:
-            log = self._log_of(topic, state)
+            log = self._find_or_plan(topic, state, is_new=is_new)
         except KafkaError as error:
-            logger.error("%s-%d is offline: %s", topic.name, state.index, error)
-            self.partitions.offline.add((topic.name, state.index))
-            return
-        log.config = self.config_of(topic.name)
-        partition = Partition(topic.name, state.index, topic.topic_id, self.node_id, log)
-        self.partitions.add(partition)
-        self._lead(partition, state)
+            self._leave_offline(topic, state, error)
+            return None
+        if not isinstance(log, PartitionLog):
+            return log
+        self._serve(topic, state, log)
+        return None
 
-    def _log_of(self, topic: Topic, state: PartitionState) -> PartitionLog:
+    def _find_or_plan(
+        self, topic: Topic, state: PartitionState, *, is_new: bool
+    ) -> PartitionLog | NewLog:
         """The log that is there, or a new one in the directory that was chosen for it."""
-        directory_id = dict(zip(state.replicas, state.directories, strict=False)).get(self.node_id)
+        directory_id = directory_of(state, self.node_id)
         path = next(
             (each.path for each in self.logs.directories if each.directory_id == directory_id),
             None,
         )
         settings = self.config_of(topic.name)
-        return self.logs.create(
-            topic.name, state.index, topic.topic_id, settings, directory=path
+        return self.logs.find_or_plan(
+            topic.name, state.index, topic.topic_id, settings, directory=path, is_new=is_new
         )
+
+    def _take(self, topic: Topic, state: PartitionState, new: NewLog, files: Made) -> None:
+        try:
+            log = self.logs.take_new(new, files)
+        except KafkaError as error:
+            self._leave_offline(topic, state, error)
+        else:
+            self._serve(topic, state, log)
+
+    def _leave_offline(self, topic: Topic, state: PartitionState, error: KafkaError) -> None:
+        if (topic.name, state.index) not in self.partitions.offline:
+            logger.error("%s-%d is offline: %s", topic.name, state.index, error)
+        self.partitions.offline.add((topic.name, state.index))
+
+    def _serve(self, topic: Topic, state: PartitionState, log: PartitionLog) -> None:
+        log.config = self.config_of(topic.name)
+        partition = Partition(topic.name, state.index, topic.topic_id, self.node_id, log)
+        self.partitions.add(partition)
+        self._lead(partition, state)
+        self._tell_directory(state, log)
+        self.logs.mover.resume(log, partition.moved)
+
+    # --- directories ------------------------------------------------------------------------------
+
+    def _tell_directory(self, state: PartitionState, log: PartitionLog) -> None:
+        """Has the metadata name the directory that a log was opened in, if it does not yet. Many
+        together, when those that are told of changes now have heard all of them."""
+        directory_id = self.logs.directory_of(log).directory_id
+        if directory_of(state, self.node_id) == directory_id:
+            return
+        if not self._untold:
+            self.logs.env.clock.call_later(0, self._tell_directories)
+        self._untold[state.topic_id, state.index] = directory_id
+
+    def _tell_directories(self) -> None:
+        """Some of them in each turn of the loop, so that nobody waits for thousands."""
+        told = dict(islice(self._untold.items(), _TOLD_AT_ONCE))
+        if self._is_stopped or not told:
+            return
+        for key in told:
+            del self._untold[key]
+        if self._untold:
+            self.logs.env.clock.call_later(0, self._tell_directories)
+        self.cluster.submit(AssignDirectories(self.node_id, told)).then(
+            lambda outcome: self._are_told(len(told), outcome)
+        )
+
+    def _are_told(self, count: int, outcome: object) -> None:
+        if isinstance(outcome, Refused | KafkaError):
+            error = outcome.error if isinstance(outcome, Refused) else outcome
+            logger.error("the directories of %d partitions are not told: %s", count, error)
+        self._name_leaderless()
+
+    def _name_leaderless(self) -> None:
+        """Nobody can write to or read from these, and their clients would wait without a word. Once
+        the metadata has all directories: until then it has no leader in those it does not know."""
+        if self._untold or self._has_named_leaderless:
+            return
+        self._has_named_leaderless = True
+        names = [
+            f"{each.topic}-{each.index}"
+            for each in self.partitions
+            if each.leadership.leader_id == NO_LEADER
+        ]
+        if names:
+            logger.warning(
+                "%d partitions have no leader, since a broker that has their records is not up: %s",
+                len(names),
+                ", ".join(names[:3]) + (", …" if len(names) > 3 else ""),
+            )
+
+    # --- roles ------------------------------------------------------------------------------------
 
     def _lead(self, partition: Partition, state: PartitionState) -> None:
         was_epoch = partition.leader_epoch if partition.is_leader else None
@@ -133,8 +298,10 @@ class Replicas:
         coordinator = self.coordinators.get(partition.topic)
         if coordinator is not None and is_new_epoch:
             coordinator.gained(partition.index, partition)
-        elif coordinator is not None and was_epoch is not None and not partition.is_leader:
-            coordinator.lost(partition.index)
+        elif was_epoch is not None and not partition.is_leader:
+            if coordinator is not None:
+                coordinator.lost(partition.index)
+            partition.give_up(KafkaError(Error.NOT_LEADER_OR_FOLLOWER))
         partition.wake()
 
     def _hold(self, log: PartitionLog) -> None:
@@ -149,22 +316,22 @@ class Replicas:
         if coordinator is not None:
             coordinator.lost(index)
         self.partitions.remove(topic, index)
+        self.partitions.offline.discard((topic, index))
         self.logs.delete(topic, index, self.cluster.once_durable)
 
-    def _delete(self, topic: Topic) -> None:
-        for index in topic.partitions:
-            partition = self.partitions.get(topic.name, index)
-            if partition is not None and partition.topic_id == topic.topic_id:
-                self._close(topic.name, index)
-            self.partitions.offline.discard((topic.name, index))
-        self.partitions.forget_topic(topic.topic_id)
+    def _delete(self, topic: Topic, index: int) -> None:
+        partition = self.partitions.held(topic.name, index)
+        is_offline = (topic.name, index) in self.partitions.offline
+        if is_offline or (partition is not None and partition.topic_id == topic.topic_id):
+            self._close(topic.name, index)
 
     # --- settings ---------------------------------------------------------------------------------
 
-    def _take_settings(self, changes: Changes) -> None:
+    def _take_settings(self, changes: Changes) -> following.Waits:
         own = (BROKER, str(self.node_id))
         if own in changes.configs or (BROKER, "") in changes.configs:
             self.cluster.apply_dynamic_config(self.config, self.node_id)
+            take_settings(self.logs.settings, self.config)
             topics = {partition.topic for partition in self.partitions}
         else:
             topics = {name for kind, name in changes.configs if kind == TOPIC}
@@ -173,10 +340,11 @@ class Replicas:
             if found is None:
                 continue
             settings = self.config_of(name)
-            for index in found.partitions:
+            for index in list(found.partitions):
                 partition = self.partitions.get(name, index)
                 if partition is not None:
                     partition.log.config = settings
+            yield None
 
 
 def _plain(config: BrokerConfig) -> LogConfig:

@@ -11,6 +11,7 @@ import hmac
 from typing import Final
 
 from kafkalite.coordinators.cluster.deciding import View, decided
+from kafkalite.coordinators.cluster.records import SCRAM
 from kafkalite.coordinators.effects import Effects
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
@@ -53,10 +54,13 @@ def alter_user_scram_credentials(
     response = AlterUserScramCredentialsResponse(
         results=[_result(user, outcome) for user, outcome in outcomes.items()]
     )
-    return decided([_record(change) for change in wanted.values()], response)
+    return decided(view, [_record(change) for change in wanted.values()], response)
 
 
 def _refusal(view: View, change: Deletion | Upsertion) -> KafkaError | None:
+    if view.image.metadata_version < SCRAM:
+        why = "The current metadata.version does not support SCRAM"
+        return KafkaError(Error.UNSUPPORTED_VERSION, why)
     if not change.name:
         return KafkaError(Error.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
     if change.mechanism not in HASHES:

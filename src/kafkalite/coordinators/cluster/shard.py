@@ -7,7 +7,7 @@ clock is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 from kafkalite.config import BrokerConfig
@@ -17,9 +17,10 @@ from kafkalite.coordinators.cluster.create_topics import create_topics
 from kafkalite.coordinators.cluster.deciding import View
 from kafkalite.coordinators.cluster.delete_topics import delete_topics
 from kafkalite.coordinators.cluster.elect_leaders import elect_leaders
-from kafkalite.coordinators.cluster.image import Changes, Image
-from kafkalite.coordinators.cluster.records import decode_record
+from kafkalite.coordinators.cluster.folding import prepare
+from kafkalite.coordinators.cluster.image import Changes, Image, ImageConflict
 from kafkalite.coordinators.effects import Effects, Record
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol.messages import (
     AlterClientQuotasRequest,
     AlterPartitionReassignmentsRequest,
@@ -34,7 +35,8 @@ from kafkalite.protocol.messages import (
 if TYPE_CHECKING:
     from random import Random
 
-Decision = Callable[[View, Any], Effects]
+# In steps where one event may concern thousands.
+Decision = Callable[[View, Any], Effects | Steps[Effects]]
 DECISIONS: dict[type[Any], Decision] = {
     CreateTopicsRequest: create_topics,
     DeleteTopicsRequest: delete_topics,
@@ -48,6 +50,8 @@ DECISIONS: dict[type[Any], Decision] = {
     brokers.RegisterBroker: brokers.register_broker,
     brokers.FenceBroker: brokers.fence_broker,
     brokers.UnregisterBroker: brokers.unregister_broker,
+    brokers.AssignDirectories: brokers.assign_directories,
+    brokers.DirectoriesOffline: brokers.directories_offline,
     brokers.AllocateProducerIds: brokers.allocate_producer_ids,
 }
 
@@ -65,39 +69,42 @@ class ClusterShard:
         # Records since a BeginTransactionRecord: they count when the transaction ends.
         self._held_back: list[Any] | None = None
 
-    def decide(self, event: Any, now_ms: int) -> Effects:
+    def decide(self, event: Any) -> Steps[Effects]:
         """What shall be written and answered; raises KafkaError for a refusal as a whole."""
-        return DECISIONS[type(event)](self.view, event)
+        effects = DECISIONS[type(event)](self.view, event)
+        return (yield from effects) if isinstance(effects, Generator) else effects
 
-    def replay(self, record: Record) -> None:
-        """Folds one record of the log in."""
-        assert record.value is not None, "a metadata record without a value"
-        message = record.decoded if record.decoded is not None else decode_record(record.value)
-        self.fold(message)
+    def prepare(self, records: list[Record]) -> Steps[list[Any]]:
+        """What is to be folded in for these records; nothing else is, before that."""
+        return prepare(self.image, records)
 
     def fold(self, message: Any) -> None:
         """Folds one message in, or holds it back until its transaction ends."""
         kind = type(message).__name__
         if kind == "BeginTransactionRecord":
-            assert self._held_back is None, "a metadata transaction within another"
+            if self._held_back is not None:
+                raise ImageConflict("a metadata transaction begins within another")
             self._held_back = []
-        elif kind == "EndTransactionRecord":
-            held_back, self._held_back = self._held_back or [], None
-            for each in held_back:
-                self.image.apply(each, self.changes)
-        elif kind == "AbortTransactionRecord":
-            self._held_back = None
+        elif kind in ("EndTransactionRecord", "AbortTransactionRecord"):
+            self._end_transaction(is_aborted=kind == "AbortTransactionRecord")
         elif self._held_back is not None:
             self._held_back.append(message)
         else:
             self.image.apply(message, self.changes)
 
+    def _end_transaction(self, *, is_aborted: bool) -> None:
+        if self._held_back is None:
+            raise ImageConflict("a metadata transaction ends that has not begun")
+        held_back, self._held_back = self._held_back, None
+        for message in () if is_aborted else held_back:
+            self.image.apply(message, self.changes)
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether records are held back: whatever is written next belongs to their transaction."""
+        return self._held_back is not None
+
     def take_changes(self) -> Changes:
         """What was changed since this was last asked."""
         changes, self.changes = self.changes, Changes()
         return changes
-
-    def loaded(self, now_ms: int) -> Effects:
-        """An unfinished transaction at the log's end never happened."""
-        self._held_back = None
-        return Effects()

@@ -7,21 +7,23 @@ the file. Invariant: a file under its final name is whole; one without a closing
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kafkalite.coordinators.cluster.records import decode_record, encode_record
+from kafkalite.coordinators.cluster.records import encode_record, read_record
 from kafkalite.env.disk import Disk, read_whole, replace_file
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol import codec
 from kafkalite.protocol.messages import SnapshotFooterRecord, SnapshotHeaderRecord
 from kafkalite.records.batch import iterate_headers, verify
-from kafkalite.records.control import ControlType, build_control_batch, read_type
+from kafkalite.records.control import ControlRecord, ControlType, build_control_batch, read_type
 from kafkalite.records.errors import CorruptRecords
-from kafkalite.records.record import BatchBuilder, iterate_records
+from kafkalite.records.record import BatchBuilder, Record, iterate_records
 
 NAME: Final = re.compile(r"(?P<offset>\d{20})-(?P<epoch>\d{10})\.checkpoint")
 MAX_BATCH_BYTES = 1 << 20
+_AT_ONCE = 32  # records
 
 
 @dataclass(slots=True, frozen=True, order=True)
@@ -37,6 +39,14 @@ class SnapshotId:
         return f"{self.end_offset:020d}-{self.epoch:010d}.checkpoint"
 
 
+@dataclass(slots=True)
+class Contents:
+    """What a snapshot holds between the records that open and close it."""
+
+    messages: list[Any] = field(default_factory=list)
+    control_records: list[Record] = field(default_factory=list)
+
+
 class BrokenSnapshot(Exception):
     """A file that is no whole snapshot."""
 
@@ -47,64 +57,71 @@ def list_snapshots(disk: Disk, directory: str) -> list[SnapshotId]:
     return sorted(SnapshotId(int(each["offset"]), int(each["epoch"])) for each in matches if each)
 
 
-def write_snapshot(
-    disk: Disk, directory: str, snapshot: SnapshotId, messages: Iterable[Any], now_ms: int
-) -> None:
-    """Writes a snapshot; after a crash it is there whole or not at all."""
-    header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=now_ms)
-    parts = [_control(ControlType.SNAPSHOT_HEADER, codec.encode(header, 0), 0, snapshot, now_ms)]
-    offset = 1
-    for builder in _batches(messages, now_ms):
-        parts.append(builder.build(offset, snapshot.epoch))
-        offset += builder.count
-    footer = codec.encode(SnapshotFooterRecord(version=0), 0)
-    parts.append(_control(ControlType.SNAPSHOT_FOOTER, footer, offset, snapshot, now_ms))
-    replace_file(disk, f"{directory}/{snapshot.file_name}", b"".join(parts))
+@dataclass(slots=True)
+class SnapshotWriter:
+    """Writes snapshots of one directory, in the versions of one level of metadata.version."""
+
+    disk: Disk
+    directory: str
+    level: int
+    now_ms: int
+
+    def write(
+        self, snapshot: SnapshotId, quorum: Iterable[ControlRecord], messages: Iterable[Any]
+    ) -> Steps[None]:
+        """Writes a snapshot, in one go when all of it is encoded; after a crash it is there whole
+        or not at all."""
+        header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=self.now_ms)
+        opening = [(ControlType.SNAPSHOT_HEADER, codec.encode(header, 0)), *quorum]
+        parts = [self._control(opening, 0, snapshot)]
+        offset = len(opening)
+        builder = BatchBuilder()
+        for number, message in enumerate(messages):
+            builder.append(self.now_ms, None, encode_record(message, self.level))
+            if builder.size >= MAX_BATCH_BYTES:
+                parts.append(builder.build(offset, snapshot.epoch))
+                offset += builder.count
+                builder = BatchBuilder()
+            if (number + 1) % _AT_ONCE == 0:
+                yield
+        if builder.count:
+            parts.append(builder.build(offset, snapshot.epoch))
+            offset += builder.count
+        footer = codec.encode(SnapshotFooterRecord(version=0), 0)
+        parts.append(self._control([(ControlType.SNAPSHOT_FOOTER, footer)], offset, snapshot))
+        replace_file(self.disk, f"{self.directory}/{snapshot.file_name}", b"".join(parts))
+
+    def _control(
+        self, records: list[ControlRecord], offset: int, snapshot: SnapshotId
+    ) -> bytearray:
+        return build_control_batch(
+            records,
+            timestamp=self.now_ms,
+            base_offset=offset,
+            partition_leader_epoch=snapshot.epoch,
+        )
 
 
-def _control(
-    kind: ControlType, value: bytes, offset: int, snapshot: SnapshotId, now_ms: int
-) -> bytearray:
-    return build_control_batch(
-        kind,
-        value,
-        timestamp=now_ms,
-        base_offset=offset,
-        partition_leader_epoch=snapshot.epoch,
-    )
-
-
-def _batches(messages: Iterable[Any], now_ms: int) -> Iterator[BatchBuilder]:
-    builder = BatchBuilder()
-    for message in messages:
-        builder.append(now_ms, None, encode_record(message))
-        if builder.size >= MAX_BATCH_BYTES:
-            yield builder
-            builder = BatchBuilder()
-    if builder.count:
-        yield builder
-
-
-def read_snapshot(disk: Disk, directory: str, snapshot: SnapshotId) -> list[Any]:
-    """The messages of a snapshot; raises BrokenSnapshot unless it is whole."""
-    data = read_whole(disk, f"{directory}/{snapshot.file_name}")
-    messages: list[Any] = []
-    kinds: list[ControlType] = []
+def read_snapshot(disk: Disk, path: str) -> Contents:
+    """What a snapshot holds; raises BrokenSnapshot unless it is whole."""
+    data = read_whole(disk, path)
+    contents = Contents()
     try:
         for header in iterate_headers(data):
             verify(data, header)
             for record in iterate_records(data, header):
                 if header.is_control:
-                    kinds.append(read_type(record.key))
+                    contents.control_records.append(record)
                 elif record.value is not None:
-                    messages.append(decode_record(record.value))
+                    contents.messages.append(read_record(record.value))
+        kinds = [read_type(record.key) for record in contents.control_records]
     except CorruptRecords as error:
-        raise BrokenSnapshot(f"{snapshot.file_name}: {error}") from error
+        raise BrokenSnapshot(f"{path}: {error}") from error
     is_whole = (
         len(kinds) > 1
         and kinds[0] == ControlType.SNAPSHOT_HEADER
         and kinds[-1] == ControlType.SNAPSHOT_FOOTER
     )
     if not is_whole:
-        raise BrokenSnapshot(f"{snapshot.file_name} has no opening and closing record")
-    return messages
+        raise BrokenSnapshot(f"{path} has no opening and closing record")
+    return contents

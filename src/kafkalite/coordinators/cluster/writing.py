@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kafkalite.coordinators.cluster.image import BrokerState, Image, PartitionState
+from kafkalite.coordinators.cluster.image import (
+    METADATA_VERSION,
+    BrokerState,
+    Image,
+    PartitionState,
+)
 from kafkalite.protocol.messages import (
     ClientQuotaRecord,
     ConfigRecord,
@@ -20,8 +25,6 @@ from kafkalite.protocol.messages import (
     TopicRecord,
     ZkMigrationStateRecord,
 )
-
-METADATA_VERSION = "metadata.version"
 
 
 def records_of(image: Image) -> Iterator[Any]:
@@ -34,7 +37,8 @@ def records_of(image: Image) -> Iterator[Any]:
     for name in sorted(image.topics):
         topic = image.topics[name]
         yield TopicRecord(name=name, topic_id=topic.topic_id)
-        yield from (_partition(topic.partitions[index]) for index in sorted(topic.partitions))
+        for index in sorted(topic.partitions):
+            yield _partition(topic.partitions[index], has_elr=image.has_elr)
     yield from _configs(image)
     yield from _quotas(image)
     if image.next_producer_id > 0:
@@ -52,6 +56,7 @@ def registration_of(broker: BrokerState) -> RegisterBrokerRecord:
     cordoned = broker.cordoned_log_dirs
     return RegisterBrokerRecord(
         broker_id=broker.broker_id,
+        is_migrating_zk_broker=broker.is_migrating_zk_broker,
         incarnation_id=broker.incarnation_id,
         broker_epoch=broker.epoch,
         end_points=[
@@ -77,7 +82,7 @@ def registration_of(broker: BrokerState) -> RegisterBrokerRecord:
     )
 
 
-def _partition(state: PartitionState) -> PartitionRecord:
+def _partition(state: PartitionState, *, has_elr: bool) -> PartitionRecord:
     return PartitionRecord(
         partition_id=state.index,
         topic_id=state.topic_id,
@@ -90,8 +95,8 @@ def _partition(state: PartitionState) -> PartitionRecord:
         leader_epoch=state.leader_epoch,
         partition_epoch=state.partition_epoch,
         directories=list(state.directories),
-        eligible_leader_replicas=list(state.elr) or None,
-        last_known_elr=list(state.last_known_elr) or None,
+        eligible_leader_replicas=(has_elr and list(state.elr)) or None,
+        last_known_elr=(has_elr and list(state.last_known_elr)) or None,
     )
 
 

@@ -5,7 +5,9 @@ Owns nothing and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 
 from kafkalite.coordinators.groups.classic_group import ClassicGroup, ClassicState
 from kafkalite.coordinators.groups.consumer_group import ConsumerGroup, ConsumerMember
@@ -14,9 +16,11 @@ from kafkalite.coordinators.groups.events import (
     DescribeGroups,
     ListGroups,
 )
-from kafkalite.coordinators.groups.state import GroupsState
+from kafkalite.coordinators.groups.foreign import ForeignGroup
+from kafkalite.coordinators.groups.state import Group, GroupsState
 from kafkalite.coordinators.groups.target import preferred_assignor
 from kafkalite.coordinators.groups.turn import Turn
+from kafkalite.env.slicing import InSteps, Steps, finish
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     ConsumerGroupDescribeResponse,
@@ -28,12 +32,23 @@ from kafkalite.protocol.messages import (
 GROUP_ID_NOT_FOUND_SINCE = 6
 CLASSIC_MEMBER = 0
 CONSUMER_MEMBER = 1
+STEP_GROUPS = 100
+STEP_DESCRIBED = 20  # groups have members
+
+D = TypeVar("D")
 
 
 def list_groups(state: GroupsState, turn: Turn, event: ListGroups) -> None:
     """The filters are in lower case; an empty filter lets everything through."""
+    steps = _list(list(state.groups.values()), event)
+    turn.reply(InSteps(steps) if len(state.groups) > STEP_GROUPS else finish(steps))
+
+
+def _list(groups: list[Group], event: ListGroups) -> Steps[list[ListGroupsResponse.Group]]:
     listed = []
-    for group in state.groups.values():
+    for number, group in enumerate(groups):
+        if number % STEP_GROUPS == STEP_GROUPS - 1:
+            yield
         if event.states and group.state.value.lower() not in event.states:
             continue
         if event.types and group.type_name.lower() not in event.types:
@@ -46,21 +61,40 @@ def list_groups(state: GroupsState, turn: Turn, event: ListGroups) -> None:
                 group_type=group.type_name,
             )
         )
-    turn.reply(listed)
+    return listed
 
 
 def describe_groups(state: GroupsState, turn: Turn, event: DescribeGroups) -> None:
-    turn.reply([_describe(state, group_id, event.version) for group_id in event.group_ids])
+    describe = partial(_describe, state, version=event.version)
+    turn.reply(_described(describe, event.group_ids))
+
+
+def _described(describe: Callable[[str], D], group_ids: list[str]) -> list[D] | InSteps:
+    """A group at a time when they are many: each is as it is when its turn comes."""
+    if len(group_ids) <= STEP_DESCRIBED:
+        return [describe(group_id) for group_id in group_ids]
+
+    def steps() -> Steps[list[D]]:
+        described = []
+        for number, group_id in enumerate(group_ids):
+            if number % STEP_DESCRIBED == STEP_DESCRIBED - 1:
+                yield
+            described.append(describe(group_id))
+        return described
+
+    return InSteps(steps())
 
 
 def _describe(state: GroupsState, group_id: str, version: int) -> DescribeGroupsResponse.Group:
-    group = state.classic_group(group_id)
-    if group is not None:
+    group = state.groups.get(group_id)
+    if isinstance(group, ClassicGroup):
         return _describe_classic(group)
+    if isinstance(group, ForeignGroup) and group.is_newer:
+        code = group.refusal().code
+        return DescribeGroupsResponse.Group(group_id=group_id, error_code=code)
     described = DescribeGroupsResponse.Group(group_id=group_id, group_state=ClassicState.DEAD.value)
     if version >= GROUP_ID_NOT_FOUND_SINCE:
-        is_other_kind = group_id in state.groups
-        what = "is not a classic group" if is_other_kind else "not found"
+        what = "not found" if group is None else "is not a classic group"
         described.error_code = Error.GROUP_ID_NOT_FOUND
         described.error_message = f"Group {group_id} {what}."
     return described
@@ -93,13 +127,17 @@ def _describe_classic(group: ClassicGroup) -> DescribeGroupsResponse.Group:
 
 
 def describe_consumer_groups(state: GroupsState, turn: Turn, event: DescribeConsumerGroups) -> None:
-    turn.reply([_describe_consumer(state, group_id) for group_id in event.group_ids])
+    turn.reply(_described(partial(_describe_consumer, state), event.group_ids))
 
 
 def _describe_consumer(state: GroupsState, group_id: str) -> ConsumerGroupDescribeResponse.Group:
     group = state.consumer_group(group_id)
     if group is None:
-        what = "is not a consumer group" if group_id in state.groups else "not found"
+        known = state.groups.get(group_id)
+        if isinstance(known, ForeignGroup) and known.is_newer:
+            code = known.refusal().code
+            return ConsumerGroupDescribeResponse.Group(group_id=group_id, error_code=code)
+        what = "not found" if known is None else "is not a consumer group"
         return ConsumerGroupDescribeResponse.Group(
             group_id=group_id,
             error_code=Error.GROUP_ID_NOT_FOUND,

@@ -97,6 +97,8 @@ class ClassicGroup:
     state_timestamp_ms: int = -1
     previous_state: ClassicState = ClassicState.EMPTY
     new_member_added: bool = False
+    # Until when a new group waits at most for those who start in the same moment.
+    gathers_until_ms: int = -1
     members: dict[str, ClassicMember] = field(default_factory=dict)
     static_members: dict[str, str] = field(default_factory=dict)
     # Members that were given an id and have not used it yet; members that owe a SyncGroup.
@@ -105,6 +107,8 @@ class ClassicGroup:
     supporters: dict[str, int] = field(default_factory=dict)
     awaiting_join_count: int = 0
     subscribed_topics: frozenset[str] | None = None
+    # Goes up with everything that a decision changes here.
+    changes: int = 0
     # Whether the log knows of this group; set by replay.
     is_stored: bool = False
 
@@ -213,7 +217,12 @@ class ClassicGroup:
 
     # -- changes ---------------------------------------------------------------------------
 
+    def touch(self) -> None:
+        """Whoever changes something here or of a member says so, before it does."""
+        self.changes += 1
+
     def move(self, step: Step, now_ms: int) -> None:
+        self.touch()
         after = TRANSITIONS[self.state, step]
         self.previous_state, self.state = self.state, after
         self.state_timestamp_ms = now_ms
@@ -222,6 +231,7 @@ class ClassicGroup:
         return (self.state, Step.PREPARE) in TRANSITIONS
 
     def add(self, member: ClassicMember) -> None:
+        self.touch()
         instance_id = member.group_instance_id
         if instance_id is not None:
             assert instance_id not in self.static_members, "two members with one instance id"
@@ -237,6 +247,7 @@ class ClassicGroup:
         self.pending_join.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> None:
+        self.touch()
         member = self.members.pop(member_id, None)
         if member is not None:
             self._count_protocols(member, -1)
@@ -250,6 +261,7 @@ class ClassicGroup:
 
     def update(self, member: ClassicMember, protocols: Protocols, rebalance_timeout_ms: int,
                session_timeout_ms: int) -> None:  # fmt: skip
+        self.touch()
         self._count_protocols(member, -1)
         member.protocols = protocols
         self._count_protocols(member, 1)
@@ -258,6 +270,7 @@ class ClassicGroup:
 
     def replace_static(self, instance_id: str, old_id: str, new_id: str) -> ClassicMember:
         """The same member under a new id; the old one must have no request open any more."""
+        self.touch()
         member = self.members.pop(old_id)
         assert not member.is_awaiting_join
         assert member.sync_ticket is None
@@ -270,11 +283,13 @@ class ClassicGroup:
         return member
 
     def await_join(self, member: ClassicMember, ticket: int | None) -> None:
+        self.touch()
         self.awaiting_join_count += (ticket is not None) - member.is_awaiting_join
         member.join_ticket = ticket
 
     def elect_joined_leader(self) -> bool:
         """Keeps the leader if it has joined, else takes the first who has; false: nobody has."""
+        self.touch()
         if self.leader is None:
             return False
         if self.members[self.leader].is_awaiting_join:
@@ -286,6 +301,7 @@ class ClassicGroup:
         return False
 
     def start_generation(self, now_ms: int) -> None:
+        self.touch()
         self.generation += 1
         if self.members:
             self.protocol_name = self.select_protocol()

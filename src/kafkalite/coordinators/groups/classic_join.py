@@ -37,6 +37,8 @@ MEMBER_ID_REQUIRED_SINCE = 4
 # KIP-814: from this version on a returning static leader is told not to assign again.
 SKIP_ASSIGNMENT_SINCE = 9
 NO_MEMBER_ID = ""
+# What a string of the protocol may have; a client's id and ours behind it may have more.
+MAX_ID_BYTES = 32_767
 
 
 def join_error(member_id: str, code: int) -> JoinGroupResponse:
@@ -73,11 +75,16 @@ def _join_new_member(state: GroupsState, turn: Turn, group: ClassicGroup, event:
         return
     instance_id = request.group_instance_id
     new_id = f"{event.client_id if instance_id is None else instance_id}-{state.new_uuid()}"
+    if len(new_id.encode()) > MAX_ID_BYTES:
+        turn.reply(join_error(NO_MEMBER_ID, Error.UNKNOWN_SERVER_ERROR))
+        return
     if instance_id is not None and instance_id in group.static_members:
         _rejoin_static(state, turn, group, event, new_id)
     elif instance_id is None and event.version >= MEMBER_ID_REQUIRED_SINCE:
+        group.touch()
         group.pending_join[new_id] = None
         arm_session(turn, group.group_id, new_id, request.session_timeout_ms)
+        _gather(state, turn, group)
         turn.reply(join_error(new_id, Error.MEMBER_ID_REQUIRED))
     else:
         _add_member(state, turn, group, event, new_id)
@@ -163,9 +170,11 @@ def _add_member(
     )
     assert member.join_ticket is not None
     turn.reply_later(member.join_ticket)
+    group.touch()
     if group.is_in_first_rebalance:
         group.new_member_added = True
     group.add(member)
+    _gather(state, turn, group)
     # A new member cannot heartbeat while its join is parked, and whether its connection lives
     # is not known; so it gets this long instead of its session timeout.
     timeout_ms = state.settings.new_member_join_timeout_ms
@@ -201,6 +210,7 @@ def _rejoin_static(
     old_id = group.static_members[instance_id]
     former_leader = group.leader
     member = group.members[old_id]
+    group.touch()
     _fence_requests(turn, group, member)
     group.pending_sync.pop(old_id, None)
     undo = StaticMemberStored(
@@ -226,6 +236,7 @@ def _rejoin_static(
 
 
 def _fence_requests(turn: Turn, group: ClassicGroup, member: ClassicMember) -> None:
+    group.touch()
     code = Error.FENCED_INSTANCE_ID
     if member.join_ticket is not None:
         turn.answer(member.join_ticket, join_error(member.member_id, code))
@@ -286,13 +297,17 @@ def complete_if_all_joined(state: GroupsState, turn: Turn, group: ClassicGroup) 
 
 def prepare(state: GroupsState, turn: Turn, group: ClassicGroup) -> None:
     """Begins a rebalance; every member has its rebalance timeout to join again."""
+    group.touch()
     if group.state is ClassicState.COMPLETING_REBALANCE:
         reject_syncs(turn, group, Error.REBALANCE_IN_PROGRESS)
     group.pending_sync.clear()
     turn.cancel(sync_key(group.group_id))
     is_first = group.is_empty
     group.move(Step.PREPARE, turn.now_ms)
-    if is_first:
+    if is_first and state.settings.gathering is not None:
+        group.gathers_until_ms = turn.now_ms + state.settings.gathering.longest_ms
+        _gather(state, turn, group)
+    elif is_first:
         delay_ms = state.settings.initial_rebalance_delay_ms
         remaining_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
         expiry = InitialDelayExpired(group.group_id, delay_ms, remaining_ms)
@@ -303,8 +318,22 @@ def prepare(state: GroupsState, turn: Turn, group: ClassicGroup) -> None:
         _arm_join_phase(turn, group)
 
 
+def _gather(state: GroupsState, turn: Turn, group: ClassicGroup) -> None:
+    """Somebody has come while a new group waits for others: it waits a little longer."""
+    gathering = state.settings.gathering
+    if gathering is None or not group.is_in_first_rebalance:
+        return
+    come = len(group.members)
+    # Whoever has been given an id is on the way.
+    given_ids = come + len(group.pending_join)
+    known = max(given_ids, state.look_ups.clients(group.group_id, turn.now_ms))
+    delay_ms = gathering.delay_ms(come, known, group.gathers_until_ms - turn.now_ms)
+    turn.arm(join_key(group.group_id), delay_ms, JoinPhaseExpired(group.group_id))
+
+
 def reject_syncs(turn: Turn, group: ClassicGroup, code: int) -> None:
     """Whoever waits for an assignment will not get one in this generation."""
+    group.touch()
     for member in group.members.values():
         member.assignment = b""
         if member.sync_ticket is not None:
@@ -326,6 +355,7 @@ def on_initial_delay_expired(state: GroupsState, turn: Turn, event: InitialDelay
     if not group.new_member_added or event.remaining_ms == 0:
         complete_join(state, turn, group)
         return
+    group.touch()
     group.new_member_added = False
     delay_ms = min(state.settings.initial_rebalance_delay_ms, event.remaining_ms)
     remaining_ms = max(event.remaining_ms - event.delay_ms, 0)
@@ -335,8 +365,15 @@ def on_initial_delay_expired(state: GroupsState, turn: Turn, event: InitialDelay
 
 def on_join_phase_expired(state: GroupsState, turn: Turn, event: JoinPhaseExpired) -> None:
     group = state.classic_group(event.group_id)
-    if group is not None and group.state is ClassicState.PREPARING_REBALANCE:
-        complete_join(state, turn, group)
+    if group is None or group.state is not ClassicState.PREPARING_REBALANCE:
+        return
+    if group.is_in_first_rebalance and turn.now_ms < group.gathers_until_ms:
+        known = state.look_ups.clients(group.group_id, turn.now_ms)
+        if known > len(group.members):  # somebody asked for the way since the last one came
+            _gather(state, turn, group)
+            return
+    state.look_ups.forget(group.group_id)
+    complete_join(state, turn, group)
 
 
 def complete_join(state: GroupsState, turn: Turn, group: ClassicGroup) -> None:
@@ -365,6 +402,7 @@ def complete_join(state: GroupsState, turn: Turn, group: ClassicGroup) -> None:
 
 
 def _announce_generation(turn: Turn, group: ClassicGroup, member: ClassicMember) -> None:
+    group.touch()
     if member.join_ticket is not None:
         turn.answer(member.join_ticket, _joined(group, member))
         group.await_join(member, None)

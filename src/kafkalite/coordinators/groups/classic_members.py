@@ -183,13 +183,16 @@ def _downgrade(
     state: GroupsState, turn: Turn, group: ConsumerGroup, draft: Draft, new: ConsumerMember
 ) -> None:
     """A static member came back with the classic protocol, and it was the last without it."""
-    after = ConsumerGroup(group.group_id, epoch=draft.epoch)
+    # The generation is the epoch that the present assignment is of, though the subscription may
+    # be another already: the rebalance that follows makes the next one.
+    after = ConsumerGroup(group.group_id, epoch=group.epoch)
     after.members = {**draft.members, new.member_id: new}
     after.targets = draft.targets
     after.regexes = draft.regexes
     must_rebalance = draft.assignment_epoch < draft.epoch
     reply = _joined(new)
-    reply.generation_id = draft.epoch
+    if not must_rebalance:
+        reply.generation_id = group.epoch
     migration.downgrade(state, turn, after, set(), reply, must_rebalance=must_rebalance)
 
 

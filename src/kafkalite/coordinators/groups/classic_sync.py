@@ -65,7 +65,9 @@ def _differs(asked: str | None, actual: str | None) -> bool:
 
 
 def _note_sync(turn: Turn, group: ClassicGroup, member: ClassicMember) -> None:
-    group.pending_sync.pop(member.member_id, None)
+    if member.member_id in group.pending_sync:
+        group.touch()
+        del group.pending_sync[member.member_id]
     if not group.pending_sync:
         turn.cancel(sync_key(group.group_id))
 
@@ -169,6 +171,7 @@ def remove_pending(state: GroupsState, turn: Turn, group: ClassicGroup, member_i
 
 def drop_requests(turn: Turn, group: ClassicGroup, member: ClassicMember) -> None:
     """A member that is removed while it waits is told to come back as a new one."""
+    group.touch()
     if member.join_ticket is not None:
         turn.answer(member.join_ticket, join_error(NO_MEMBER_ID, Error.UNKNOWN_MEMBER_ID))
         group.await_join(member, None)

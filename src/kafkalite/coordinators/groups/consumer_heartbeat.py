@@ -7,6 +7,7 @@ changes is a record; only the timers are not.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import replace
 
 from kafkalite.coordinators.groups import consumer_records, migration, records
@@ -23,12 +24,15 @@ from kafkalite.coordinators.groups.consumer_group import (
     ResolvedRegex,
 )
 from kafkalite.coordinators.groups.consumer_leave import leave, rebalance_key
-from kafkalite.coordinators.groups.events import ConsumerHeartbeat, RebalanceExpired
-from kafkalite.coordinators.groups.patterns import InvalidPattern, TopicPattern
+from kafkalite.coordinators.groups.events import ConsumerHeartbeat, GatheringOver, RebalanceExpired
+from kafkalite.coordinators.groups.foreign import ForeignGroup
+from kafkalite.coordinators.groups.gathering import Gathering
 from kafkalite.coordinators.groups.reconciliation import Goal, Owned, reconcile
-from kafkalite.coordinators.groups.state import GroupsState
+from kafkalite.coordinators.groups.state import Arrival, Arrivals, GroupsState
 from kafkalite.coordinators.groups.target import Draft, refresh, retarget, topic_ids
 from kafkalite.coordinators.groups.turn import Turn
+from kafkalite.coordinators.pattern_parsing import InvalidPattern
+from kafkalite.coordinators.patterns import Pattern
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
@@ -56,11 +60,74 @@ def consumer_heartbeat(state: GroupsState, turn: Turn, event: ConsumerHeartbeat)
     old = _find_member(turn, group, draft, request, member_id)
     new = _updated(old, event)
     has_changed = change_subscription(state, turn, group, draft, old, new)
-    retarget(state, turn, draft)
-    moved = _reconcile(state, turn, draft, new, request, has_changed)
     timeout_ms = state.settings.session_timeout_ms(group.group_id)
     arm_session(turn, group.group_id, member_id, timeout_ms)
+    if is_joining and _gather(state, turn, group, request, member_id):
+        return
+    retarget(state, turn, draft)
+    moved = _reconcile(state, turn, draft, new, request, has_changed)
     turn.reply(_answer(state, request, old, moved))
+
+
+# -- those who start in the same moment ---------------------------------------------------------
+
+
+def _gather(
+    state: GroupsState,
+    turn: Turn,
+    group: ConsumerGroup,
+    request: ConsumerGroupHeartbeatRequest,
+    member_id: str,
+) -> bool:
+    """Lets the first heartbeats to a new group wait for each other: each of them would otherwise
+    be given what the next one then waits for."""
+    gathering, arrivals = state.settings.gathering, state.arrivals.get(group.group_id)
+    if gathering is None or (arrivals is None and not group.is_empty):
+        return False
+    if arrivals is None:
+        arrivals = Arrivals(turn.now_ms + gathering.longest_ms)
+        state.arrivals[group.group_id] = arrivals
+    ticket = state.next_ticket()
+    arrivals.waiting.append(Arrival(ticket, request, member_id))
+    turn.reply_later(ticket)
+    _wait(state, turn, gathering, group.group_id, arrivals)
+    return True
+
+
+def _wait(
+    state: GroupsState, turn: Turn, gathering: Gathering, group_id: str, arrivals: Arrivals
+) -> None:
+    known = state.look_ups.clients(group_id, turn.now_ms)
+    left_ms = arrivals.until_ms - turn.now_ms
+    delay_ms = gathering.delay_ms(len(arrivals.waiting), known, left_ms)
+    turn.arm(gathering_key(group_id), delay_ms, GatheringOver(group_id))
+
+
+def gathering_key(group_id: str) -> Hashable:
+    return ("gathering", group_id)
+
+
+def on_gathering_over(state: GroupsState, turn: Turn, event: GatheringOver) -> None:
+    """One assignment for all who have come; whoever has left again is told to join anew."""
+    gathering, arrivals = state.settings.gathering, state.arrivals.get(event.group_id)
+    if gathering is not None and arrivals is not None and turn.now_ms < arrivals.until_ms:
+        known = state.look_ups.clients(event.group_id, turn.now_ms)
+        if known > len(arrivals.waiting):  # somebody asked for the way since the last one came
+            _wait(state, turn, gathering, event.group_id, arrivals)
+            return
+    state.arrivals.pop(event.group_id, None)
+    state.look_ups.forget(event.group_id)
+    group = state.consumer_group(event.group_id)
+    draft = None if group is None else Draft.of(group)
+    if draft is not None:
+        retarget(state, turn, draft)
+    for arrival in [] if arrivals is None else arrivals.waiting:
+        member = None if group is None else group.members.get(arrival.member_id)
+        if draft is None or member is None:
+            turn.answer(arrival.ticket, KafkaError(Error.UNKNOWN_MEMBER_ID))
+            continue
+        moved = _reconcile(state, turn, draft, member, arrival.request, True)
+        turn.answer(arrival.ticket, _answer(state, arrival.request, member, moved))
 
 
 # -- checks ----------------------------------------------------------------------------------
@@ -129,10 +196,13 @@ def _group(
     group = state.groups.get(request.group_id)
     if isinstance(group, ConsumerGroup):
         return group
+    if isinstance(group, ForeignGroup):
+        raise group.refusal()
     if not is_joining:
-        what = "not found" if group is None else "is not a consumer group"
-        message = f"Consumer group {request.group_id} {what}."
-        raise KafkaError(Error.GROUP_ID_NOT_FOUND, message)
+        wrong = f"Group {request.group_id} is not a consumer group."
+        if group is None:
+            wrong = f"Consumer group {request.group_id} not found."
+        raise KafkaError(Error.GROUP_ID_NOT_FOUND, wrong)
     if isinstance(group, ClassicGroup):
         assert group.is_empty, "a classic group with members is upgraded first"
         if group.is_stored:
@@ -335,7 +405,7 @@ def _resolve_again(state: GroupsState, turn: Turn, draft: Draft) -> None:
 
 def _resolve(state: GroupsState, turn: Turn, expression: str) -> ResolvedRegex:
     try:
-        pattern = TopicPattern(expression)
+        pattern = Pattern(expression)
     except InvalidPattern as error:
         raise KafkaError(
             Error.INVALID_REGULAR_EXPRESSION,

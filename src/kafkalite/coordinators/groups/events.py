@@ -5,11 +5,12 @@ Owns nothing; plain values. Requests carry the protocol's own messages.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kafkalite.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
+    DeleteGroupsResponse,
     HeartbeatRequest,
     JoinGroupRequest,
     LeaveGroupRequest,
@@ -21,8 +22,21 @@ from kafkalite.protocol.messages import (
 )
 
 
+class OfGroup:
+    """An event that concerns one group."""
+
+    __slots__ = ()
+
+    @property
+    def subject(self) -> str:
+        """The group's id."""
+        of_request: Any = getattr(self, "request", self)
+        group_id: str = of_request.group_id
+        return group_id
+
+
 @dataclass(slots=True)
-class Join:
+class Join(OfGroup):
     request: JoinGroupRequest
     version: int
     client_id: str
@@ -30,45 +44,45 @@ class Join:
 
 
 @dataclass(slots=True)
-class Sync:
+class Sync(OfGroup):
     request: SyncGroupRequest
 
 
 @dataclass(slots=True)
-class Heartbeat:
+class Heartbeat(OfGroup):
     request: HeartbeatRequest
 
 
 @dataclass(slots=True)
-class Leave:
+class Leave(OfGroup):
     request: LeaveGroupRequest
 
 
 @dataclass(slots=True)
-class CommitOffsets:
+class CommitOffsets(OfGroup):
     request: OffsetCommitRequest
     version: int
 
 
 @dataclass(slots=True)
-class CommitTransactionalOffsets:
+class CommitTransactionalOffsets(OfGroup):
     request: TxnOffsetCommitRequest
     version: int
 
 
 @dataclass(slots=True)
-class FetchOffsets:
+class FetchOffsets(OfGroup):
     request: OffsetFetchRequest.Group
     require_stable: bool
 
 
 @dataclass(slots=True)
-class DeleteOffsets:
+class DeleteOffsets(OfGroup):
     request: OffsetDeleteRequest
 
 
 @dataclass(slots=True)
-class ConsumerHeartbeat:
+class ConsumerHeartbeat(OfGroup):
     request: ConsumerGroupHeartbeatRequest
     version: int
     client_id: str
@@ -95,6 +109,8 @@ class DescribeConsumerGroups:
 @dataclass(slots=True)
 class DeleteGroups:
     group_ids: list[str]
+    # Of the first of them, as far as they are gone.
+    results: list[DeleteGroupsResponse.Result] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -102,6 +118,10 @@ class TopicsDeleted:
     """Topics that are gone, by name and id: their offsets go too."""
 
     topics: list[tuple[str, bytes]]
+    # The groups that may have such offsets still, and where their records end: what was committed
+    # later is of a new topic of that name.
+    groups: list[str] | None = None
+    end_offset: int = -1
 
 
 @dataclass(slots=True)
@@ -115,31 +135,31 @@ class TopicsChanged:
 
 
 @dataclass(slots=True)
-class SessionExpired:
+class SessionExpired(OfGroup):
     group_id: str
     member_id: str
 
 
 @dataclass(slots=True)
-class JoinPhaseExpired:
+class JoinPhaseExpired(OfGroup):
     group_id: str
 
 
 @dataclass(slots=True)
-class InitialDelayExpired:
+class InitialDelayExpired(OfGroup):
     group_id: str
     delay_ms: int
     remaining_ms: int
 
 
 @dataclass(slots=True)
-class SyncPhaseExpired:
+class SyncPhaseExpired(OfGroup):
     group_id: str
     generation: int
 
 
 @dataclass(slots=True)
-class RebalanceExpired:
+class RebalanceExpired(OfGroup):
     """A consumer member was to give partitions back and did not leave its epoch."""
 
     group_id: str
@@ -148,11 +168,18 @@ class RebalanceExpired:
 
 
 @dataclass(slots=True)
-class ClassicStepExpired:
+class ClassicStepExpired(OfGroup):
     """A classic member of a consumer group did not join, or sync, in time."""
 
     group_id: str
     member_id: str
+
+
+@dataclass(slots=True)
+class GatheringOver(OfGroup):
+    """Nobody else has come to a new consumer group for a moment."""
+
+    group_id: str
 
 
 @dataclass(slots=True)
@@ -164,7 +191,7 @@ class OffsetSweep:
 
 
 @dataclass(slots=True)
-class Downgraded:
+class Downgraded(OfGroup):
     """A consumer group has become a classic one; `reply` is for whoever caused that."""
 
     group_id: str
@@ -176,13 +203,13 @@ class Downgraded:
 
 
 @dataclass(slots=True)
-class AssignmentStored:
+class AssignmentStored(OfGroup):
     group_id: str
     generation: int
 
 
 @dataclass(slots=True)
-class StaticMemberStored:
+class StaticMemberStored(OfGroup):
     """A static member came back under a new id; `old_id` is for taking that back."""
 
     group_id: str

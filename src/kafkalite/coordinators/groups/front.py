@@ -7,12 +7,13 @@ while this broker leads it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.effects import Producer
 from kafkalite.coordinators.groups.events import TopicsChanged, TopicsDeleted
+from kafkalite.coordinators.groups.gathering import Gathering, LookUps
 from kafkalite.coordinators.groups.settings import GroupSettings, MigrationPolicy
 from kafkalite.coordinators.groups.topics import Topics
 from kafkalite.coordinators.ports import Partition
@@ -23,6 +24,7 @@ from kafkalite.protocol.errors import Error, KafkaError
 
 if TYPE_CHECKING:
     from kafkalite.coordinators.groups.shard import GroupShard
+    from kafkalite.env.slicing import Pace
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
@@ -40,6 +42,8 @@ class Groups:
         self._env = env
         self._settings = settings
         self._topics = topics
+        self._pace: Pace | None = None
+        self._look_ups = LookUps()
         self.shards = Shards(
             env,
             OFFSETS_TOPIC,
@@ -52,9 +56,13 @@ class Groups:
     def _make_shard(self) -> GroupShard:
         # Imported when there is a group: a tenth of all that a start would otherwise import.
         from kafkalite.coordinators.groups.shard import GroupShard
-        from kafkalite.coordinators.groups.state import GroupsState
+        from kafkalite.coordinators.groups.state import GroupsState, new_pace
 
-        return GroupShard(GroupsState(self._settings, self._topics, self._env.random))
+        self._pace = self._pace or new_pace()
+        state = GroupsState(
+            self._settings, self._topics, self._env.random, pace=self._pace, look_ups=self._look_ups
+        )
+        return GroupShard(state)
 
     def gained(self, index: int, partition: Partition) -> None:
         """This broker leads a partition of __consumer_offsets now."""
@@ -62,6 +70,10 @@ class Groups:
 
     def lost(self, index: int) -> None:
         self.shards.lost(index)
+
+    def looked_up(self, group_id: str, client: Hashable) -> None:
+        """Somebody asked where this group's coordinator is, and will come to it."""
+        self._look_ups.note(group_id, client, self._env.clock.now_ms())
 
     def partition_for(self, group_id: str) -> int:
         return self.shards.partition_for(group_id)
@@ -120,6 +132,7 @@ def settings_of(config: BrokerConfig) -> GroupSettings:
         min_session_timeout_ms=config.get_int("group.min.session.timeout.ms"),
         max_session_timeout_ms=config.get_int("group.max.session.timeout.ms"),
         initial_rebalance_delay_ms=config.get_int("group.initial.rebalance.delay.ms"),
+        gathering=None if config.is_given("group.initial.rebalance.delay.ms") else Gathering(),
         max_size=config.get_int("group.max.size"),
         offset_metadata_max_bytes=config.get_int("offset.metadata.max.bytes"),
         offsets_retention_ms=config.get_int("offsets.retention.minutes") * 60_000,
@@ -130,7 +143,4 @@ def settings_of(config: BrokerConfig) -> GroupSettings:
         consumer_max_size=config.get_int("group.consumer.max.size"),
         consumer_assignors=config.get_list("group.consumer.assignors"),
         consumer_migration_policy=MigrationPolicy(policy),
-        consumer_regex_refresh_interval_ms=config.get_int(
-            "group.consumer.regex.refresh.interval.ms"
-        ),
     )

@@ -93,8 +93,12 @@ def _as_consumer(state: GroupsState, group: ClassicGroup) -> ConsumerGroup:
         converted.targets[member.member_id] = {
             topic_id: tuple(epochs) for topic_id, epochs in member.assigned.items()
         }
-    topics = {name for member in converted.members.values() for name in member.subscribed_topics}
-    converted.metadata_hash = metadata_hash(state, topics)
+    if group.state is ClassicState.STABLE:
+        names = {name for one in converted.members.values() for name in one.subscribed_topics}
+        converted.metadata_hash = metadata_hash(state, names)
+    # Else a rebalance is cut short, and the assignments are older than the group: not to know its
+    # topics yet makes the next heartbeat begin an epoch, also that of a member which brings nothing
+    # new, a static one or one without a subscription.
     return converted
 
 
@@ -103,6 +107,11 @@ def _as_consumer_member(
 ) -> ConsumerMember:
     # A group that never finished its first rebalance has members and no protocol yet.
     protocol = group.protocol_name or classic.protocols[0][0]
+    if protocol not in dict(classic.protocols):
+        # It waits to join with others only; what it subscribes to by the present one is unknown.
+        raise KafkaError(
+            Error.UNKNOWN_SERVER_ERROR, f"Member {classic.member_id} does not support {protocol}."
+        )
     subscription = embedded.read_subscription(classic.metadata(protocol))
     if subscription is None:
         raise _cannot_upgrade(group, "the embedded consumer protocol is malformed")

@@ -11,7 +11,7 @@ from functools import partial
 
 from kafkalite.coordinators.effects import Producer
 from kafkalite.coordinators.groups import records
-from kafkalite.coordinators.groups.classic_group import ClassicGroup, ClassicState
+from kafkalite.coordinators.groups.classic_group import ClassicState
 from kafkalite.coordinators.groups.classic_timers import arm_session
 from kafkalite.coordinators.groups.consumer_group import ConsumerGroup, check_owned
 from kafkalite.coordinators.groups.events import (
@@ -20,9 +20,12 @@ from kafkalite.coordinators.groups.events import (
     DeleteOffsets,
     FetchOffsets,
 )
-from kafkalite.coordinators.groups.offsets import NO_TIMESTAMP, CommittedOffset
+from kafkalite.coordinators.groups.foreign import ForeignGroup
+from kafkalite.coordinators.groups.offsets import NO_TIMESTAMP, CommittedOffset, OffsetStore
 from kafkalite.coordinators.groups.state import Group, GroupsState
+from kafkalite.coordinators.groups.topics import Topics
 from kafkalite.coordinators.groups.turn import Turn
+from kafkalite.env.slicing import InSteps, Steps, finish
 from kafkalite.protocol.classes import ZERO_UUID
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
@@ -36,6 +39,8 @@ from kafkalite.protocol.messages import (
 GROUP_ID_NOT_FOUND_SINCE = 9
 DEFAULT_RETENTION = -1
 NO_OFFSET = -1
+FETCHED_AT_ONCE = 500
+FETCHED_PER_STEP = 50
 
 # Raises when the committing member does not own the partition.
 PartitionCheck = Callable[[bytes, int], None]
@@ -87,6 +92,8 @@ def _check_commit(state: GroupsState, turn: Turn, event: CommitOffsets) -> Parti
         )
         return _any_partition if stale is None else partial(check_owned, stale, epoch)
     group.check_commit(request.member_id, instance_id, epoch, is_transactional=False)
+    if isinstance(group, ForeignGroup):
+        return _any_partition
     member = group.members.get(request.member_id)
     is_rebalanced = group.state in (ClassicState.STABLE, ClassicState.PREPARING_REBALANCE)
     if member is not None and is_rebalanced:
@@ -131,16 +138,17 @@ def commit_transactional(state: GroupsState, turn: Turn, event: CommitTransactio
         view = state.topics.by_name(topic.name)
         if view is None and check is not _any_partition:
             raise KafkaError(Error.ILLEGAL_GENERATION)
+        topic_id = ZERO_UUID if view is None else view.topic_id
         for asked in topic.partitions:
             index = asked.partition_index
-            check(ZERO_UUID if view is None else view.topic_id, index)
+            check(topic_id, index)
             offset = CommittedOffset(
                 asked.committed_offset,
                 asked.committed_leader_epoch,
                 asked.committed_metadata or "",
                 turn.now_ms,
                 NO_TIMESTAMP,
-                ZERO_UUID,
+                topic_id,
             )
             code = _commit_one(state, turn, request.group_id, topic.name, index, offset)
             answer.partitions.append(
@@ -162,7 +170,7 @@ def _check_transactional(
         state.create_classic_group(request.group_id, now_ms)
         return _any_partition
     epoch = request.generation_id
-    if isinstance(group, ClassicGroup):
+    if not isinstance(group, ConsumerGroup):
         group.check_commit(member_id, instance_id, epoch, is_transactional=True)
         return _any_partition
     try:
@@ -196,9 +204,8 @@ def _as_generation(refusal: KafkaError) -> KafkaError:
 def fetch_offsets(state: GroupsState, turn: Turn, event: FetchOffsets) -> None:
     request = event.request
     group = state.groups.get(request.group_id)
-    if isinstance(group, ConsumerGroup):
+    if isinstance(group, (ConsumerGroup, ForeignGroup)):
         group.check_fetch(request.member_id, request.member_epoch)
-    answer = OffsetFetchResponse.Group(group_id=request.group_id)
     if request.topics is None:
         topics = [
             (topic, ZERO_UUID, list(partitions))
@@ -206,28 +213,45 @@ def fetch_offsets(state: GroupsState, turn: Turn, event: FetchOffsets) -> None:
         ]
     else:
         topics = [(topic.name, topic.topic_id, topic.partition_indexes) for topic in request.topics]
+    if sum(len(indexes) for _, _, indexes in topics) + len(topics) <= FETCHED_AT_ONCE:
+        turn.reply(finish(_fetch_all(state.offsets, state.topics, event, topics)))
+    else:  # all of them as they are now, whatever is committed meanwhile
+        offsets = state.offsets.as_it_is(request.group_id)
+        turn.reply(InSteps(_fetch_all(offsets, state.topics, event, topics)))
+
+
+def _fetch_all(
+    offsets: OffsetStore,
+    known: Topics,
+    event: FetchOffsets,
+    topics: list[tuple[str, bytes, list[int]]],
+) -> Steps[OffsetFetchResponse.Group]:
+    group = OffsetFetchResponse.Group(group_id=event.request.group_id)
+    fetched = 0
     for name, topic_id, indexes in topics:
-        answer.topics.append(
-            OffsetFetchResponse.GroupTopic(
-                name=name,
-                topic_id=topic_id,
-                partitions=[_fetch_one(state, event, name, topic_id, index) for index in indexes],
-            )
-        )
-    turn.reply(answer)
+        actual_id = topic_id if topic_id != ZERO_UUID else known.id_of(name) or ZERO_UUID
+        answer = OffsetFetchResponse.GroupTopic(name=name, topic_id=topic_id)
+        group.topics.append(answer)
+        for index in indexes or (None,):
+            if index is not None:
+                answer.partitions.append(_fetch_one(offsets, event, name, actual_id, index))
+            fetched += 1
+            if fetched % FETCHED_PER_STEP == 0:
+                yield
+    return group
 
 
 def _fetch_one(
-    state: GroupsState, event: FetchOffsets, topic: str, topic_id: bytes, partition: int
+    offsets: OffsetStore, event: FetchOffsets, topic: str, topic_id: bytes, partition: int
 ) -> OffsetFetchResponse.GroupTopicPartition:
     group_id = event.request.group_id
     answer = OffsetFetchResponse.GroupTopicPartition(
         partition_index=partition, committed_offset=NO_OFFSET, metadata=""
     )
-    if event.require_stable and state.offsets.is_unstable(group_id, topic, partition):
+    if event.require_stable and offsets.is_unstable(group_id, topic, partition):
         answer.error_code = Error.UNSTABLE_OFFSET_COMMIT
         return answer
-    offset = state.offsets.get(group_id, topic, partition)
+    offset = offsets.get(group_id, topic, partition)
     if offset is None or _is_of_other_topic(offset.topic_id, topic_id):
         return answer
     answer.committed_offset = offset.offset
@@ -263,6 +287,7 @@ def delete_offsets(state: GroupsState, turn: Turn, event: DeleteOffsets) -> None
             )
             if not is_subscribed and _has_offset(state, group, topic.name, index):
                 turn.write(records.offset_tombstone(group.group_id, topic.name, index))
+    turn.effects.atomic = False
     turn.reply(response)
 
 

@@ -53,6 +53,12 @@ class OffsetStore:
     def has_open_transactions(self, group_id: str) -> bool:
         return group_id in self.open_producers
 
+    def as_it_is(self, group_id: str) -> OffsetStore:
+        """The group's offsets, which later records do not change."""
+        committed = {topic: dict(each) for topic, each in self.of_group(group_id).items()}
+        opened = dict(self.open_producers.get(group_id, {}))
+        return OffsetStore({group_id: committed}, {}, {group_id: opened})
+
     def partitions_of(self, group_id: str) -> Iterator[tuple[str, int]]:
         """Every partition with a committed or a pending offset, each once."""
         for topic, partitions in self.of_group(group_id).items():
@@ -61,6 +67,19 @@ class OffsetStore:
         for topic, partition in self.open_producers.get(group_id, ()):
             if self.get(group_id, topic, partition) is None:
                 yield topic, partition
+
+    def of_topic(self, group_id: str, topic: str) -> Iterator[tuple[int, CommittedOffset]]:
+        """Every committed and every pending offset."""
+        yield from self.of_group(group_id).get(topic, {}).items()
+        for (name, partition), producers in self.open_producers.get(group_id, {}).items():
+            if name == topic:
+                for producer_id in producers:
+                    yield partition, self.pending[producer_id][group_id][topic][partition]
+
+    def count(self, group_id: str) -> int:
+        """Offsets of the group, those that are pending too."""
+        committed = sum(len(partitions) for partitions in self.of_group(group_id).values())
+        return committed + len(self.open_producers.get(group_id, ()))
 
     # -- replay ----------------------------------------------------------------------------
 

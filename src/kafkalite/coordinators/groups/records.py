@@ -1,7 +1,7 @@
 """The records of __consumer_offsets, in the versions that Apache Kafka 4.3.1 writes.
 
 Owns keys and values on disk, both ways. It decides nothing. Types of share and streams groups
-are none of ours: they decode to None and are left alone.
+are none of ours: they decode to None, and `foreign` sees to them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkalite.coordinators.effects import Record
 from kafkalite.protocol import codec, messages
+from kafkalite.protocol.errors import MalformedFrame
 from kafkalite.protocol.messages import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -42,7 +43,7 @@ _NAMES = {
 
 
 class UnreadableRecord(Exception):
-    """A value in a version we do not know: the log is from a newer broker."""
+    """A value that we cannot read; in a version we do not know, it is of a newer broker."""
 
 
 def make(key: Any, value: Any, version: int = 0) -> Record:
@@ -75,7 +76,10 @@ def _read_value(name: str, data: bytes) -> Any:
     version = int.from_bytes(data[:2], "big", signed=True)
     if version not in value_class.SPEC.versions:
         raise UnreadableRecord(f"{value_class.__name__} in version {version}")
-    return codec.decode(value_class, version, data, 2)
+    try:
+        return codec.decode(value_class, version, data, 2)
+    except MalformedFrame as error:
+        raise UnreadableRecord(str(error)) from error
 
 
 def _modern(

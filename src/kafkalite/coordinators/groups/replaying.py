@@ -1,7 +1,8 @@
 """What each record of __consumer_offsets does to the state: the fold.
 
 Owns the only writes to durable state. Total: every record we wrote or Apache Kafka wrote is
-taken, in any order that compaction may leave. No clock, no chance, no effects.
+taken, in any order that compaction may leave, and what is not ours is remembered as such. No
+clock, no chance, no effects.
 """
 
 from __future__ import annotations
@@ -45,9 +46,16 @@ NO_ASSIGNMENT = -1
 
 
 def replay(state: GroupsState, record: Record) -> None:
-    key_and_value = records.read(record)
-    if key_and_value is None:
+    state.end_offset = record.offset + 1
+    try:
+        key_and_value = records.read(record)
+    except records.UnreadableRecord:
+        state.foreign.replay_newer(record)
         return
+    if key_and_value is None:
+        state.foreign.replay_other(state, record)
+        return
+    state.foreign.replay_ours(record)
     key, value = key_and_value
     apply = _APPLY.get(type(key).__name__)
     if apply is not None:

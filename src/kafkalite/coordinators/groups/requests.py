@@ -1,11 +1,13 @@
 """Requests of the classic protocol, to whichever kind of group they meet (KIP-848).
 
 Owns that choice only: a classic group answers itself, a consumer group has its classic members
-looked after by `classic_members`, and a deserted consumer group makes room for a classic one.
+looked after by `classic_members`, and a deserted consumer or streams group makes room for a
+classic one. A group of another kind keeps its id.
 """
 
 from __future__ import annotations
 
+from kafkalite.coordinators.effects import Record
 from kafkalite.coordinators.groups import (
     classic_join,
     classic_leave,
@@ -25,35 +27,51 @@ from kafkalite.coordinators.groups.events import (
     Sync,
     TopicsChanged,
 )
+from kafkalite.coordinators.groups.foreign import ForeignGroup
 from kafkalite.coordinators.groups.state import GroupsState
 from kafkalite.coordinators.groups.turn import Turn
-from kafkalite.protocol.errors import Error
+from kafkalite.protocol.errors import Error, KafkaError
 
 
 def join(state: GroupsState, turn: Turn, event: Join) -> None:
-    group = state.consumer_group(event.request.group_id)
-    if group is None:
+    group = state.groups.get(event.request.group_id)
+    if isinstance(group, ForeignGroup):
+        if group.makes_room:
+            _make_room(turn, event, group.tombstones())
+        else:
+            code = Error.INCONSISTENT_GROUP_PROTOCOL
+            turn.reply(classic_join.join_error(classic_join.NO_MEMBER_ID, code))
+    elif not isinstance(group, ConsumerGroup):
         classic_join.join(state, turn, event)
     elif group.is_empty:
-        # Its offsets stay, so there must be a group that they belong to.
-        turn.write(*consumer_records.group_tombstones(group))
-        classic = ClassicGroup(group.group_id, state_timestamp_ms=turn.now_ms)
-        turn.write(records.group_metadata(classic))
-        if event.request.member_id:
-            error = classic_join.join_error(event.request.member_id, Error.UNKNOWN_MEMBER_ID)
-            turn.reply(error)
-        else:
-            turn.decide_next(event)
+        _make_room(turn, event, consumer_records.group_tombstones(group))
     else:
         classic_members.join(state, turn, group, event)
 
 
+def _make_room(turn: Turn, event: Join, tombstones: list[Record]) -> None:
+    """A deserted group becomes a classic one, to which its offsets belong from now on.
+
+    Not for somebody who is refused: a refusal changes nothing.
+    """
+    member_id = event.request.member_id
+    if member_id:
+        turn.reply(classic_join.join_error(member_id, Error.UNKNOWN_MEMBER_ID))
+        return
+    turn.write(*tombstones)
+    classic = ClassicGroup(event.request.group_id, state_timestamp_ms=turn.now_ms)
+    turn.write(records.group_metadata(classic))
+    turn.decide_next(event)
+
+
 def sync(state: GroupsState, turn: Turn, event: Sync) -> None:
-    group = state.consumer_group(event.request.group_id)
-    if group is None:
-        classic_sync.sync(state, turn, event)
-    else:
+    group = state.groups.get(event.request.group_id)
+    if isinstance(group, ForeignGroup):
+        raise KafkaError(Error.INCONSISTENT_GROUP_PROTOCOL)
+    if isinstance(group, ConsumerGroup):
         classic_members.sync(state, turn, group, event)
+    else:
+        classic_sync.sync(state, turn, event)
 
 
 def heartbeat(state: GroupsState, turn: Turn, event: Heartbeat) -> None:

@@ -1,7 +1,7 @@
 """The settings of the group coordinator, as the shards read them.
 
-Owns their names here and Apache Kafka's defaults, but for the initial rebalance delay, which is
-0: a lone consumer on a laptop should not wait three seconds. The composition root fills them.
+Owns their names here and Apache Kafka's defaults, but for the initial rebalance delay: a lone
+consumer on a laptop should not wait three seconds. The composition root fills them.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+
+from kafkalite.coordinators.groups.gathering import Gathering
 
 MAX_INT = 2**31 - 1
 
@@ -40,6 +42,8 @@ class GroupSettings:
     min_session_timeout_ms: int = 6_000
     max_session_timeout_ms: int = 1_800_000
     initial_rebalance_delay_ms: int = 0
+    # In place of the delay, unless somebody has set that; new consumer groups do likewise.
+    gathering: Gathering | None = None
     max_size: int = MAX_INT
     new_member_join_timeout_ms: int = 300_000
     # Offsets.
@@ -53,7 +57,6 @@ class GroupSettings:
     consumer_max_size: int = MAX_INT
     consumer_assignors: list[str] = field(default_factory=lambda: ["uniform", "range"])
     consumer_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
-    consumer_regex_refresh_interval_ms: int = 600_000
     # Dynamic configs of one group (`consumer.session.timeout.ms` …), when it has any.
     group_override: Callable[[str, str], int | None] = _no_override
 

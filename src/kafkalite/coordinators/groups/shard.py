@@ -19,6 +19,7 @@ from kafkalite.coordinators.groups import (
     consumer_heartbeat,
     consumer_leave,
     events,
+    foreign,
     housekeeping,
     offset_requests,
     replaying,
@@ -26,6 +27,7 @@ from kafkalite.coordinators.groups import (
 )
 from kafkalite.coordinators.groups.classic_group import ClassicGroup
 from kafkalite.coordinators.groups.classic_timers import arm_session
+from kafkalite.coordinators.groups.consumer_group import ConsumerGroup
 from kafkalite.coordinators.groups.state import GroupsState
 from kafkalite.coordinators.groups.turn import Turn
 from kafkalite.protocol.errors import KafkaError
@@ -45,6 +47,7 @@ _DECIDE: dict[type[Any], Callable[[GroupsState, Turn, Any], None]] = {
     events.DescribeConsumerGroups: admin.describe_consumer_groups,
     events.DeleteGroups: housekeeping.delete_groups,
     events.TopicsDeleted: housekeeping.on_topics_deleted,
+    events.GatheringOver: consumer_heartbeat.on_gathering_over,
     events.SessionExpired: requests.on_session_expired,
     events.RebalanceExpired: consumer_leave.on_rebalance_expired,
     events.ClassicStepExpired: consumer_leave.on_classic_step_expired,
@@ -60,6 +63,7 @@ _DECIDE: dict[type[Any], Callable[[GroupsState, Turn, Any], None]] = {
 _ON_FAILED: dict[type[Any], Callable[[GroupsState, Turn, Any, KafkaError], None]] = {
     events.AssignmentStored: classic_sync.on_assignment_lost,
     events.StaticMemberStored: classic_join.on_static_member_lost,
+    events.TopicsDeleted: housekeeping.on_topics_deleted_failed,
 }
 
 
@@ -72,9 +76,19 @@ class GroupShard:
         if isinstance(event, Failed):
             _ON_FAILED[type(event.event)](self.state, turn, event.event, event.error)
         else:
+            _check_newer(self.state, event)
             _DECIDE[type(event)](self.state, turn, event)
         housekeeping.keep_sweeping(self.state, turn)
         return turn.effects
+
+    def mark(self, event: Any) -> object:
+        """What decisions change by themselves: a classic group, who waits, and which groups are.
+
+        All else is the fold of the log.
+        """
+        group = self.state.classic_group(getattr(event, "subject", ""))
+        changes = 0 if group is None else group.changes
+        return changes, self.state.last_ticket, len(self.state.arrivals), len(self.state.groups)
 
     def replay(self, record: Record) -> None:
         replaying.replay(self.state, record)
@@ -86,10 +100,11 @@ class GroupShard:
         """Every member that the log knows has one session timeout to show up again."""
         turn = Turn(now_ms)
         self.state.is_loaded = True
+        foreign.take_ids(self.state)
         for group in list(self.state.groups.values()):
             if isinstance(group, ClassicGroup):
                 self._resume(turn, group)
-            else:
+            elif isinstance(group, ConsumerGroup):
                 consumer_leave.resume(self.state, turn, group)
         housekeeping.keep_sweeping(self.state, turn)
         return turn.effects
@@ -100,3 +115,10 @@ class GroupShard:
         if len(group.members) > self.state.settings.max_size:
             # The limit was lowered: the members may commit and then compete for the places.
             classic_join.prepare(self.state, turn, group)
+
+
+def _check_newer(state: GroupsState, event: Any) -> None:
+    """Refuses a request for a group of which only a part could be read."""
+    request = getattr(event, "request", None)
+    if state.foreign.newer and request is not None:
+        foreign.check_newer(state, request.group_id)

@@ -6,19 +6,58 @@ who is about to join) by decisions. Invariant: a group id that was only asked ab
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kafkalite.coordinators.groups.classic_group import ClassicGroup
 from kafkalite.coordinators.groups.consumer_group import ConsumerGroup
+from kafkalite.coordinators.groups.foreign import ForeignGroup, ForeignRecords
+from kafkalite.coordinators.groups.gathering import LookUps
 from kafkalite.coordinators.groups.offsets import OffsetStore
 from kafkalite.coordinators.groups.settings import GroupSettings
 from kafkalite.coordinators.groups.topics import Topics
+from kafkalite.env.slicing import STRETCH_MS, Pace
 
 if TYPE_CHECKING:
     from random import Random
 
-Group = ClassicGroup | ConsumerGroup
+    from kafkalite.protocol.messages import ConsumerGroupHeartbeatRequest
+
+Group = ClassicGroup | ConsumerGroup | ForeignGroup
+
+# Groups and offsets that housekeeping looks at in a stretch of time; it takes some 6 ms.
+STRETCH_WORK = 5_000
+
+
+def new_pace() -> Pace:
+    """What all shards of a broker share, since their timers may fire in one turn."""
+    return Pace(STRETCH_MS, STRETCH_WORK)
+
+
+@dataclass(slots=True)
+class Arrival:
+    """A first heartbeat that waits for others to come: its ticket, and what it asked for."""
+
+    ticket: int
+    request: ConsumerGroupHeartbeatRequest
+    member_id: str
+
+
+@dataclass(slots=True)
+class Arrivals:
+    """Those who have come to a new consumer group, and how long it waits for more at most."""
+
+    until_ms: int
+    waiting: list[Arrival] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Unswept:
+    """What the sweep under way has yet to look at: groups, and places of the last of them."""
+
+    groups: list[str]
+    places: Iterator[tuple[str, int]] | None = None
 
 
 @dataclass(slots=True)
@@ -28,14 +67,22 @@ class GroupsState:
     random: Random
     groups: dict[str, Group] = field(default_factory=dict)
     offsets: OffsetStore = field(default_factory=OffsetStore)
+    # Who waits in new consumer groups, by group id.
+    arrivals: dict[str, Arrivals] = field(default_factory=dict)
+    look_ups: LookUps = field(default_factory=LookUps)
+    foreign: ForeignRecords = field(default_factory=ForeignRecords)
     is_loaded: bool = False
+    # Behind the last record that was replayed.
+    end_offset: int = 0
     # When the next sweep for expired offsets is due; -1 when none is armed.
     next_sweep_ms: int = -1
-    _last_ticket: int = 0
+    unswept: Unswept | None = None
+    pace: Pace = field(default_factory=new_pace)
+    last_ticket: int = 0
 
     def next_ticket(self) -> int:
-        self._last_ticket += 1
-        return self._last_ticket
+        self.last_ticket += 1
+        return self.last_ticket
 
     def new_uuid(self) -> str:
         """A random UUID, version 4, as text."""

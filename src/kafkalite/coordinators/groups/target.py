@@ -22,6 +22,8 @@ from kafkalite.coordinators.groups.topic_hash import hash_of_topics
 from kafkalite.coordinators.groups.topics import TopicView
 from kafkalite.coordinators.groups.turn import Turn
 
+Subscription = tuple[tuple[str, ...], tuple[str, ...]]
+
 
 @dataclass(slots=True)
 class Draft:
@@ -59,15 +61,15 @@ class Draft:
         self.members = {key: one for key, one in self.members.items() if key not in gone}
         self.targets = {key: one for key, one in self.targets.items() if key not in gone}
 
-    def topics_of(self, member: ConsumerMember) -> tuple[str, ...]:
+    def subscription(self, member: ConsumerMember) -> Subscription:
+        """The names that the member gave, and those that its regular expression matches."""
         resolved = self.regexes.get(member.subscribed_regex)
-        if resolved is None:
-            return member.subscribed_topics
-        return tuple(dict.fromkeys((*member.subscribed_topics, *resolved.topics)))
+        return member.subscribed_topics, () if resolved is None else resolved.topics
 
     def subscribed_topics(self) -> list[str]:
-        names = {name for one in self.members.values() for name in self.topics_of(one)}
-        return sorted(names)
+        """Each subscription is looked at once, however many members have the same."""
+        subscriptions = {self.subscription(one) for one in self.members.values()}
+        return sorted({name for names in subscriptions for name in (*names[0], *names[1])})
 
     def is_taken(self, member_id: str, topic_id: bytes, partition: int) -> bool:
         owner = self.owners.get((topic_id, partition))
@@ -99,7 +101,9 @@ def retarget(state: GroupsState, turn: Turn, draft: Draft) -> None:
         if view is not None:
             views[view.topic_id] = view
     assign = ASSIGNORS[_assignor_of(state, draft)]
-    targets = assign([_candidate(state, draft, one) for one in draft.members.values()], views)
+    ids: dict[Subscription, frozenset[bytes]] = {}
+    candidates = [_candidate(state, draft, one, ids) for one in draft.members.values()]
+    targets = assign(candidates, views)
     for member_id, target in targets.items():
         if draft.targets.get(member_id) != target:
             turn.write(consumer_records.target(draft.group_id, member_id, target))
@@ -108,20 +112,30 @@ def retarget(state: GroupsState, turn: Turn, draft: Draft) -> None:
     turn.write(consumer_records.target_epoch(draft.group_id, draft.epoch, turn.now_ms))
 
 
-def _candidate(state: GroupsState, draft: Draft, member: ConsumerMember) -> Candidate:
+def _candidate(
+    state: GroupsState,
+    draft: Draft,
+    member: ConsumerMember,
+    ids: dict[Subscription, frozenset[bytes]],
+) -> Candidate:
+    """`ids` are those of subscriptions that were looked at already."""
+    subscription = draft.subscription(member)
+    if subscription not in ids:
+        ids[subscription] = topic_ids(state, draft, member)
     return Candidate(
         member.member_id,
         member.instance_id,
         member.rack_id,
-        topic_ids(state, draft, member),
+        ids[subscription],
         draft.targets.get(member.member_id, {}),
     )
 
 
 def topic_ids(state: GroupsState, draft: Draft, member: ConsumerMember) -> frozenset[bytes]:
     """Topics of the member's subscription that exist."""
-    found = [state.topics.by_name(name) for name in draft.topics_of(member)]
-    return frozenset(view.topic_id for view in found if view is not None)
+    names, matched = draft.subscription(member)
+    found = map(state.topics.id_of, (*names, *matched))
+    return frozenset(topic_id for topic_id in found if topic_id is not None)
 
 
 def _assignor_of(state: GroupsState, draft: Draft) -> str:

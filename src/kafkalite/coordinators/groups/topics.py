@@ -29,6 +29,10 @@ class Topics(Protocol):
 
     def names(self) -> Iterable[str]: ...
 
+    def id_of(self, name: str) -> bytes | None: ...
+
+    def is_known(self, topic_id: bytes) -> bool: ...
+
 
 @dataclass(slots=True)
 class ImageTopics:
@@ -47,11 +51,21 @@ class ImageTopics:
     def names(self) -> Iterable[str]:
         return self.image().topics
 
+    def id_of(self, name: str) -> bytes | None:
+        topic = self.image().topics.get(name)
+        return None if topic is None else topic.topic_id
+
+    def is_known(self, topic_id: bytes) -> bool:
+        return topic_id in self.image().by_id
+
     def _view(self, topic: Topic) -> TopicView:
         brokers = self.image().brokers
+        count = len(topic.partitions)
+        if not any(broker.rack for broker in brokers.values()):
+            return TopicView(topic.name, topic.topic_id, count, ((),) * count)
         racks = []
-        for index in range(len(topic.partitions)):
+        for index in range(count):
             replicas = topic.partitions[index].replicas
             known = [brokers[one].rack for one in replicas if one in brokers]
             racks.append(tuple(rack for rack in known if rack is not None))
-        return TopicView(topic.name, topic.topic_id, len(topic.partitions), tuple(racks))
+        return TopicView(topic.name, topic.topic_id, count, tuple(racks))

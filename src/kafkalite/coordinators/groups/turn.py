@@ -41,5 +41,10 @@ class Turn:
         """Once the records of this turn are replayed, this event is decided in its place."""
         self.effects.then_decide = event
 
+    def go_on(self, pause_ms: int, event: Any) -> None:
+        """The rest of long work: decided after a pause, and before the shard's other events."""
+        self.decide_next(event)
+        self.effects.pause_ms = pause_ms
+
     def cancel(self, key: Hashable) -> None:
         self.effects.timers.append(Timer(key, None))

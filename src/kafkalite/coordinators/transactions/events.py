@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final, TypeAlias
 
-from kafkalite.coordinators.transactions.transaction import TopicPartition, Transaction
+from kafkalite.coordinators.transactions.transaction import (
+    NO_PRODUCER_ID,
+    TopicPartition,
+    Transaction,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +20,7 @@ class InitProducerId:
     timeout_ms: int
     expected_producer_id: int | None = None
     expected_epoch: int | None = None
+    new_producer_id: int = NO_PRODUCER_ID
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,36 +61,41 @@ class EndTransaction:
     producer_epoch: int
     is_commit: bool
     client_version: int
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """The record of a prepared transaction is committed: its markers may be written."""
-
-    transactional_id: str
-    producer_id: int
-    producer_epoch: int
+    new_producer_id: int = NO_PRODUCER_ID
 
 
 @dataclass(frozen=True, slots=True)
 class MarkersWritten:
-    """Every partition of the transaction has its marker."""
+    """Every partition of the transaction has its marker. By the old flow its producer's next one
+    has the same epoch: they differ by when they were prepared."""
 
     transactional_id: str
     producer_id: int
     producer_epoch: int
+    prepared_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class TimedOut:
-    """A transaction may have been open for longer than its producer allowed."""
+    """The transaction that began then has been open for longer than its producer allowed."""
 
     transactional_id: str
+    started_ms: int
+    new_producer_id: int = NO_PRODUCER_ID
+
+
+# What an event may need before it can be decided: a producer id that nobody has.
+PRODUCER_ID: Final = "a producer id"
+MayNeedProducerId: TypeAlias = InitProducerId | EndTransaction | TimedOut
 
 
 @dataclass(frozen=True, slots=True)
 class ExpireIds:
-    """Time to forget transactional ids that nobody has used for long."""
+    """Time to forget transactional ids that nobody has used for long: of these, from one of them
+    on, or of all that there are now."""
+
+    ids: tuple[str, ...] | None = None
+    begin: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,18 +6,28 @@ partition's leader asks before a transactional append (KIP-890). Knows no reques
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.ports import Partition
 from kafkalite.coordinators.shards import Shards
 from kafkalite.coordinators.transactions import events
-from kafkalite.coordinators.transactions.markers import Errands, Markers
-from kafkalite.coordinators.transactions.shard import Settings, TransactionShard
+from kafkalite.coordinators.transactions.errands import Errands
+from kafkalite.coordinators.transactions.markers import Markers
+from kafkalite.coordinators.transactions.producer_ids import ProducerIds
+from kafkalite.coordinators.transactions.shard import (
+    STRETCH_MS,
+    STRETCH_WORK,
+    Settings,
+    TransactionShard,
+)
 from kafkalite.coordinators.transactions.transaction import TopicPartition
 from kafkalite.env import Env
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import Pace
 from kafkalite.protocol.errors import Error, KafkaError
 
 TRANSACTIONS_TOPIC = "__transaction_state"
@@ -35,6 +45,9 @@ CANNOT_TELL = (
 Refusals = dict[TopicPartition, KafkaError]
 
 
+log = logging.getLogger(__name__)
+
+
 class Transactions:
     """The transaction coordinator of one broker."""
 
@@ -43,20 +56,23 @@ class Transactions:
         env: Env,
         settings: Settings,
         *,
-        next_producer_id: Callable[[], int],
+        producer_ids: ProducerIds,
         partition_count: Callable[[], int],
         leader_of: Callable[[str, int], int | None],
         markers: Markers,
         peers: Mapping[int, Transactions],
     ) -> None:
+        pace = Pace(STRETCH_MS, STRETCH_WORK)  # of the shards together
         self._env = env
         self._leader_of = leader_of
         self._peers = peers
+        self.producer_ids = producer_ids
+        self._admissions: dict[_Admission, None] = {}  # to be asked again after a pause
         self.markers = markers
         self.errands = Errands(env.clock, leader_of, _Writers(peers))
         self.shards = Shards(
             env, TRANSACTIONS_TOPIC, partition_count,
-            lambda _partition: TransactionShard(settings, next_producer_id), self._deliver,
+            lambda _partition: TransactionShard(settings, pace), self._deliver, supply=self._supply,
         )
 
     def gained(self, index: int, partition: Partition) -> None:
@@ -64,6 +80,14 @@ class Transactions:
 
     def lost(self, index: int) -> None:
         self.shards.lost(index)
+
+    def stop(self) -> None:
+        """Ends what is under way: nobody is asked again."""
+        self.errands.stop()
+        self.producer_ids.stop()
+        admissions, self._admissions = self._admissions, {}
+        for admission in admissions:
+            admission.give_up()
 
     def submit(self, transactional_id: str, event: Any) -> Later[Any]:
         """The shard's answer, or a KafkaError."""
@@ -108,28 +132,42 @@ class Transactions:
             return Later.of(KafkaError(Error.COORDINATOR_NOT_AVAILABLE))
         return peer.submit(transactional_id, event)
 
+    def ask_again(self, admission: _Admission) -> None:
+        """After a pause; a stop does not wait for it."""
+        self._admissions[admission] = None
+
+        def ask() -> None:
+            if admission in self._admissions:
+                del self._admissions[admission]
+                admission.ask_again()
+
+        self.retry(ask)
+
     def retry(self, callback: Callable[[], None]) -> None:
         self._env.clock.call_later(RETRY_MS, callback)
 
     def now_ms(self) -> int:
         return self._env.clock.monotonic_ms()
 
-    def _deliver(self, index: int, errand: events.WriteMarkers) -> None:
-        runtime = self.shards.runtimes[index]
-        transaction = errand.transaction
-        written = events.MarkersWritten(
-            transaction.transactional_id, transaction.producer_id, transaction.producer_epoch
+    def _supply(self, need: Any, event: Any) -> Later[Any]:
+        assert need is events.PRODUCER_ID, need
+        return self.producer_ids.take().map(
+            lambda taken: taken
+            if isinstance(taken, KafkaError)
+            else replace(event, new_producer_id=taken)
         )
 
-        def report() -> None:
-            self.shards.submit_to(index, written).then(reported)
-
-        def reported(answer: Any) -> None:
-            # A partition that was lost has its errand sent again by whoever loads it.
-            if isinstance(answer, KafkaError) and index in self.shards.runtimes:
-                self.retry(report)
-
-        self.errands.run(transaction, runtime.partition.leader_epoch, report)
+    def _deliver(self, index: int, sent: events.WriteMarkers) -> None:
+        runtime, transaction = self.shards.runtimes[index], sent.transaction
+        shard = runtime.shard
+        written = events.MarkersWritten(
+            transaction.transactional_id, transaction.producer_id, transaction.producer_epoch,
+            transaction.updated_ms,
+        )
+        self.errands.run(
+            transaction, runtime.partition.leader_epoch,
+            is_wanted=lambda: runtime.shard is shard, report=lambda: runtime.submit(written),
+        )
 
 
 class _Writers(Mapping[int, Markers]):
@@ -182,6 +220,16 @@ class _Admission:
                 transactional_id, producer_id, producer_epoch, partitions
             )
 
+    def ask_again(self) -> None:
+        """Nobody is there any more whom a mistake of ours could be told but who waits."""
+        try:
+            self.ask()
+        except Exception:
+            if self.later.is_resolved:
+                raise
+            log.exception("%r could not be asked again", self._event.transactional_id)
+            self.give_up()
+
     def ask(self) -> None:
         transactional_id = self._event.transactional_id
         self._transactions.ask_coordinator(transactional_id, self._event).then(self._answered)
@@ -190,15 +238,20 @@ class _Admission:
         if isinstance(answer, KafkaError):
             is_late = self._transactions.now_ms() >= self._deadline_ms
             if answer.code == Error.CONCURRENT_TRANSACTIONS and self._is_adding and not is_late:
-                self._transactions.retry(self.ask)
+                self._transactions.ask_again(self)
                 return
-            error = self._for_producer(answer)
-            self.later.resolve(dict.fromkeys(self._partitions, error))
+            self._refuse(answer)
         elif self._is_adding:
             self.later.resolve({})
         else:
             absent = [where for where in self._partitions if where not in answer]
             self.later.resolve({where: self._not_part() for where in absent})
+
+    def give_up(self) -> None:
+        self._refuse(KafkaError(Error.NOT_COORDINATOR))
+
+    def _refuse(self, error: KafkaError) -> None:
+        self.later.resolve(dict.fromkeys(self._partitions, self._for_producer(error)))
 
     def _not_part(self) -> KafkaError:
         if self._knows_abortable:

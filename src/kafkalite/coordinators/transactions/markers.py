@@ -1,24 +1,23 @@
 """Markers: the control records that end a transaction in each of its partitions.
 
-Owns the writing of markers to partitions that this broker leads, and the errands that bring the
-markers of a prepared transaction to all its leaders, trying again until every partition has one.
-Never decides about a transaction. Invariant: an errand ends when every partition has its marker;
-one that starts again after a crash may write a second, which changes nothing.
+Owns the writing of markers to partitions that this broker leads, once for each time it is asked.
+Never decides about a transaction, and never tries again. Invariant: each partition has one outcome.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from kafkalite.coordinators.appending import append_marker
 from kafkalite.coordinators.effects import Producer
 from kafkalite.coordinators.shards import gather
-from kafkalite.coordinators.transactions.transaction import TopicPartition, Transaction
+from kafkalite.coordinators.transactions.transaction import TopicPartition
 from kafkalite.env.clock import Clock
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import Slices, Steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.replication.partition import Partition
 from kafkalite.replication.partitions import Partitions
@@ -26,10 +25,6 @@ from kafkalite.replication.partitions import Partitions
 log = logging.getLogger(__name__)
 
 OFFSETS_TOPIC = "__consumer_offsets"
-RETRY_MS = 100
-
-# The partition has been ended by somebody newer: there is nothing left to write there.
-SUPERSEDED = (Error.INVALID_PRODUCER_EPOCH, Error.TRANSACTION_COORDINATOR_FENCED)
 # What a coordinator of offsets says while it is not ready, as the sender of markers expects it.
 NOT_READY = (
     Error.COORDINATOR_NOT_AVAILABLE,
@@ -75,17 +70,39 @@ class Markers:
     """Writes markers to the partitions of this broker."""
 
     clock: Clock
+    slices: Slices
     partitions: Partitions
     offsets: Offsets
 
     def write(self, marker: Marker) -> Later[Outcomes]:
         """What became of each partition, once all that was written is committed."""
-        written = gather([self._write(marker, one) for one in marker.partitions])
-        outcomes: Later[Outcomes] = Later()
-        written.then(
-            lambda errors: outcomes.resolve(dict(zip(marker.partitions, errors, strict=True)))
+        return self.write_all([marker]).map(lambda outcomes: outcomes[0])
+
+    def write_all(self, markers: list[Marker]) -> Later[list[Outcomes]]:
+        """The same for several, one after the other, and a slice per turn of the loop."""
+        outcomes: Later[list[Outcomes]] = Later()
+        self.slices.run(
+            self._written(markers), lambda written: gather(written).then(outcomes.resolve)
         )
         return outcomes
+
+    def _written(self, markers: list[Marker]) -> Steps[list[Later[Outcomes]]]:
+        written: list[Later[Outcomes]] = []
+        for marker in markers:
+            errors: list[Later[Error]] = []
+            for where in marker.partitions:
+                errors.append(self._write_safely(marker, where))
+                yield
+            written.append(gather(errors).map(partial(_by_partition, marker)))
+        return written
+
+    def _write_safely(self, marker: Marker, where: TopicPartition) -> Later[Error]:
+        """What fails by a mistake of ours is tried again, and holds up no other partition."""
+        try:
+            return self._write(marker, where)
+        except Exception:
+            log.exception("a marker for %s-%d failed", *where)
+            return Later.of(Error.UNKNOWN_SERVER_ERROR)
 
     def _write(self, marker: Marker, where: TopicPartition) -> Later[Error]:
         topic, index = where
@@ -106,9 +123,9 @@ class Markers:
             )
         except KafkaError as error:
             return Later.of(Error(error.code))
-        committed: Later[Error] = Later()
-        partition.when_committed(end_offset).then(lambda _: committed.resolve(Error.NONE))
-        return committed
+        return partition.when_committed(end_offset).map(
+            lambda error: Error.NONE if error is None else Error(error.code)
+        )
 
     def _end_offsets(self, marker: Marker, index: int) -> Later[Error]:
         ended: Later[Error] = Later()
@@ -124,79 +141,5 @@ class Markers:
         return ended
 
 
-class Errands:
-    """The markers under way from one broker's transaction coordinator."""
-
-    def __init__(
-        self,
-        clock: Clock,
-        leader_of: Callable[[str, int], int | None],
-        writers: Mapping[int, Writer],
-    ) -> None:
-        self._clock = clock
-        self._leader_of = leader_of
-        self._writers = writers
-        self._under_way: set[tuple[str, int, int]] = set()
-
-    def run(
-        self, transaction: Transaction, coordinator_epoch: int, done: Callable[[], None]
-    ) -> None:
-        """Write all markers of a prepared transaction, then call `done`."""
-        key = transaction.transactional_id, transaction.producer_id, transaction.producer_epoch
-        if key in self._under_way:
-            return
-        self._under_way.add(key)
-
-        def finished() -> None:
-            self._under_way.discard(key)
-            done()
-
-        marker = Marker(
-            Producer(transaction.producer_id, transaction.producer_epoch), coordinator_epoch,
-            transaction.is_commit, transaction.client_version, transaction.partitions,
-        )
-        self._round(marker, finished)
-
-    def _round(self, marker: Marker, finished: Callable[[], None]) -> None:
-        by_leader, unreachable = self._route(marker.partitions)
-        sent = gather([
-            self._writers[leader].write(replace(marker, partitions=tuple(partitions)))
-            for leader, partitions in by_leader.items()
-        ])
-        sent.then(lambda outcomes: self._settle(marker, unreachable, outcomes, finished))
-
-    def _route(
-        self, partitions: Iterable[TopicPartition]
-    ) -> tuple[dict[int, list[TopicPartition]], list[TopicPartition]]:
-        """Partitions by leader, and those that have none now; deleted ones need no marker."""
-        by_leader: dict[int, list[TopicPartition]] = {}
-        unreachable: list[TopicPartition] = []
-        for topic, index in partitions:
-            leader = self._leader_of(topic, index)
-            if leader is None:
-                continue
-            if leader in self._writers:
-                by_leader.setdefault(leader, []).append((topic, index))
-            else:
-                unreachable.append((topic, index))
-        return by_leader, unreachable
-
-    def _settle(
-        self,
-        marker: Marker,
-        unreachable: list[TopicPartition],
-        outcomes: list[Outcomes],
-        finished: Callable[[], None],
-    ) -> None:
-        left = list(unreachable)
-        for outcome in outcomes:
-            for where, error in outcome.items():
-                if error in SUPERSEDED:
-                    log.warning("%s-%d refused a marker of %s: %s", *where, marker, error.name)
-                elif error is not Error.NONE:
-                    left.append(where)
-        if not left:
-            finished()
-            return
-        again = replace(marker, partitions=tuple(left))
-        self._clock.call_later(RETRY_MS, lambda: self._round(again, finished))
+def _by_partition(marker: Marker, errors: list[Error]) -> Outcomes:
+    return dict(zip(marker.partitions, errors, strict=True))

@@ -1,7 +1,7 @@
-"""Records of `__transaction_state`: key version 0, value version 1, as Apache Kafka writes them.
+"""Records of `__transaction_state`: key version 0, and the value versions that Apache Kafka writes.
 
-Owns the bytes and nothing else. A key of an unknown type is none of ours; a value of an unknown
-version fails the load, for guessing would lose a transaction.
+Owns the bytes and nothing else. A key of an unknown type is none of ours; a value that cannot be
+read says so, for guessing would lose a transaction.
 """
 
 from __future__ import annotations
@@ -15,15 +15,19 @@ from kafkalite.protocol.messages import TransactionLogKey, TransactionLogValue
 
 KEY_TYPE = 0
 VALUE_VERSION = 1
+# Before transaction.version 1 is finalized, a broker that knows nothing else may come back.
+OLD_VALUE_VERSION = 0
 _VERSION = struct.Struct(">h")
 
 
-def record_of(transaction: Transaction) -> Record:
+class UnreadableValue(Exception):
+    """A value in a version or a state that we do not know: a newer broker wrote it."""
+
+
+def record_of(transaction: Transaction, version: int = VALUE_VERSION) -> Record:
     """The record that makes a shard's state be this."""
-    body = codec.encode(_value(transaction), VALUE_VERSION)
-    return Record(
-        key_of(transaction.transactional_id), _VERSION.pack(VALUE_VERSION) + body, transaction
-    )
+    body = codec.encode(_value(transaction), version)
+    return Record(key_of(transaction.transactional_id), _VERSION.pack(version) + body, transaction)
 
 
 def tombstone_of(transactional_id: str) -> Record:
@@ -44,7 +48,11 @@ def read_key(key: bytes) -> str | None:
 
 def read_value(transactional_id: str, value: bytes) -> Transaction:
     version = _VERSION.unpack_from(value)[0]
+    if version not in TransactionLogValue.SPEC.versions:
+        raise UnreadableValue(f"version {version}")
     found = codec.decode(TransactionLogValue, version, value[2:])
+    if found.transaction_status not in State.__members__.values():
+        raise UnreadableValue(f"state {found.transaction_status}")
     return Transaction(
         transactional_id,
         found.producer_id,

@@ -16,6 +16,9 @@ from kafkalite.coordinators.effects import Effects, Producer, Record, Timer
 from kafkalite.coordinators.transactions import events
 from kafkalite.coordinators.transactions.ending import outcome_of
 from kafkalite.coordinators.transactions.records import (
+    OLD_VALUE_VERSION,
+    VALUE_VERSION,
+    UnreadableValue,
     read_key,
     read_value,
     record_of,
@@ -30,11 +33,15 @@ from kafkalite.coordinators.transactions.transaction import (
     State,
     Transaction,
 )
+from kafkalite.env.slicing import Pace
 from kafkalite.protocol.errors import Error, KafkaError
 
 log = logging.getLogger(__name__)
 
 TRANSACTION_VERSION = 2
+# Ids that are looked at in each stretch of time; a tombstone costs as much as so many looks. All of
+# it takes some 6 ms.
+STRETCH_MS, STRETCH_WORK, TOMBSTONE_WORK = 10, 5_000, 6
 _EXPIRY = "expire ids"
 
 
@@ -49,16 +56,25 @@ class Settings:
 
 @dataclass(slots=True)
 class TransactionShard:
-    """Transactions by their ids. `next_producer_id` raises KafkaError when none is at hand."""
+    """Transactions by their ids."""
 
     settings: Settings
-    next_producer_id: Callable[[], int]
+    # That of all shards of the broker.
+    pace: Pace = field(default_factory=lambda: Pace(STRETCH_MS, STRETCH_WORK))
     transactions: dict[str, Transaction] = field(default_factory=dict)
+    # Ids whose transaction a newer broker wrote: kept in the log, and not served.
+    unreadable: set[str] = field(default_factory=set)
     _is_expiry_armed: bool = False
 
     # --- the shard protocol -----------------------------------------------------------------
 
+    def mark(self, event: Any) -> object:
+        """All but this is the fold of the log."""
+        return self._is_expiry_armed
+
     def decide(self, event: Any, now_ms: int) -> Effects:
+        if self.unreadable and getattr(event, "transactional_id", None) in self.unreadable:
+            raise KafkaError(Error.NOT_COORDINATOR)
         return _DECISIONS[type(event)](self, event, now_ms)
 
     def replay(self, record: Record) -> None:
@@ -69,10 +85,20 @@ class TransactionShard:
         transactional_id = read_key(record.key)
         if transactional_id is None:
             log.warning("skipped a record of unknown type in __transaction_state")
-        elif record.value is None:
-            self.transactions.pop(transactional_id, None)
-        else:
+            return
+        self.transactions.pop(transactional_id, None)
+        self.unreadable.discard(transactional_id)
+        if record.value is None:
+            return
+        try:
             self.transactions[transactional_id] = read_value(transactional_id, record.value)
+        except UnreadableValue as newer:
+            self.unreadable.add(transactional_id)
+            log.error(
+                "transactional id %r has a record that this broker cannot read (%s): it is kept"
+                " and the id is not served; a newer broker wrote it and can",
+                transactional_id, newer,
+            )  # fmt: skip
 
     def replay_end_transaction(self, producer: Producer, committed: bool) -> None:
         """Nothing: this log's records are never part of a transaction themselves."""
@@ -93,17 +119,17 @@ class TransactionShard:
 
     def init_producer_id(self, event: events.InitProducerId, now_ms: int) -> Effects:
         current = self.transactions.get(event.transactional_id)
-        if current is None:
-            current = self._new(event, now_ms)
-        elif not _may_initialize(current, event):
+        if current is not None and not _may_initialize(current, event):
             raise KafkaError(Error.PRODUCER_FENCED)
-        if current.state in PREPARED:
+        if current is not None and current.state in PREPARED:
             raise KafkaError(Error.CONCURRENT_TRANSACTIONS)
-        if current.state is State.ONGOING:
-            return self._fence(current, now_ms, KafkaError(Error.CONCURRENT_TRANSACTIONS))
-        initialized = self._initialized(current, event, now_ms)
+        if current is not None and current.state is State.ONGOING:
+            return self._fence(event, current, now_ms, KafkaError(Error.CONCURRENT_TRANSACTIONS))
+        if _lacks_producer_id(event, current is None or _must_rotate(current, event)):
+            return Effects(needs=events.PRODUCER_ID)
+        initialized = _initialized(current, event, now_ms)
         return Effects(
-            [record_of(initialized)],
+            [self._record(initialized)],
             reply=events.ProducerIdentity(initialized.producer_id, initialized.producer_epoch),
             timers=[] if self._is_expiry_armed else [self._expiry_timer()],
         )
@@ -115,7 +141,7 @@ class TransactionShard:
             return Effects(reply=None)
         ongoing = current.with_partitions(event.partitions, event.client_version, now_ms)
         timers = [] if is_ongoing else _timeout(ongoing, now_ms)
-        return Effects([record_of(ongoing)], reply=None, timers=timers)
+        return Effects([self._record(ongoing)], reply=None, timers=timers)
 
     def verify_partitions(self, event: events.VerifyPartitions, now_ms: int) -> Effects:
         current = self._owned(event)
@@ -127,44 +153,57 @@ class TransactionShard:
             raise KafkaError(Error.INVALID_PRODUCER_ID_MAPPING)
         if outcome_of(current, event).is_done_already:
             return Effects(reply=_identity_after(current, event.client_version))
+        if _lacks_producer_id(event, _ends_with_epochs(current, event.client_version)):
+            return Effects(needs=events.PRODUCER_ID)
         prepared = current.prepared(
             is_commit=event.is_commit,
             client_version=event.client_version,
-            next_producer_id=self._successor(current, event.client_version),
+            next_producer_id=_successor(event, current, event.client_version),
             now_ms=now_ms,
         )
         reply = _identity_after(prepared.completed(now_ms), event.client_version)
-        return _prepare(prepared, reply)
-
-    def send_markers(self, event: events.Prepared, now_ms: int) -> Effects:
-        current = self._prepared(event)
-        return Effects(sends=[events.WriteMarkers(current)] if current is not None else [])
+        return self._prepare(prepared, reply)
 
     def complete(self, event: events.MarkersWritten, now_ms: int) -> Effects:
-        current = self._prepared(event)
-        if current is None:
-            return Effects(reply=None)
-        return Effects([record_of(current.completed(now_ms))], reply=None)
+        current = self.transactions.get(event.transactional_id)
+        if current is None or current.state not in PREPARED:
+            return Effects(reply=None)  # it has moved on
+        prepared = current.producer_id, current.producer_epoch, current.updated_ms
+        if prepared != (event.producer_id, event.producer_epoch, event.prepared_ms):
+            return Effects(reply=None)  # it has come to the next one
+        return Effects([self._record(current.completed(now_ms))], reply=None)
 
     def time_out(self, event: events.TimedOut, now_ms: int) -> Effects:
         current = self.transactions.get(event.transactional_id)
         if current is None or current.state is not State.ONGOING or current.is_two_phase:
             return Effects()
-        if current.started_ms + current.timeout_ms > now_ms:
-            return Effects(timers=_timeout(current, now_ms))
+        if current.started_ms != event.started_ms:
+            return Effects(reply=None, timers=_timeout(current, now_ms))  # the one before was meant
         log.info(
             "aborting the transaction of %r: open for more than %d ms",
-            current.transactional_id, current.timeout_ms,
+            current.transactional_id,
+            current.timeout_ms,
         )
-        return self._fence(current, now_ms, None)
+        return self._fence(event, current, now_ms, None)
 
     def expire_ids(self, event: events.ExpireIds, now_ms: int) -> Effects:
+        """A slice at a time, each for itself: between two of them requests are served."""
+        ids = tuple(self.transactions) if event.ids is None else event.ids
         oldest_ms = now_ms - self.settings.id_expiration_ms
-        expired = [
-            tombstone_of(transaction.transactional_id)
-            for transaction in self.transactions.values()
-            if transaction.state in SETTLED and transaction.updated_ms <= oldest_ms
-        ]
+        expired: list[Record] = []
+        self.pace.at(now_ms)
+        position = event.begin
+        while position < len(ids) and self.pace.left > 0:
+            found = self.transactions.get(ids[position])
+            position += 1
+            self.pace.left -= 1
+            if found is not None and found.state in SETTLED and found.updated_ms <= oldest_ms:
+                expired.append(tombstone_of(found.transactional_id))
+                self.pace.left -= TOMBSTONE_WORK
+        if position < len(ids):
+            rest = events.ExpireIds(ids, position)
+            timers = [Timer(_EXPIRY, self.pace.pause_ms(now_ms), rest)]
+            return Effects(expired, atomic=False, timers=timers)
         self._is_expiry_armed = len(expired) < len(self.transactions)
         timers = [self._expiry_timer()] if self._is_expiry_armed else []
         return Effects(expired, atomic=False, timers=timers)
@@ -180,23 +219,6 @@ class TransactionShard:
 
     # --- parts of decisions -----------------------------------------------------------------
 
-    def _new(self, event: events.InitProducerId, now_ms: int) -> Transaction:
-        return Transaction(
-            event.transactional_id, self.next_producer_id(), NO_EPOCH, event.timeout_ms,
-            State.EMPTY, now_ms,
-        )
-
-    def _initialized(
-        self, current: Transaction, event: events.InitProducerId, now_ms: int
-    ) -> Transaction:
-        expected = event.expected_epoch
-        if current.is_exhausted and expected in (None, current.producer_epoch):
-            return current.rotated(
-                self.next_producer_id(), event.timeout_ms,
-                is_continued=expected is not None, now_ms=now_ms,
-            )
-        return current.initialized(event.timeout_ms, expected, now_ms)
-
     def _owned(self, event: events.AddPartitions | events.VerifyPartitions) -> Transaction:
         """The transaction, if this producer may still add to it."""
         current = self.transactions.get(event.transactional_id)
@@ -208,26 +230,28 @@ class TransactionShard:
             raise KafkaError(Error.CONCURRENT_TRANSACTIONS)
         return current
 
-    def _prepared(self, event: events.Prepared | events.MarkersWritten) -> Transaction | None:
-        """The transaction that the event is about, unless it has moved on."""
-        current = self.transactions.get(event.transactional_id)
-        if current is None or current.state not in PREPARED:
-            return None
-        is_same = (current.producer_id, current.producer_epoch) == (
-            event.producer_id, event.producer_epoch,
-        )
-        return current if is_same else None
-
-    def _successor(self, current: Transaction, client_version: int) -> int:
-        """The producer id to go on with when the epochs of this one end with the transaction."""
-        if client_version < TRANSACTION_VERSION or not current.is_exhausted:
-            return NO_PRODUCER_ID
-        return self.next_producer_id()
-
-    def _fence(self, current: Transaction, now_ms: int, reply: Any) -> Effects:
+    def _fence(
+        self, event: events.MayNeedProducerId, current: Transaction, now_ms: int, reply: Any
+    ) -> Effects:
         version = self.settings.server_version()
-        fenced = current.fenced(version, self._successor(current, version), now_ms)
-        return _prepare(fenced, reply)
+        if _lacks_producer_id(event, _ends_with_epochs(current, version)):
+            return Effects(needs=events.PRODUCER_ID)
+        fenced = current.fenced(version, _successor(event, current, version), now_ms)
+        return self._prepare(fenced, reply)
+
+    def _prepare(self, prepared: Transaction, reply: Any) -> Effects:
+        """Decided, and its markers go out once that is committed."""
+        return Effects(
+            [self._record(prepared)],
+            reply=reply,
+            timers=[Timer(prepared.transactional_id, None)],
+            sends=[events.WriteMarkers(prepared)],
+        )
+
+    def _record(self, transaction: Transaction) -> Record:
+        """In the version that the finalized features allow."""
+        is_old = self.settings.server_version() == 0
+        return record_of(transaction, OLD_VALUE_VERSION if is_old else VALUE_VERSION)
 
     def _expiry_timer(self) -> Timer:
         self._is_expiry_armed = True
@@ -244,24 +268,55 @@ def _may_initialize(current: Transaction, event: events.InitProducerId) -> bool:
     return event.expected_producer_id == current.previous_producer_id and was_exhausted
 
 
-def _prepare(prepared: Transaction, reply: Any) -> Effects:
-    return Effects(
-        [record_of(prepared)],
-        reply=reply,
-        timers=[Timer(prepared.transactional_id, None)],
-        on_committed=events.Prepared(
-            prepared.transactional_id, prepared.producer_id, prepared.producer_epoch
-        ),
-    )
+def _lacks_producer_id(event: events.MayNeedProducerId, is_needed: bool) -> bool:
+    return is_needed and event.new_producer_id == NO_PRODUCER_ID
+
+
+def _must_rotate(current: Transaction, event: events.InitProducerId) -> bool:
+    """Whether no epoch is left to give out under the producer id."""
+    return current.is_exhausted and event.expected_epoch in (None, current.producer_epoch)
+
+
+def _ends_with_epochs(current: Transaction, client_version: int) -> bool:
+    """Whether the epochs of the producer id end with the transaction."""
+    return client_version >= TRANSACTION_VERSION and current.is_exhausted
+
+
+def _successor(
+    event: events.MayNeedProducerId, current: Transaction, client_version: int
+) -> int:
+    """The producer id to go on with after the transaction, when it is another one."""
+    is_needed = _ends_with_epochs(current, client_version)
+    return event.new_producer_id if is_needed else NO_PRODUCER_ID
+
+
+def _initialized(
+    current: Transaction | None, event: events.InitProducerId, now_ms: int
+) -> Transaction:
+    if current is None:
+        current = Transaction(
+            event.transactional_id, event.new_producer_id, NO_EPOCH, event.timeout_ms,
+            State.EMPTY, now_ms,
+        )
+    elif _must_rotate(current, event):
+        return current.rotated(
+            event.new_producer_id, event.timeout_ms,
+            is_continued=event.expected_epoch is not None, now_ms=now_ms,
+        )
+    return current.initialized(event.timeout_ms, event.expected_epoch, now_ms)
 
 
 def _timeout(transaction: Transaction, now_ms: int) -> list[Timer]:
-    """Its own timer, due when its time is up; none for a transaction that others coordinate."""
+    """Its own timer, due when its time is up; none for a transaction that others coordinate.
+
+    The wall clock says how long it was open under a predecessor; it may have been set since.
+    """
     if transaction.is_two_phase:
         return []
-    left_ms = max(0, transaction.started_ms + transaction.timeout_ms - now_ms)
+    left_ms = transaction.started_ms + transaction.timeout_ms - now_ms
     key = transaction.transactional_id
-    return [Timer(key, left_ms, events.TimedOut(key))]
+    expiry = events.TimedOut(key, transaction.started_ms)
+    return [Timer(key, min(max(0, left_ms), transaction.timeout_ms), expiry)]
 
 
 def _identity_after(transaction: Transaction, client_version: int) -> events.ProducerIdentity:
@@ -276,7 +331,6 @@ _DECISIONS: dict[type, Callable[[TransactionShard, Any, int], Effects]] = {
     events.AddPartitions: TransactionShard.add_partitions,
     events.VerifyPartitions: TransactionShard.verify_partitions,
     events.EndTransaction: TransactionShard.end_transaction,
-    events.Prepared: TransactionShard.send_markers,
     events.MarkersWritten: TransactionShard.complete,
     events.TimedOut: TransactionShard.time_out,
     events.ExpireIds: TransactionShard.expire_ids,

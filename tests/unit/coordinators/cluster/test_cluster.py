@@ -6,10 +6,12 @@ from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.brokers import PRODUCER_ID_BLOCK, FenceBroker, RegisterBroker
 from kafkalite.coordinators.cluster.cluster import Cluster
 from kafkalite.coordinators.cluster.deciding import decided
-from kafkalite.coordinators.cluster.image import Changes, EndPoint, ImageConflict
+from kafkalite.coordinators.cluster.image import Changes, EndPoint
+from kafkalite.coordinators.cluster.refusal import UnusableMetadata
 from kafkalite.coordinators.cluster.snapshots import SnapshotId, list_snapshots
 from kafkalite.coordinators.effects import Record
 from kafkalite.env import manual_env
+from kafkalite.env.slicing import finish
 from kafkalite.log.config import LogSettings
 from kafkalite.log.home import LogHome
 from kafkalite.protocol.errors import Error, KafkaError
@@ -34,6 +36,7 @@ def env():
 def open_cluster(env, settings=None, node_ids=(1,), *, was_clean=True):
     home = LogHome(env, "/data", LogSettings())
     cluster = Cluster(env, home, BrokerConfig(settings or {}), "a-cluster", 1)
+    cluster.open()
     for node_id in node_ids:
         register(cluster, node_id, was_clean=was_clean)
     return cluster
@@ -138,13 +141,12 @@ def test_records_of_one_decision_are_one_batch(env):
 def test_an_unfinished_transaction_at_the_end_never_happened(env):
     cluster = open_cluster(env)
     half = [BeginTransactionRecord(), TopicRecord(name="half", topic_id=b"\1" * 16)]
-    cluster._enact(decided(half, None))
+    cluster._write(decided(cluster.shard.view, half, None))
     assert "half" not in cluster.image.topics
     again = open_cluster(env, node_ids=())
     assert "half" not in again.image.topics
-    again._enact(
-        decided([BeginTransactionRecord(), half[1], EndTransactionRecord()], None)
-    )
+    whole = [BeginTransactionRecord(), half[1], EndTransactionRecord()]
+    again._write(decided(again.shard.view, whole, None))
     assert "half" in again.image.topics
 
 
@@ -168,6 +170,7 @@ def test_snapshots_come_by_bytes_and_by_time(env):
     create(cluster, "small")
     assert list_snapshots(env.disk, DIRECTORY) == []
     create(cluster, "large", partitions=300)
+    env.clock.advance(0)
     assert len(list_snapshots(env.disk, DIRECTORY)) == 1
     create(cluster, "more")
     env.clock.advance(3_600_000)
@@ -239,15 +242,13 @@ def test_producer_ids_are_given_once_over_brokers_and_restarts(env):
     for _ in range(3):
         cluster = open_cluster(env, node_ids=(1, 2))
         for node_id in (1, 2):
-            given |= {cluster.next_producer_id(node_id) for _ in range(PRODUCER_ID_BLOCK + 1)}
-    assert len(given) == 3 * 2 * (PRODUCER_ID_BLOCK + 1)
+            given |= set(cluster.allocate_producer_ids(node_id).value)
+    assert len(given) == 3 * 2 * PRODUCER_ID_BLOCK
 
 
 def test_only_a_registered_broker_is_given_producer_ids(env):
     cluster = open_cluster(env)
-    with pytest.raises(KafkaError) as refusal:
-        cluster.next_producer_id(9)
-    assert refusal.value.code == Error.BROKER_ID_NOT_REGISTERED
+    assert cluster.allocate_producer_ids(9).value.code == Error.BROKER_ID_NOT_REGISTERED
 
 
 def test_with_fsync_a_reply_waits_until_the_records_last(env):
@@ -272,17 +273,39 @@ def test_with_fsync_a_reply_waits_until_the_records_last(env):
 
 def test_internal_topics_have_no_more_replicas_than_there_are_brokers(env):
     cluster = open_cluster(env, node_ids=(1, 2))
-    assert cluster.create_internal_topic("__transaction_state").value is None
+    created = cluster.create_internal_topic("__transaction_state")
+    env.clock.advance(0)
+    assert created.value is None
     state = cluster.image.partition("__transaction_state", 49)
     assert len(state.replicas) == 2
     settings = cluster.image.config(2, "__transaction_state")
     assert settings["cleanup.policy"] == "compact"
     assert settings["min.insync.replicas"] == "2"
-    assert cluster.create_internal_topic("__transaction_state").value is None
+    created = cluster.create_internal_topic("__transaction_state")
+    env.clock.advance(0)
+    assert created.value is None
 
 
 def test_a_log_that_does_not_fold_keeps_the_broker_from_starting(env):
     cluster = open_cluster(env)
-    cluster.log.append([Record(None, b"\x01\x09\x00" + b"\1" * 16 + b"\0")])
-    with pytest.raises(ImageConflict):
+    broken = [Record(None, b"\x01\x09\x00" + b"\1" * 16 + b"\0")]
+    cluster.log.append(finish(cluster.log.batch_of(broken)))
+    with pytest.raises(UnusableMetadata, match="is damaged"):
         open_cluster(env)
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "why"),
+    [
+        ({"offsets.topic.segment.bytes": "6000"}, "__consumer_offsets", "segment.bytes"),
+        ({"default.replication.factor": "3"}, "orders", "Lower default.replication.factor"),
+    ],
+)
+def test_a_topic_that_cannot_be_created_on_demand_is_told_once(env, caplog, settings, name, why):
+    """Who asks is told a code, and asks again for ever: only the log can say what is wrong."""
+    cluster = open_cluster(env, settings)
+    for _ in range(3):
+        cluster.create_missing([name])
+    told = [record.getMessage() for record in caplog.records if name in record.getMessage()]
+    assert len(told) == 1
+    assert why in told[0]

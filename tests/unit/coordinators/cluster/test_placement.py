@@ -27,7 +27,7 @@ def test_every_partition_has_replicas_on_as_many_brokers(count, partitions, fact
     factor = min(factor, count)
     racks = data.draw(st.lists(st.sampled_from([None, "r", "s"]), min_size=count, max_size=count))
     brokers = [broker(each, rack) for each, rack in enumerate(racks, start=1)]
-    placed = place(brokers, partitions, factor, Random(seed))
+    placed = list(place(brokers, partitions, factor, Random(seed)))
     assert len(placed) == partitions
     assert all(len(set(replicas)) == len(replicas) == factor for replicas in placed)
     leaders = Counter(dict.fromkeys(range(1, count + 1), 0))
@@ -44,7 +44,7 @@ def test_replicas_of_a_partition_are_on_different_racks(seed):
 
 def test_a_fenced_broker_never_leads():
     brokers = [broker(1), broker(2, is_fenced=True), broker(3)]
-    placed = place(brokers, 12, 3, Random(1))
+    placed = list(place(brokers, 12, 3, Random(1)))
     assert {replicas[0] for replicas in placed} == {1, 3}
 
 
@@ -57,7 +57,7 @@ def test_brokers_that_are_down_are_taken_last(seed):
 
 def test_a_broker_that_takes_nothing_gets_nothing():
     brokers = [broker(1), broker(2, cordoned=(DIRECTORY,))]
-    assert place(brokers, 3, 1, Random(1)) == [[1]] * 3
+    assert list(place(brokers, 3, 1, Random(1))) == [[1]] * 3
 
 
 @pytest.mark.parametrize(

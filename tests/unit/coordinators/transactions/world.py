@@ -9,6 +9,7 @@ from kafkalite.coordinators.effects import Producer
 from kafkalite.coordinators.transactions import events
 from kafkalite.coordinators.transactions.front import TRANSACTIONS_TOPIC, Transactions
 from kafkalite.coordinators.transactions.markers import Marker, Outcomes
+from kafkalite.coordinators.transactions.producer_ids import ProducerIds
 from kafkalite.coordinators.transactions.shard import Settings
 from kafkalite.env import manual_env
 from kafkalite.env.clock import ManualClock
@@ -62,7 +63,7 @@ class World:
         self.transactions = Transactions(
             self.env,
             self.settings,
-            next_producer_id=self._next_producer_id,
+            producer_ids=ProducerIds(self._allocate),
             partition_count=lambda: 1,
             leader_of=self._leader_of,
             markers=self.markers,  # type: ignore[arg-type]
@@ -74,9 +75,9 @@ class World:
     def stop(self) -> None:
         self.transactions.lost(0)
 
-    def _next_producer_id(self) -> int:
+    def _allocate(self) -> Later[range | KafkaError]:
         self.last_producer_id += 1
-        return self.last_producer_id
+        return Later.of(range(self.last_producer_id, self.last_producer_id + 1))
 
     def _leader_of(self, topic: str, index: int) -> int | None:
         return self.leaders.get((topic, index), NODE_ID)

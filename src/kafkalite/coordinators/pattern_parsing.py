@@ -1,12 +1,14 @@
-"""Regular expressions over topic names, in RE2's syntax and in linear time.
+"""Regular expressions in RE2's syntax, read into an automaton of a bounded size.
 
-Owns their parsing and matching. A peer writes them, so nothing here backtracks: an expression
-becomes an automaton of a bounded size, and a name is read once, character by character.
-Invariant: a character class is a set of characters that a topic name may have, as bits.
+Owns the grammar and what its classes of characters are. Matches nothing itself: `patterns` does.
+Invariant: a character class is a set of the characters that the texts to match have, as bits.
 """
 
 from __future__ import annotations
 
+import string
+import unicodedata
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -15,11 +17,7 @@ MAX_REPEAT = 1_000  # as RE2
 MAX_NESTING = 100
 MAX_LENGTH = 4_096
 
-LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-DIGITS = "0123456789"
-ALPHABET = LETTERS + DIGITS + "._-"
-_BIT = {char: 1 << index for index, char in enumerate(ALPHABET)}
-_ALL = (1 << len(ALPHABET)) - 1
+TOPIC_CHARACTERS = string.ascii_letters + string.digits + "._-"
 
 
 class InvalidPattern(Exception):
@@ -31,49 +29,68 @@ class Look(Enum):
 
     BEGIN = "begin"
     END = "end"
+    LINE_BEGIN = "begin of a line"
+    LINE_END = "end of a line"
     BOUNDARY = "word boundary"
     INSIDE = "no word boundary"
 
 
-def _bits(chars: str) -> int:
-    return sum(_BIT[char] for char in set(chars) if char in _BIT)
+class Alphabet:
+    """The characters that the texts have, each a bit; a class is what some of them add up to."""
+
+    def __init__(self, characters: Iterable[str]) -> None:
+        self.bit = {char: 1 << index for index, char in enumerate(dict.fromkeys(characters))}
+        self.all = (1 << len(self.bit)) - 1
+
+    def of(self, characters: str) -> int:
+        return sum(self.bit.get(char, 0) for char in set(characters))
+
+    def where(self, holds: Callable[[str], bool]) -> int:
+        return sum(bit for char, bit in self.bit.items() if holds(char))
 
 
-_WORD = _bits(LETTERS + DIGITS)  # the underscore is no part of any class below but this one
-_WORD |= _BIT["_"]
-_ESCAPES = {
-    "d": _bits(DIGITS),
-    "D": _ALL & ~_bits(DIGITS),
-    "w": _WORD,
-    "W": _ALL & ~_WORD,
-    "s": 0,
-    "S": _ALL,
-}
+TOPIC_ALPHABET = Alphabet(TOPIC_CHARACTERS)
+WORD = string.ascii_letters + string.digits + "_"
+_ESCAPES = {"d": string.digits, "w": WORD, "s": "\t\n\f\r "}
 _POSIX = {
-    "alnum": _bits(LETTERS + DIGITS),
-    "alpha": _bits(LETTERS),
-    "ascii": _ALL,
-    "blank": 0,
-    "cntrl": 0,
-    "digit": _bits(DIGITS),
-    "graph": _ALL,
-    "lower": _bits(LETTERS[:26]),
-    "print": _ALL,
-    "punct": _bits("._-"),
-    "space": 0,
-    "upper": _bits(LETTERS[26:]),
-    "word": _WORD,
-    "xdigit": _bits(DIGITS + "abcdefABCDEF"),
+    "alnum": string.ascii_letters + string.digits,
+    "alpha": string.ascii_letters,
+    "ascii": "".join(map(chr, range(128))),
+    "blank": "\t ",
+    "cntrl": "".join(map(chr, (*range(32), 127))),
+    "digit": string.digits,
+    "graph": "".join(map(chr, range(33, 127))),
+    "lower": string.ascii_lowercase,
+    "print": "".join(map(chr, range(32, 127))),
+    "punct": string.punctuation,
+    "space": "\t\n\v\f\r ",
+    "upper": string.ascii_uppercase,
+    "word": WORD,
+    "xdigit": string.hexdigits,
 }
 _LOOKS = {"A": Look.BEGIN, "z": Look.END, "b": Look.BOUNDARY, "B": Look.INSIDE}
-_CONTROL = "nrtfva"
+_CONTROL = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "a": "\a"}
+_CATEGORIES = frozenset(
+    "C Cc Cf Co Cs L Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm So"
+    " Z Zl Zp Zs".split()
+)
+# Scripts, by how the names of their characters begin.
+_SCRIPTS = {
+    **{name: name.upper() for name in (
+        "Arabic", "Armenian", "Bengali", "Cyrillic", "Devanagari", "Ethiopic", "Georgian", "Greek",
+        "Gujarati", "Gurmukhi", "Hangul", "Hebrew", "Hiragana", "Kannada", "Katakana", "Khmer",
+        "Lao", "Latin", "Malayalam", "Mongolian", "Myanmar", "Sinhala", "Tamil", "Telugu", "Thai",
+        "Tibetan",
+    )},
+    "Han": "CJK UNIFIED IDEOGRAPH",
+}  # fmt: skip
 
 
 # -- the automaton ---------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
-class _State:
+class State:
     """Goes on over one character of `chars`, or over nothing where `look` holds."""
 
     chars: int = 0
@@ -83,73 +100,14 @@ class _State:
 
 
 @dataclass(slots=True)
-class _Piece:
+class Piece:
     start: int
     end: int
 
 
-class TopicPattern:
-    """A compiled expression that is to match a whole topic name."""
-
-    def __init__(self, expression: str) -> None:
-        if len(expression) > MAX_LENGTH:
-            raise InvalidPattern("expression too long")
-        parser = _Parser(expression)
-        piece = parser.parse()
-        self._states = parser.states
-        self._start, self._end = piece.start, piece.end
-        self._closures: dict[tuple[frozenset[int], str, str], frozenset[int]] = {}
-
-    def matches(self, name: str) -> bool:
-        current = frozenset((self._start,))
-        before = ""
-        for char in name:
-            if char not in _BIT:
-                return False
-            current = self._step(self._closure(current, before, char), char)
-            if not current:
-                return False
-            before = char
-        return self._end in self._closure(current, before, "")
-
-    def _step(self, states: frozenset[int], char: str) -> frozenset[int]:
-        bit = _BIT[char]
-        found = (self._states[one] for one in states)
-        return frozenset(state.next for state in found if state.chars & bit)
-
-    def _closure(self, states: frozenset[int], before: str, after: str) -> frozenset[int]:
-        """Everything reachable without a character, between these two; kept, for there are few."""
-        key = (states, before, after)
-        known = self._closures.get(key)
-        if known is not None:
-            return known
-        reached = set(states)
-        open_ = list(states)
-        while open_:
-            state = self._states[open_.pop()]
-            if state.look is not None and not _holds(state.look, before, after):
-                continue
-            for one in state.empty:
-                if one not in reached:
-                    reached.add(one)
-                    open_.append(one)
-        if len(self._closures) > MAX_STATES:
-            self._closures.clear()
-        self._closures[key] = found = frozenset(reached)
-        return found
-
-
-def _holds(look: Look, before: str, after: str) -> bool:
-    if look is Look.BEGIN:
-        return not before
-    if look is Look.END:
-        return not after
-    is_boundary = _is_word(before) != _is_word(after)
-    return is_boundary == (look is Look.BOUNDARY)
-
-
-def _is_word(char: str) -> bool:
-    return bool(_BIT.get(char, 0) & _WORD)
+def _is_of(char: str, category: str, *, folds: bool) -> bool:
+    same = (char, char.swapcase()) if folds else (char,)
+    return any(unicodedata.category(one[0]).startswith(category) for one in same)
 
 
 def _unquoted(text: str) -> str:
@@ -175,17 +133,19 @@ def _unquoted(text: str) -> str:
 # -- the parser ------------------------------------------------------------------------------
 
 
-class _Parser:
+class Parser:
     """Recursive descent; builds the automaton as it reads."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, alphabet: Alphabet) -> None:
         self.text = _unquoted(text)
+        self.alphabet = alphabet
         self.position = 0
-        self.states: list[_State] = []
-        self.ignores_case = False
+        self.states: list[State] = []
+        self.flags: frozenset[str] = frozenset()
         self.depth = 0
+        self.names: dict[str, int] = {}  # of groups, and where each is
 
-    def parse(self) -> _Piece:
+    def parse(self) -> Piece:
         piece = self._alternatives()
         if self.position < len(self.text):
             raise InvalidPattern("unexpected )")
@@ -211,48 +171,48 @@ class _Parser:
 
     # Building.
 
-    def _new(self, state: _State) -> int:
+    def _new(self, state: State) -> int:
         if len(self.states) >= MAX_STATES:
             raise InvalidPattern("expression too large")
         self.states.append(state)
         return len(self.states) - 1
 
-    def _char(self, chars: int) -> _Piece:
-        end = self._new(_State())
-        return _Piece(self._new(_State(chars, end)), end)
+    def _char(self, chars: int) -> Piece:
+        end = self._new(State())
+        return Piece(self._new(State(chars, end)), end)
 
-    def _nothing(self, look: Look | None = None) -> _Piece:
-        end = self._new(_State())
-        return _Piece(self._new(_State(empty=[end], look=look)), end)
+    def _nothing(self, look: Look | None = None) -> Piece:
+        end = self._new(State())
+        return Piece(self._new(State(empty=[end], look=look)), end)
 
     # Grammar.
 
-    def _alternatives(self) -> _Piece:
-        ignores_case = self.ignores_case
+    def _alternatives(self) -> Piece:
+        flags = self.flags
         branches = [self._sequence()]
         while self._accept("|"):
             branches.append(self._sequence())
-        self.ignores_case = ignores_case
+        self.flags = flags
         if len(branches) == 1:
             return branches[0]
-        start = self._new(_State(empty=[one.start for one in branches]))
-        end = self._new(_State())
+        start = self._new(State(empty=[one.start for one in branches]))
+        end = self._new(State())
         for one in branches:
             self.states[one.end].empty.append(end)
-        return _Piece(start, end)
+        return Piece(start, end)
 
-    def _sequence(self) -> _Piece:
+    def _sequence(self) -> Piece:
         whole = self._nothing()
         while self._peek() not in ("", "|", ")"):
             first = self.position
-            ignores_case = self.ignores_case
+            flags = self.flags
             piece = self._atom()
-            piece = self._repeated(piece, first, ignores_case)
+            piece = self._repeated(piece, first, flags)
             self.states[whole.end].empty.append(piece.start)
             whole.end = piece.end
         return whole
 
-    def _repeated(self, piece: _Piece, first: int, ignores_case: bool) -> _Piece:
+    def _repeated(self, piece: Piece, first: int, flags: frozenset[str]) -> Piece:
         last = self.position
         bounds = self._bounds()
         if bounds is None:
@@ -262,22 +222,22 @@ class _Parser:
             raise InvalidPattern("nested repetition operator")
         least, most = bounds
         copies = max(least, most or 0, 1) - 1
-        again = [self._again(first, last, ignores_case) for _ in range(copies)]
+        again = [self._again(first, last, flags) for _ in range(copies)]
         return self._repeat([piece, *again], least, most)
 
-    def _again(self, first: int, last: int, ignores_case: bool) -> _Piece:
+    def _again(self, first: int, last: int, flags: frozenset[str]) -> Piece:
         """Reads the atom at `first` once more: a copy of its part of the automaton."""
         here, self.position = self.position, first
-        flag, self.ignores_case = self.ignores_case, ignores_case
+        present, self.flags = self.flags, flags
         piece = self._atom()
         assert self.position == last, "an atom reads the same twice"
-        self.position, self.ignores_case = here, flag
+        self.position, self.flags = here, present
         return piece
 
-    def _repeat(self, pieces: list[_Piece], least: int, most: int | None) -> _Piece:
+    def _repeat(self, pieces: list[Piece], least: int, most: int | None) -> Piece:
         """The first `least` are needed; the rest may be left out, the last may loop."""
-        end = self._new(_State())
-        start = self._new(_State(empty=[pieces[0].start]))
+        end = self._new(State())
+        start = self._new(State(empty=[pieces[0].start]))
         if least == 0:
             self.states[start].empty.append(end)
         for number, piece in enumerate(pieces, 1):
@@ -290,7 +250,7 @@ class _Parser:
                 after.append(end)
         if most == 0:
             return self._nothing()
-        return _Piece(start, end)
+        return Piece(start, end)
 
     def _bounds(self) -> tuple[int, int | None] | None:
         for sign, bounds in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
@@ -310,41 +270,50 @@ class _Parser:
             raise InvalidPattern("bad repetition count")
         return least, most
 
-    def _atom(self) -> _Piece:
+    def _is_count_before(self, position: int) -> bool:
+        self.position = position - 1
+        is_count = self._bounds() is not None
+        self.position = position
+        return is_count
+
+    def _atom(self) -> Piece:
         char = self._take()
-        if char in "*+?":
+        if char in "*+?" or (char == "{" and self._is_count_before(self.position)):
             raise InvalidPattern(f"nothing to repeat before {char}")
         if char == "(":
             return self._group()
         if char == "[":
             return self._char(self._class())
         if char == ".":
-            return self._char(_ALL)
+            is_any = "s" in self.flags
+            return self._char(self.alphabet.all & ~(0 if is_any else self.alphabet.of("\n")))
         if char == "^":
-            return self._nothing(Look.BEGIN)
+            return self._nothing(Look.LINE_BEGIN if "m" in self.flags else Look.BEGIN)
         if char == "$":
-            return self._nothing(Look.END)
+            return self._nothing(Look.LINE_END if "m" in self.flags else Look.END)
         if char == "\\":
             return self._escape()
         return self._char(self._literal(char))
 
     def _literal(self, char: str) -> int:
-        """A character no topic name has matches nothing, and is no error."""
-        bits = _BIT.get(char, 0)
-        if self.ignores_case:
-            bits |= _BIT.get(char.lower(), 0) | _BIT.get(char.upper(), 0)
-        return bits
+        """A character that no text has matches nothing, and is no error."""
+        if "i" not in self.flags:
+            return self.alphabet.bit.get(char, 0)
+        bit = self.alphabet.bit
+        return bit.get(char, 0) | bit.get(char.lower(), 0) | bit.get(char.upper(), 0)
 
-    def _group(self) -> _Piece:
+    def _group(self) -> Piece:
         self.depth += 1
         if self.depth > MAX_NESTING:
             raise InvalidPattern("expression nests too deep")
-        ignores_case = self.ignores_case
+        flags = self.flags
         if self._accept("?"):
             if self._accept("P<") or (self._peek() == "<" and self._names_group()):
                 name, _, _ = self.text[self.position :].partition(">")
                 if not name.isidentifier():
                     raise InvalidPattern("bad group name")
+                if self.names.setdefault(name, self.position) != self.position:
+                    raise InvalidPattern(f"group {name} twice")
                 self.position += len(name) + 1
             elif self._flags():
                 self.depth -= 1
@@ -352,7 +321,7 @@ class _Parser:
         piece = self._alternatives()
         if not self._accept(")"):
             raise InvalidPattern("missing )")
-        self.ignores_case = ignores_case
+        self.flags = flags
         self.depth -= 1
         return piece
 
@@ -372,27 +341,72 @@ class _Parser:
                 return True
             if char == "-":
                 is_on = False
-            elif char == "i":
-                self.ignores_case = is_on
-            elif char not in "msU":
+            elif char in "imsU":
+                self.flags = self.flags | {char} if is_on else self.flags - {char}
+            else:
                 raise InvalidPattern(f"group (?{char} is not supported")
 
-    def _escape(self) -> _Piece:
+    def _escape(self) -> Piece:
         char = self._take()
         if char in _LOOKS:
             return self._nothing(_LOOKS[char])
         return self._char(self._escaped_chars(char))
 
     def _escaped_chars(self, char: str) -> int:
-        if char in _ESCAPES:
-            return _ESCAPES[char]
+        if char.lower() in _ESCAPES:
+            bits = self.alphabet.of(_ESCAPES[char.lower()])
+            return bits if char.islower() else self.alphabet.all & ~bits
+        if char in "pP":
+            return self._category(is_negated=char == "P")
+        return self._literal(self._escaped_char(char))
+
+    def _escaped_char(self, char: str) -> str:
         if char == "x":
-            return self._literal(self._hexadecimal())
+            return self._hexadecimal()
         if char in _CONTROL:
-            return 0
+            return _CONTROL[char]
+        if char in "01234567":
+            return self._octal(char)
         if char.isalnum():
             raise InvalidPattern(f"escape \\{char} is not supported")
-        return self._literal(char)
+        return char
+
+    def _octal(self, first: str) -> str:
+        """A digit that is not 0 and has no other behind it would be a reference back."""
+        following = self.text[self.position : self.position + 2]
+        digits = first
+        for digit in following:
+            if digit not in string.octdigits:
+                break
+            digits += digit
+        if first != "0" and len(digits) == 1:
+            raise InvalidPattern(f"escape \\{first} is not supported")
+        self.position += len(digits) - 1
+        return chr(int(digits, 8))
+
+    def _category(self, *, is_negated: bool) -> int:
+        if self._accept("{"):
+            name, brace, _ = self.text[self.position :].partition("}")
+            if not brace:
+                raise InvalidPattern("missing } of a character class")
+            self.position += len(name) + 1
+        else:
+            name = self._take()
+        if name.startswith("^"):
+            name, is_negated = name[1:], not is_negated
+        bits = self._category_bits(name)
+        return self.alphabet.all & ~bits if is_negated else bits
+
+    def _category_bits(self, name: str) -> int:
+        if name == "Any":
+            return self.alphabet.all
+        if name in _CATEGORIES:
+            folds = "i" in self.flags
+            return self.alphabet.where(lambda char: _is_of(char, name, folds=folds))
+        if name in _SCRIPTS:
+            script = _SCRIPTS[name]
+            return self.alphabet.where(lambda char: unicodedata.name(char, "").startswith(script))
+        raise InvalidPattern(f"unknown character class {name}")
 
     def _hexadecimal(self) -> str:
         if self._accept("{"):
@@ -402,7 +416,7 @@ class _Parser:
             digits = self.text[self.position : self.position + 2]
             self.position += 2
         try:
-            return chr(int(digits, 16))
+            return chr(int(digits, 16) if digits.isalnum() else -1)
         except (ValueError, OverflowError):
             raise InvalidPattern("bad hexadecimal escape") from None
 
@@ -413,7 +427,7 @@ class _Parser:
             is_first = False
             bits |= self._class_item()
         self._take()
-        return _ALL & ~bits if is_negated else bits
+        return self.alphabet.all & ~bits if is_negated else bits
 
     def _class_item(self) -> int:
         if self._accept("[:"):
@@ -422,27 +436,24 @@ class _Parser:
             is_negated = name.startswith("^")
             if name.lstrip("^") not in _POSIX:
                 raise InvalidPattern(f"unknown class [:{name}:]")
-            chars = _POSIX[name.lstrip("^")]
-            return _ALL & ~chars if is_negated else chars
+            chars = self.alphabet.of(_POSIX[name.lstrip("^")])
+            return self.alphabet.all & ~chars if is_negated else chars
         low = self._take()
         if low == "\\":
             escape = self._take()
-            if escape in _ESCAPES or escape in _CONTROL:
+            if escape in "pP" or escape.lower() in _ESCAPES:
                 return self._escaped_chars(escape)
-            low = self._hexadecimal() if escape == "x" else escape
+            low = self._escaped_char(escape)
         is_range = self._peek() == "-" and self.text[self.position + 1 : self.position + 2] != "]"
         if not is_range:
             return self._literal(low)
         self._take()
         high = self._take()
         if high == "\\":
-            escape = self._take()
-            high = self._hexadecimal() if escape == "x" else escape
+            high = self._escaped_char(self._take())
         if high < low:
             raise InvalidPattern(f"bad range {low}-{high}")
-        return sum(
-            _BIT[char] for char in ALPHABET if low <= char <= high or self._folds(char, low, high)
+        folds = "i" in self.flags
+        return self.alphabet.where(
+            lambda char: low <= char <= high or (folds and low <= char.swapcase() <= high)
         )
-
-    def _folds(self, char: str, low: str, high: str) -> bool:
-        return self.ignores_case and low <= char.swapcase() <= high

@@ -1,0 +1,77 @@
+"""What a controller writes first when it takes the lead: it ends what another left undone, and
+gives a new cluster the records that it begins with.
+
+Owns those records. Those that formatting a directory left in `bootstrap.checkpoint` go before our
+own, as with Apache Kafka: a release's feature levels, users. Reads only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from kafkalite.coordinators.cluster.features import INITIAL, check_levels
+from kafkalite.coordinators.cluster.image import BROKER, ELR_VERSION, METADATA_VERSION
+from kafkalite.coordinators.cluster.records import METADATA_TRANSACTIONS, UnknownMetadata, as_record
+from kafkalite.coordinators.cluster.shard import ClusterShard
+from kafkalite.coordinators.cluster.snapshots import read_snapshot
+from kafkalite.coordinators.effects import Record
+from kafkalite.env.disk import Disk
+from kafkalite.protocol.messages import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+)
+
+BOOTSTRAP: Final = "bootstrap.checkpoint"
+
+
+def activation_records(shard: ClusterShard, disk: Disk, path: str) -> list[Record]:
+    """The records for what was read of a log directory; none when all is in order."""
+    level, messages = shard.image.metadata_version, []
+    is_new = not shard.image.features
+    if is_new:
+        messages = _bootstrap(disk, f"{path}/{BOOTSTRAP}")
+        level = _levels(messages)[METADATA_VERSION]
+        messages = [*_first(shard, messages, level)]
+    if shard.is_in_transaction:
+        if level < METADATA_TRANSACTIONS:
+            raise UnknownMetadata(f"a transaction at metadata.version level {level}")
+        messages = [AbortTransactionRecord(reason="Controller failover"), *messages]
+    return [as_record(message, level) for message in messages]
+
+
+def _bootstrap(disk: Disk, path: str) -> list[Any]:
+    if not disk.exists(path):
+        return [FeatureLevelRecord(name=name, feature_level=INITIAL[name]) for name in INITIAL]
+    messages = read_snapshot(disk, path).messages
+    levels = _levels(messages)
+    if METADATA_VERSION not in levels:
+        raise UnknownMetadata(f"no metadata.version in the {BOOTSTRAP} beside it")
+    check_levels(levels)
+    return messages
+
+
+def _levels(messages: list[Any]) -> dict[str, int]:
+    return {
+        each.name: each.feature_level for each in messages if isinstance(each, FeatureLevelRecord)
+    }
+
+
+def _first(shard: ClusterShard, messages: list[Any], level: int) -> Iterator[Any]:
+    """What a new cluster begins with; as Apache Kafka writes it, in a transaction if it can."""
+    if level >= METADATA_TRANSACTIONS:
+        yield BeginTransactionRecord(name="Bootstrap records")
+    yield from messages
+    if _levels(messages).get(ELR_VERSION, 0) > 0:
+        # With eligible leader replicas the least in-sync count is the cluster's, not a broker's.
+        yield ConfigRecord(
+            resource_type=BROKER,
+            resource_name="",
+            name="min.insync.replicas",
+            value=str(shard.config.get_int("min.insync.replicas")),
+        )
+    if level >= METADATA_TRANSACTIONS:
+        yield EndTransactionRecord()

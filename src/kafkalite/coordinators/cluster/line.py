@@ -1,0 +1,120 @@
+"""The controller's events in line: one at a time, and a step of it between everything else.
+
+Owns whose turn it is. An event is decided against the image as all events before it left it, and
+nothing of it is written before all of it is decided. Who cannot wait has what is under way finished
+at once. Invariant: each event is answered exactly once, also when it or what follows it fails by a
+mistake of ours, and when it comes after the end.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from kafkalite.coordinators.effects import Refused
+from kafkalite.env.later import Later
+from kafkalite.env.slicing import Slices, Steps
+from kafkalite.protocol.errors import Error, KafkaError
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Waiting:
+    event: Any
+    answer: Later[Any]
+
+
+class Line(Generic[T]):
+    """Events that wait for their decision."""
+
+    def __init__(
+        self,
+        slices: Slices,
+        enact: Callable[[Any], Steps[T]],
+        enacted: Callable[[T, Later[Any]], None],
+    ) -> None:
+        """`enact` is what is done about an event, and `enacted` has the answer given to what came
+        of it: it is called between two events, and may submit or decide others."""
+        self._slices = slices
+        self._enact = enact
+        self._enacted = enacted
+        self._waiting: deque[_Waiting] = deque()
+        self._current: tuple[_Waiting, Steps[T]] | None = None
+        self._is_working = False
+        self._stopped: KafkaError | None = None
+
+    def submit(self, event: Any) -> Later[Any]:
+        """Filled with the answer, or with Refused."""
+        if self._stopped is not None:
+            return Later.of(Refused(self._stopped))
+        waiting = _Waiting(event, Later())
+        self._waiting.append(waiting)
+        if not self._is_working:
+            self._is_working = True
+            self._slices.run(self._work_off(), lambda _: None)
+        return waiting.answer
+
+    def finish_current(self) -> None:
+        """Has the event that is under way decided and written, before somebody decides another."""
+        while self._current is not None:
+            self._step(self._current)
+
+    def stop(self, error: KafkaError) -> None:
+        """Nothing more is decided, and those who wait are told so."""
+        self._stopped = error
+        waiting, self._waiting = list(self._waiting), deque()
+        if self._current is not None:
+            waiting.insert(0, self._current[0])
+            self._current = None
+        for each in waiting:
+            each.answer.resolve(error)
+
+    def _work_off(self) -> Steps[None]:
+        try:
+            while self._waiting:
+                waiting = self._waiting.popleft()
+                current = self._current = (waiting, self._enact(waiting.event))
+                while self._current is current:
+                    self._step(current)
+                    yield
+        finally:
+            self._is_working = False
+
+    def _step(self, current: tuple[_Waiting, Steps[T]]) -> None:
+        """What fails is this event's alone: the line goes on."""
+        waiting, steps = current
+        name = type(waiting.event).__name__
+        unknown = Refused(KafkaError(Error.UNKNOWN_SERVER_ERROR))
+        tell: Callable[[], None]
+        try:
+            next(steps)
+        except StopIteration as stop:
+            tell = partial(self._enacted, stop.value, waiting.answer)
+        except KafkaError as error:
+            tell = partial(waiting.answer.resolve, Refused(error))
+        except Exception:
+            logger.exception("%s failed by a mistake of ours", name)
+            tell = partial(waiting.answer.resolve, unknown)
+        else:
+            return
+        if self._current is not current:
+            return  # stopped meanwhile, and told so
+        self._current = None
+        if not _told(name, tell) and not waiting.answer.is_resolved:
+            _told(name, partial(waiting.answer.resolve, unknown))
+
+
+def _told(name: str, tell: Callable[[], None]) -> bool:
+    try:
+        tell()
+    except Exception:
+        logger.exception("what follows %s failed by a mistake of ours", name)
+        return False
+    return True

@@ -1,0 +1,152 @@
+"""Errands: the markers of prepared transactions on their way to all leaders of their partitions.
+
+Owns what is under way from one broker's transaction coordinator: tries again until every partition
+has its marker and the shard knows it. Never decides about a transaction. Invariant: an errand lasts
+until its shard has taken its report, or until the shard that sent it is given up, whose successor
+sends its own; one that starts again may write a second marker, which changes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kafkalite.coordinators.effects import Producer
+from kafkalite.coordinators.shards import gather
+from kafkalite.coordinators.transactions.markers import Marker, Outcomes, Writer
+from kafkalite.coordinators.transactions.transaction import TopicPartition, Transaction
+from kafkalite.env.clock import Clock
+from kafkalite.env.later import Later
+from kafkalite.protocol.errors import Error, KafkaError
+
+log = logging.getLogger(__name__)
+
+ROUND_PAUSE_MS = 100
+REPORT_PAUSE_MS = 20
+MISTAKE_PAUSE_MS = 5_000
+
+# The partition has been ended by somebody newer: there is nothing left to write there.
+SUPERSEDED = (Error.INVALID_PRODUCER_EPOCH, Error.TRANSACTION_COORDINATOR_FENCED)
+
+
+@dataclass(slots=True, eq=False)
+class Errand:
+    """One prepared transaction, and what is left to write of its markers."""
+
+    transaction: Transaction
+    marker: Marker
+    # Whether the shard that sent it is still in charge, and how it is told that all is written.
+    is_wanted: Callable[[], bool]
+    report: Callable[[], Later[Any]]
+
+
+class Errands:
+    """The markers under way from one broker's transaction coordinator."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        leader_of: Callable[[str, int], int | None],
+        writers: Mapping[int, Writer],
+    ) -> None:
+        self.under_way: dict[Errand, None] = {}
+        self._clock = clock
+        self._leader_of = leader_of
+        self._writers = writers
+
+    def stop(self) -> None:
+        """Whoever loads the coordinators' logs next sends them again."""
+        self.under_way.clear()
+
+    def run(
+        self,
+        transaction: Transaction,
+        coordinator_epoch: int,
+        is_wanted: Callable[[], bool],
+        report: Callable[[], Later[Any]],
+    ) -> None:
+        """Writes all markers of a prepared transaction, and reports it."""
+        marker = Marker(
+            Producer(transaction.producer_id, transaction.producer_epoch), coordinator_epoch,
+            transaction.is_commit, transaction.client_version, transaction.partitions,
+        )
+        errand = Errand(transaction, marker, is_wanted, report)
+        self.under_way[errand] = None
+        self._round(errand)
+
+    def _goes_on(self, errand: Errand) -> bool:
+        if errand in self.under_way and not errand.is_wanted():
+            del self.under_way[errand]
+        return errand in self.under_way
+
+    def _later(self, errand: Errand, pause_ms: int, step: Callable[[Errand], None]) -> None:
+        self._clock.call_later(pause_ms, lambda: step(errand))
+
+    # --- rounds -----------------------------------------------------------------------------------
+
+    def _round(self, errand: Errand) -> None:
+        if not self._goes_on(errand):
+            return
+        by_leader, unreachable = self._route(errand.marker.partitions)
+        try:
+            written = [
+                self._writers[leader].write(replace(errand.marker, partitions=tuple(partitions)))
+                for leader, partitions in by_leader.items()
+            ]
+        except Exception:
+            # A mistake of ours in one partition must not leave the transaction open in the others.
+            log.exception("could not write %s; trying again", errand.marker)
+            self._later(errand, MISTAKE_PAUSE_MS, self._round)
+            return
+        gather(written).then(lambda outcomes: self._settle(errand, unreachable, outcomes))
+
+    def _route(
+        self, partitions: Iterable[TopicPartition]
+    ) -> tuple[dict[int, list[TopicPartition]], list[TopicPartition]]:
+        """Partitions by leader, and those that have none now; deleted ones need no marker."""
+        by_leader: dict[int, list[TopicPartition]] = {}
+        unreachable: list[TopicPartition] = []
+        for topic, index in partitions:
+            leader = self._leader_of(topic, index)
+            if leader is None:
+                continue
+            if leader in self._writers:
+                by_leader.setdefault(leader, []).append((topic, index))
+            else:
+                unreachable.append((topic, index))
+        return by_leader, unreachable
+
+    def _settle(
+        self, errand: Errand, unreachable: list[TopicPartition], outcomes: list[Outcomes]
+    ) -> None:
+        left = list(unreachable)
+        pause_ms = ROUND_PAUSE_MS
+        for outcome in outcomes:
+            for where, error in outcome.items():
+                if error in SUPERSEDED:
+                    log.warning(
+                        "%s-%d refused a marker of %s: %s", *where, errand.marker, error.name
+                    )
+                elif error is not Error.NONE:
+                    left.append(where)
+                if error is Error.UNKNOWN_SERVER_ERROR:
+                    pause_ms = MISTAKE_PAUSE_MS
+        if left:
+            errand.marker = replace(errand.marker, partitions=tuple(left))
+            self._later(errand, pause_ms, self._round)
+        else:
+            self._report(errand)
+
+    # --- reports ----------------------------------------------------------------------------------
+
+    def _report(self, errand: Errand) -> None:
+        if self._goes_on(errand):
+            errand.report().then(lambda answer: self._reported(errand, answer))
+
+    def _reported(self, errand: Errand, answer: Any) -> None:
+        if isinstance(answer, KafkaError):
+            self._later(errand, REPORT_PAUSE_MS, self._report)
+        else:
+            self.under_way.pop(errand, None)

@@ -1,0 +1,26 @@
+"""A question that is asked again while the transaction before is ending: a stop does not wait."""
+
+from __future__ import annotations
+
+from kafkalite.coordinators.transactions.front import RETRY_MS
+from kafkalite.protocol.errors import Error
+from tests.unit.coordinators.transactions.world import World
+
+A, B = ("a", 0), ("b", 0)
+
+
+def test_who_waits_to_be_admitted_is_told_of_a_stop() -> None:
+    world = World()
+    who = world.init()
+    world.add(who, A)
+    world.markers.failures[A] = [Error.NOT_LEADER_OR_FOLLOWER] * 10
+    who = world.end(who, commit=True)
+    admitted = world.transactions.admit(
+        "t", who.producer_id, who.producer_epoch, (B,), is_adding=True, knows_abortable=True
+    )
+    assert world.state == "PrepareCommit"
+    world.clock.advance(RETRY_MS)
+    assert not admitted.is_resolved
+    world.transactions.stop()
+    assert admitted.value[B].code == Error.NOT_ENOUGH_REPLICAS
+    world.clock.advance(10 * RETRY_MS)

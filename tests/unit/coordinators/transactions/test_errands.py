@@ -1,0 +1,144 @@
+"""Nothing leaves a transaction behind: not the clock, a late report, a lost wait, or a mistake."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kafkalite.coordinators.runtime import APPEND_TIMEOUT_MS, RELOAD_PAUSE_MS
+from kafkalite.coordinators.transactions import events
+from kafkalite.coordinators.transactions.errands import MISTAKE_PAUSE_MS
+from kafkalite.protocol.errors import Error, KafkaError
+from tests.unit.coordinators.transactions.world import FakeMarkers, World
+
+A, B = ("a", 0), ("b", 3)
+TIMEOUT_MS = 60_000
+
+
+# --- the clock ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jump_ms", [-3_600_000, -1, 1, 3_600_000])
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_transaction_has_its_time_and_no_more_however_the_clock_is_set(
+    jump_ms: int, is_restarted: bool
+) -> None:
+    world = World()
+    world.add(world.init(), A)
+    world.clock.jump(jump_ms)
+    if is_restarted:
+        world.stop()
+        world.start()
+    else:
+        world.clock.advance(TIMEOUT_MS - 1)
+        assert world.state == "Ongoing"
+    world.clock.advance(TIMEOUT_MS)
+    assert world.state == "CompleteAbort"
+    assert world.markers.written[A] == [((1000, 1), False)]
+
+
+def test_time_that_is_up_for_one_transaction_is_not_for_the_next() -> None:
+    """No producer id was to be had when the time of the first was up."""
+    world = World()
+    who = world.init()
+    world.add(who, A)
+    first = world.describe().started_ms
+    world.clock.advance(1)
+    world.add(world.end(who, commit=True), B)
+    world.ask(events.TimedOut("t", first))
+    assert world.state == "Ongoing"
+    world.clock.advance(TIMEOUT_MS)
+    assert world.state == "CompleteAbort"
+
+
+# --- reports --------------------------------------------------------------------------------------
+
+
+def test_a_late_report_ends_its_own_transaction_only() -> None:
+    """A producer by the old flow has one epoch for all of its transactions."""
+    world = World()
+    who = world.init()
+    world.add(who, A, version=0)
+    world.partition.is_lagging = True
+    first = world.transactions.submit(
+        "t", events.EndTransaction("t", who.producer_id, who.producer_epoch, True, 0)
+    )
+    world.partition.commit()  # its markers are written and reported, and that is not committed
+    assert first.is_resolved
+    world.clock.advance(APPEND_TIMEOUT_MS)
+    world.partition.is_lagging = False
+    world.partition.commit()
+    world.clock.advance(1)
+    world.markers.failures[B] = [Error.NOT_LEADER_OR_FOLLOWER]
+    world.add(who, B, version=0)
+    world.end(who, commit=True, version=0)
+    world.clock.advance(99)  # the report is made again, since it was not answered in time
+    assert world.state == "PrepareCommit"
+    world.clock.advance(100)
+    assert world.state == "CompleteCommit"
+    assert world.markers.written[B] == [(tuple_of(who), True)]
+
+
+def tuple_of(who: events.ProducerIdentity) -> tuple[int, int]:
+    return who.producer_id, who.producer_epoch
+
+
+# --- waits and mistakes ---------------------------------------------------------------------------
+
+
+def test_a_wait_that_ends_in_vain_leaves_no_transaction_behind() -> None:
+    """The role is not lost: nobody else sends the markers of what may be in the log."""
+    world = World()
+    who = world.init()
+    world.add(who, A)
+    world.partition.is_lagging = True
+    world.transactions.submit(
+        "t", events.EndTransaction("t", who.producer_id, who.producer_epoch, True, 2)
+    )
+    world.partition.end(KafkaError(Error.NOT_LEADER_OR_FOLLOWER, "the log was cut"))
+    world.partition.is_lagging = False
+    world.partition.commit()
+    assert not world.markers.written
+    world.clock.advance(RELOAD_PAUSE_MS)
+    assert world.state == "CompleteCommit"
+    assert world.markers.written[A] == [((1000, 1), True)]
+
+
+def test_a_mistake_on_the_way_leaves_no_transaction_behind(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World()
+    who = world.init()
+    world.add(who, A)
+
+    def broken(*_: Any) -> Any:
+        raise AssertionError("this never happens")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FakeMarkers, "write", broken)
+        world.end(who, commit=True)
+    assert "trying again" in caplog.text
+    assert world.state == "PrepareCommit"
+    world.clock.advance(MISTAKE_PAUSE_MS)
+    assert world.state == "CompleteCommit"
+
+
+def test_errands_end_with_the_shard_that_sent_them() -> None:
+    """Whoever has the role next sends its own, in its epoch."""
+    world = World()
+    who = world.init()
+    world.add(who, A)
+    world.markers.failures[A] = [Error.NOT_LEADER_OR_FOLLOWER] * 3
+    world.end(who, commit=True)
+    world.stop()
+    world.clock.advance(1_000)
+    assert not world.transactions.errands.under_way
+    assert len(world.markers.failures[A]) == 2
+    world.partition.leader_epoch = 2
+    world.transactions.gained(0, world.partition)
+    [errand] = world.transactions.errands.under_way
+    assert errand.marker.coordinator_epoch == 2
+    world.clock.advance(1_000)
+    assert world.state == "CompleteCommit"
+    assert not world.transactions.errands.under_way
