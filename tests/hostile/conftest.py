@@ -5,13 +5,17 @@ from pathlib import Path
 
 import pytest
 
+from kafkalite.cli.serve import WAITS_LEFT, WATCH_WAITS
 from tests.compat import brokers
 from tests.compat.brokers import KAFKALITE, Broker
 from tests.hostile.peers import CONNECTIONS, HealthyClient, allow_open_files
 
 
 @pytest.fixture
-def attacked(tmp_path: Path) -> Iterator[Callable[..., Broker]]:
+def attacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Broker]]:
+    monkeypatch.setenv(WATCH_WAITS, "1")
     allow_open_files(CONNECTIONS + 10_000)
     started: list[Broker] = []
 
@@ -22,6 +26,7 @@ def attacked(tmp_path: Path) -> Iterator[Callable[..., Broker]]:
     yield start
     for each in started:
         each.stop()
+    assert not [line for each in started for line in each.log().splitlines() if WAITS_LEFT in line]
 
 
 @pytest.fixture

@@ -9,18 +9,20 @@ failed that the broker cannot do without.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from kafkalite.config import BrokerConfig, group_value
 from kafkalite.coordinators.cluster.brokers import SECURITY_PROTOCOLS, RegisterBroker
 from kafkalite.coordinators.cluster.cluster import Cluster
+from kafkalite.coordinators.cluster.directories import named_directory
 from kafkalite.coordinators.cluster.identity import find_cluster_id
 from kafkalite.coordinators.cluster.image import GROUP, TOPIC, Changes, EndPoint
-from kafkalite.coordinators.cluster.log_configs import log_config, log_settings
+from kafkalite.coordinators.cluster.log_configs import log_config, log_settings, take_settings
 from kafkalite.coordinators.cluster.nodes import UNADVERTISED
 from kafkalite.coordinators.cluster.replicas import Replicas
+from kafkalite.coordinators.effects import Refused
 from kafkalite.coordinators.groups.front import OFFSETS_TOPIC, Groups, settings_of
 from kafkalite.coordinators.groups.topics import ImageTopics
 from kafkalite.coordinators.transactions.front import (
@@ -29,6 +31,7 @@ from kafkalite.coordinators.transactions.front import (
     transaction_settings,
 )
 from kafkalite.coordinators.transactions.markers import Markers
+from kafkalite.coordinators.transactions.producer_ids import ProducerIds
 from kafkalite.env import Env
 from kafkalite.env.later import Later
 from kafkalite.env.network import Network
@@ -38,6 +41,7 @@ from kafkalite.log.config import LogConfig
 from kafkalite.log.directory import LogDirectory
 from kafkalite.log.home import LogHome
 from kafkalite.log.manager import LogManager
+from kafkalite.log.partition_log import PartitionLog
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from kafkalite.replication.partitions import Partitions
@@ -50,6 +54,8 @@ logger = logging.getLogger(__name__)
 
 TRANSACTION_VERSION = "transaction.version"
 STOP_GRACE_MS = 500
+# For the watch on the loop: before anybody can come, and when all have gone.
+TURNS_ALONE = ("start", "opened", "_close")
 
 
 @dataclass(slots=True)
@@ -83,10 +89,13 @@ class Broker:
             settings=log_settings(config),
             config_of=self._config_of,
             topic_of=self._topic_of,
+            named_directory=self._named_directory,
+            name_directory=self._name_directory,
             on_offline=self._went_offline,
         )
         self.failure: OSError | None = None
-        self.ended: Later[OSError] = Later()  # filled with the failure when nothing is served more
+        # Filled when nothing is served more, with the failure that it ended for if it did.
+        self.ended: Later[OSError | None] = Later()
         self.partitions = Partitions(self.node_id)
         self.context = Context(
             env, config, self.node_id, self.cluster_id, self.partitions, Waiting(env.clock),
@@ -94,7 +103,9 @@ class Broker:
         )
         self._log = LimitedLog(env.clock)
         self.dispatcher = Dispatcher(self.context, self._log)
-        self.server = Server(network, env.clock, config, self.dispatcher, self._log)
+        self.server = Server(
+            network, env.clock, config, self.dispatcher, self._log, self._connection_rate
+        )
         self._replicas: Replicas | None = None
         self._is_serving = False
         self._stopped: Later[None] | None = None
@@ -111,12 +122,15 @@ class Broker:
         had or a disk fails. What is wrong with its directories from the beginning is raised at
         once."""
         try:
-            self.logs.take()
+            self.logs.lock()
             self._read_metadata()
+            self.logs.take()
+            self._open_metadata()
         except BaseException:
             self.logs.abandon()
             raise
         self.cluster.apply_dynamic_config(self.config, self.node_id)
+        take_settings(self.logs.settings, self.config)
         started: Later[OSError | None] = Later()
 
         def opened(_: None) -> None:
@@ -124,7 +138,8 @@ class Broker:
                 self._serve()
             except OSError as error:
                 failure = error
-                self.stop(0).then(lambda _: started.resolve(failure))
+                self.ended.then(lambda _: started.resolve(failure))
+                self.stop(0)
             else:
                 started.resolve(None)
 
@@ -135,11 +150,19 @@ class Broker:
         if self.failure is not None:
             raise self.failure
         if self.is_controller:
-            home = next(each.home for each in self.logs.directories if self._has_metadata(each))
+            directory = next(each for each in self.logs.directories if self._has_metadata(each))
             with _disk_errors():
                 self.peers.cluster = Cluster(
-                    self.env, home, self.config, self.cluster_id, self.node_id
-                )
+                    self.env, directory.home, self.config, self.cluster_id, self.node_id,
+                    directory.directory_id,
+                )  # fmt: skip
+
+    def _open_metadata(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+        if self.is_controller:
+            with _disk_errors():
+                self.cluster.open()
 
     def _has_metadata(self, directory: LogDirectory | LogHome) -> bool:
         return self.is_controller and directory.path == self.config.metadata_log_dir.rstrip("/")
@@ -174,10 +197,10 @@ class Broker:
             transaction_settings(
                 self.config, lambda: cluster.image.features.get(TRANSACTION_VERSION, 0)
             ),
-            next_producer_id=lambda: cluster.next_producer_id(self.node_id),
+            producer_ids=ProducerIds(lambda: cluster.allocate_producer_ids(self.node_id)),
             partition_count=lambda: self._partition_count(TRANSACTIONS_TOPIC),
             leader_of=self._leader_of,
-            markers=Markers(self.env.clock, self.partitions, groups),
+            markers=Markers(self.env.clock, self.env.slices, self.partitions, groups),
             peers=self.peers.transactions,
         )
         self.peers.transactions[self.node_id] = transactions
@@ -187,6 +210,15 @@ class Broker:
             cluster, self.config, self.partitions, self.logs,
             {OFFSETS_TOPIC: groups, TRANSACTIONS_TOPIC: transactions},
         )
+
+    def _connection_rate(self, host: str) -> float | None:
+        """How many connections an address may make in a second, if somebody has said so."""
+        quotas = self.cluster.image.quotas
+        for entity in ((("ip", host),), (("ip", None),)):
+            rate = quotas.get(entity, {}).get("connection_creation_rate") if quotas else None
+            if rate is not None:
+                return rate
+        return None
 
     def _group_setting(self, group_id: str, name: str) -> int | None:
         """A setting that a group was given, None when it was not."""
@@ -216,12 +248,25 @@ class Broker:
         has_replica = state is not None and self.node_id in state.replicas
         return topic.name if topic is not None and has_replica else None
 
+    def _named_directory(self, topic: str, index: int) -> bytes | None:
+        """The directory in which the metadata has this broker's replica, if it names one."""
+        state = self.cluster.image.partition(topic, index)
+        return None if state is None else named_directory(state, self.node_id)
+
+    def _name_directory(self, log: PartitionLog, then: Callable[[], None]) -> None:
+        """Has the metadata name the directory of a log; goes on when that lasts."""
+        directory_id = self.logs.directory_of(log).directory_id
+        self.cluster.assign_directories(
+            self.node_id, {(log.topic_id, log.partition): directory_id}
+        )
+        self.cluster.once_durable(then)
+
     def _registration(self) -> RegisterBroker:
         return RegisterBroker(
             self.node_id,
             self._endpoints(),
             self.config.get_optional_str("broker.rack"),
-            [directory.directory_id for directory in self.logs.directories],
+            [each.directory_id for each in self.logs.directories if each.home.is_online],
             all(directory.was_clean for directory in self.logs.directories),
         )
 
@@ -260,19 +305,17 @@ class Broker:
         topic = CreateTopicsRequest.Topic(
             name=name, num_partitions=partitions, replication_factor=-1, configs=settings
         )
-        outcome: Later[KafkaError | None] = Later()
 
-        def answered(response: CreateTopicsResponse) -> None:
+        def refusal(response: CreateTopicsResponse | KafkaError | Refused) -> KafkaError | None:
+            if isinstance(response, Refused):
+                return response.error
+            if isinstance(response, KafkaError):
+                return response
             [answer] = response.topics
             code = Error(answer.error_code)
-            refusal = None if code is Error.NONE else KafkaError(code, answer.error_message)
-            outcome.resolve(refusal)
+            return None if code is Error.NONE else KafkaError(code, answer.error_message)
 
-        try:
-            self.cluster.submit(CreateTopicsRequest(topics=[topic])).then(answered)
-        except KafkaError as error:
-            return Later.of(error)
-        return outcome
+        return self.cluster.submit(CreateTopicsRequest(topics=[topic])).map(refusal)
 
     # --- stopping ---------------------------------------------------------------------------
 
@@ -285,20 +328,30 @@ class Broker:
 
     def _close_and_tell(self, _: None) -> None:
         self._close()
+        # Those who waited for a log or a role are told in this turn.
+        self.env.clock.call_later(0, self._tell_stopped)
+
+    def _tell_stopped(self) -> None:
         assert self._stopped is not None
+        self.ended.resolve(self.failure)
         self._stopped.resolve(None)
 
     def _close(self) -> None:
-        cluster = self.cluster
+        cluster, context = self.cluster, self.context
         if self._is_serving and self._replicas is not None:
+            context.transactions.stop()
             self._replicas.stop()
             cluster.unsubscribe(self._on_topics)
+        context.waiting.stop()
+        context.long_work.stop()
         if self.failure is not None:
             self.logs.abandon()
             if self.is_controller:
                 cluster.abandon()
             return
         state = cluster.image.brokers.get(self.node_id)
+        if self.is_controller:
+            cluster.fence_at_stop(self.node_id)
         self.logs.close(state.epoch if state is not None else -1)
         if self.is_controller:
             cluster.close()
@@ -309,15 +362,28 @@ class Broker:
         """A controller cannot go on without its metadata, nor a broker without any directory.
 
         What waits for the failed disk is never acknowledged. The end comes with the loop's next
-        turn, so that whoever met the failure may tell its client.
+        turn, so that whoever met the failure may tell its client; also when it was met while the
+        roles were taken up. Before that, whoever starts the broker is told.
         """
         is_online = any(each.home.is_online for each in self.logs.directories)
         if self.failure is None and (self._has_metadata(home) or not is_online):
             self.failure = home.failure
-            if self._is_serving:
-                self.env.clock.call_later(0, self._end)
+            self.env.clock.call_later(0, self._end)
+        else:
+            self.env.clock.call_later(0, lambda: self._tell_offline(home))
+
+    def _tell_offline(self, home: LogHome) -> None:
+        """The cluster goes on without what is in a directory that failed."""
+        if self._is_serving and self.failure is None and self._stopped is None:
+            gone = [each.directory_id for each in self.logs.directories if each.home is home]
+            try:
+                self.cluster.directories_offline(self.node_id, gone)
+            except KafkaError as error:
+                logger.error("the cluster is not told that %s is offline: %s", home.path, error)
 
     def _end(self) -> None:
+        if not self._is_serving:
+            return
         logger.critical(
             "[KafkaServer id=%d] ends, because it cannot do without a disk that has failed: %s. "
             "What was acknowledged is not touched: mend the disk, or put a copy of its files in "
@@ -327,11 +393,7 @@ class Broker:
         if not self.is_controller:
             with suppress(KafkaError):  # then it is as if this process had died
                 self.cluster.fence_broker(self.node_id)
-        self.stop(0).then(self._tell_end)
-
-    def _tell_end(self, _: None) -> None:
-        assert self.failure is not None
-        self.ended.resolve(self.failure)
+        self.stop(0)
 
 
 @contextmanager

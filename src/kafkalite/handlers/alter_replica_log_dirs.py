@@ -6,8 +6,13 @@ use, and the copy takes its place when both are even. A replica that is there al
 
 from __future__ import annotations
 
+from typing import Any
+
+from kafkalite.env.later import Later
+from kafkalite.env.slicing import Steps, caught
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.handlers.leaders import is_offline
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 
@@ -19,7 +24,15 @@ Response = AlterReplicaLogDirsResponse
 
 def alter_replica_log_dirs(
     context: Context, call: Call, request: AlterReplicaLogDirsRequest
-) -> AlterReplicaLogDirsResponse:
+) -> Later[AlterReplicaLogDirsResponse]:
+    answer: Later[Any] = Later()
+    context.env.slices.run(caught(_move_all(context, request)), answer.resolve)
+    return answer
+
+
+def _move_all(
+    context: Context, request: AlterReplicaLogDirsRequest
+) -> Steps[AlterReplicaLogDirsResponse]:
     answers: dict[str, list[Response.Partition]] = {}
     paths: dict[tuple[str, int], str] = {}  # what is named last for each partition
     for directory in request.dirs:
@@ -32,6 +45,7 @@ def alter_replica_log_dirs(
         except KafkaError as error:
             answer.error_code = error.code
         answers.setdefault(name, []).append(answer)
+        yield
     return Response(
         results=[
             Response.Result(topic_name=name, partitions=partitions)
@@ -50,6 +64,8 @@ def _move(context: Context, topic: str, index: int, path: str) -> None:
     if not {"*", path}.isdisjoint(context.config.get_list("cordoned.log.dirs")):
         raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT)
     partition = context.partitions.get(topic, index)
+    if partition is None and is_offline(context, topic, index, context.node_id):
+        raise KafkaError(Error.KAFKA_STORAGE_ERROR)
     if partition is None:
         is_elsewhere = context.cluster.image.has_partition(topic, index)
         code = Error.NOT_LEADER_OR_FOLLOWER if is_elsewhere else Error.UNKNOWN_TOPIC_OR_PARTITION

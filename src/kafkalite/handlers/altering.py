@@ -16,6 +16,7 @@ from kafkalite.coordinators.cluster.configs import (
     ResourceChange,
     ResourceType,
 )
+from kafkalite.coordinators.effects import Refused
 from kafkalite.env.later import Later
 from kafkalite.handlers.broker_loggers import check_levels, set_levels
 from kafkalite.handlers.broker_settings import check_broker_change, check_logger_node
@@ -57,7 +58,11 @@ def alter(
         return Later.of(outcomes)
     done: Later[list[Outcome]] = Later()
 
-    def decided(answers: list[Outcome]) -> None:
+    def decided(answers: list[Outcome] | KafkaError | Refused) -> None:
+        if isinstance(answers, Refused):
+            answers = answers.error
+        if isinstance(answers, KafkaError):
+            answers = [answers] * len(left)
         for index, answer in zip(left, answers, strict=True):
             outcomes[index] = answer
         done.resolve(outcomes)

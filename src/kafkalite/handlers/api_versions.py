@@ -78,7 +78,7 @@ def _add_features(context: Context, call: Call, response: ApiVersionsResponse) -
                     name=name, min_version=lowest, max_version=highest
                 )
             )
-    finalized = context.cluster.image.features
+    finalized = context.cluster.finalized_features
     response.finalized_features = [
         ApiVersionsResponse.FinalizedFeature(
             name=name, min_version_level=level, max_version_level=level

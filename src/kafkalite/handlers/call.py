@@ -5,6 +5,7 @@ Owns nothing that lasts: a Call lives as long as its reply is owed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 ANONYMOUS = "User:ANONYMOUS"
@@ -21,11 +22,25 @@ class ConnectionInfo:
     principal: str = ANONYMOUS
     software_name: str = "unknown"  # as ApiVersions told it (KIP-511)
     software_version: str = "unknown"
-    is_open: bool = True
+    has_ended: bool = False  # nobody takes a reply any more
+    _waits: dict[Callable[[], None], None] = field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
         host, port = self.peer_address
         return f"{host}:{port} ({self.software_name} {self.software_version})"
+
+    def when_gone(self, then: Callable[[], None]) -> None:
+        """Has something that waits for this client ended when the client has gone."""
+        self._waits[then] = None
+
+    def stays_without(self, then: Callable[[], None]) -> None:
+        """It has ended by itself."""
+        self._waits.pop(then, None)
+
+    def has_gone(self) -> None:
+        """Nobody is left to wait for."""
+        for then in list(self._waits):
+            then()
 
 
 @dataclass(slots=True)

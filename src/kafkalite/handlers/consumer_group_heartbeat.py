@@ -11,8 +11,13 @@ from kafkalite.coordinators.groups.events import ConsumerHeartbeat
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import client_host_of, client_id_of, reply_with
-from kafkalite.protocol.errors import KafkaError
+from kafkalite.handlers.group_replies import (
+    client_host_of,
+    client_id_of,
+    reply_with,
+    serves_consumer_groups,
+)
+from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -22,6 +27,8 @@ from kafkalite.protocol.messages import (
 def consumer_group_heartbeat(
     context: Context, call: Call, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse | Later[ConsumerGroupHeartbeatResponse]:
+    if not serves_consumer_groups(context):
+        return ConsumerGroupHeartbeatResponse(error_code=Error.UNSUPPORTED_VERSION)
     event = ConsumerHeartbeat(request, call.version, client_id_of(call), client_host_of(call))
 
     def respond(answer: Any) -> ConsumerGroupHeartbeatResponse:

@@ -14,9 +14,9 @@ from kafkalite.coordinators.transactions.front import Transactions
 from kafkalite.env import Env
 from kafkalite.handlers.fetch_sessions import FetchSessions
 from kafkalite.handlers.kept_replies import KeptReplies
+from kafkalite.handlers.long_work import LongWork
 from kafkalite.handlers.telemetry import Telemetry
 from kafkalite.log.manager import LogManager
-from kafkalite.replication.examining import Examiner
 from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.waiting import Waiting
 
@@ -39,7 +39,7 @@ class Context:
     logs: LogManager = field(init=False)
     telemetry: Telemetry = field(default_factory=Telemetry)
     kept_replies: KeptReplies = field(default_factory=KeptReplies)
-    examiner: Examiner = field(init=False)
+    long_work: LongWork = field(init=False)
 
     def __post_init__(self) -> None:
-        self.examiner = Examiner(self.env.clock)
+        self.long_work = LongWork(self.env.slices)

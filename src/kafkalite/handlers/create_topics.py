@@ -8,6 +8,7 @@ reply goes out the topic is there on every path.
 from __future__ import annotations
 
 from kafkalite.coordinators.cluster.deciding import text_of
+from kafkalite.coordinators.effects import Refused
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
@@ -18,11 +19,11 @@ from kafkalite.protocol.messages import CreateTopicsRequest, CreateTopicsRespons
 def create_topics(
     context: Context, call: Call, request: CreateTopicsRequest
 ) -> Later[CreateTopicsResponse]:
-    try:
-        later: Later[CreateTopicsResponse] = context.cluster.submit(request)
-    except KafkaError as error:
-        return Later.of(_all_refused(request, error))
-    return later
+    return context.cluster.submit(request).map(
+        lambda answer: _all_refused(request, answer.error)
+        if isinstance(answer, Refused)
+        else answer
+    )
 
 
 def _all_refused(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:

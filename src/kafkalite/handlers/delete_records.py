@@ -6,6 +6,10 @@ gone for readers at once and from the disk when the log's next retention pass fi
 
 from __future__ import annotations
 
+from typing import Any
+
+from kafkalite.env.later import Later
+from kafkalite.env.slicing import Steps, caught
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import find_partition
@@ -14,20 +18,29 @@ from kafkalite.protocol.messages import DeleteRecordsRequest, DeleteRecordsRespo
 
 HIGH_WATERMARK = -1
 NO_LOW_WATERMARK = -1
+AT_ONCE = 32  # partitions
 
 
 def delete_records(
     context: Context, call: Call, request: DeleteRecordsRequest
-) -> DeleteRecordsResponse:
-    return DeleteRecordsResponse(
-        topics=[
-            DeleteRecordsResponse.Topic(
-                name=name,
-                partitions=[_delete(context, name, *asked) for asked in offsets.items()],
-            )
-            for name, offsets in _by_topic(request).items()
-        ]
-    )
+) -> Later[DeleteRecordsResponse]:
+    answer: Later[Any] = Later()
+    context.env.slices.run(caught(_delete_all(context, request)), answer.resolve)
+    return answer
+
+
+def _delete_all(context: Context, request: DeleteRecordsRequest) -> Steps[DeleteRecordsResponse]:
+    response = DeleteRecordsResponse()
+    for name, offsets in _by_topic(request).items():
+        topic = DeleteRecordsResponse.Topic(name=name)
+        for index, offset in offsets.items():
+            topic.partitions.append(_delete(context, name, index, offset))
+            if len(topic.partitions) % AT_ONCE == 0:
+                yield
+        if topic.partitions:
+            response.topics.append(topic)
+        yield
+    return response
 
 
 def _by_topic(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:

@@ -23,10 +23,11 @@ from kafkalite.config import (
     topic_settings,
     topic_value,
 )
-from kafkalite.config.tables import base_name
+from kafkalite.config.layers import synonyms_of
 from kafkalite.coordinators.cluster.configs import ResourceType
 from kafkalite.coordinators.cluster.create_topics import check_topic_name
 from kafkalite.coordinators.cluster.deciding import text_of
+from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.broker_loggers import levels
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
@@ -41,14 +42,22 @@ Result = DescribeConfigsResponse.Result
 
 def describe_configs(
     context: Context, call: Call, request: DescribeConfigsRequest
-) -> DescribeConfigsResponse:
+) -> InSteps:
     for asked in request.resources:
         if asked.resource_type not in DESCRIBERS:
             why = f"Unexpected resource type {asked.resource_type}"
             raise KafkaError(Error.INVALID_REQUEST, f"{why} for resource {asked.resource_name}")
-    return DescribeConfigsResponse(
-        results=[_resource(context, request, asked) for asked in request.resources]
-    )
+    return InSteps(_answers(context, request))
+
+
+def _answers(
+    context: Context, request: DescribeConfigsRequest
+) -> Steps[DescribeConfigsResponse]:
+    response = DescribeConfigsResponse()
+    for asked in request.resources:
+        response.results.append(_resource(context, request, asked))
+        yield
+    return response
 
 
 def _resource(
@@ -75,33 +84,31 @@ def _resource(
 def _topic(context: Context, name: str) -> list[Answer]:
     check_topic_name(name)
     if name not in context.cluster.image.topics:
-        raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
+        raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, "")
     config, overrides = context.config, context.cluster.image.config(ResourceType.TOPIC, name)
-    return [
-        _answer(
-            setting.name,
-            render(topic_value(config, overrides, setting.name)),
-            given_for_topic(config, overrides, setting.name),
-            setting,
-        )
-        for setting in topic_settings().values()
-        if not setting.internal or setting.name in overrides
-    ]
+    answers = []
+    for setting in topic_settings().values():
+        given = given_for_topic(config, overrides, setting.name)
+        if setting.name in overrides:
+            answers.append(_answer(setting.name, given[0].text, given, setting))
+        elif not setting.internal:
+            value = render(topic_value(config, {}, setting.name))
+            answers.append(_answer(setting.name, value, given, setting))
+    return answers
 
 
 def _group(context: Context, name: str) -> list[Answer]:
     if not name:
         raise KafkaError(Error.INVALID_REQUEST, "Group name must not be empty")
     config, overrides = context.config, context.cluster.image.config(ResourceType.GROUP, name)
-    return [
-        _answer(
-            setting.name,
-            render(group_value(config, overrides, setting.name)),
-            given_for_group(config, overrides, setting.name),
-            setting,
-        )
-        for setting in group_settings().values()
-    ]
+    answers = []
+    for setting in group_settings().values():
+        given = given_for_group(config, overrides, setting.name)
+        # What was set is told as it was set, also where the broker's bounds hold it back.
+        is_own = given[0].source is Source.GROUP
+        value = given[0].text if is_own else render(group_value(config, {}, setting.name))
+        answers.append(_answer(setting.name, value, given, setting))
+    return answers
 
 
 def _client_metrics(context: Context, name: str) -> list[Answer]:
@@ -112,8 +119,8 @@ def _client_metrics(context: Context, name: str) -> list[Answer]:
     answers = []
     for setting in client_metrics_settings().values():
         text = settings.get(setting.name)
-        given = [] if text is None else [Given(setting.name, text, Source.CLIENT_METRICS)]
-        value = render(setting.default()) if text is None else text
+        value = render(setting.default()) if text is None else setting.normal(text)
+        given = [] if text is None else [Given(setting.name, value, Source.CLIENT_METRICS)]
         answers.append(_answer(setting.name, value, given, setting))
     return answers
 
@@ -123,38 +130,40 @@ def _broker(context: Context, name: str) -> list[Answer]:
         return _cluster_defaults(context)
     _check_broker(context, name, "expected {} or empty string, but received {}")
     config = context.config
-    names = [each.name for each in broker_settings().values() if not each.internal]
-    extra = [each for each in config.given_names() if each not in broker_settings()]
-    return [
-        _broker_setting(context, each, config.given(each))
-        for each in [*names, *extra]
-        if each in extra or broker_settings()[each].update.value != "dynamic-only"
-        or config.is_given(each)
+    table = broker_settings()
+    answers = [
+        _broker_setting(each.name, render(config.get(each.name)), config.given(each.name))
+        for each in table.values()
+        if not each.internal and each.has_static
+    ]
+    # What a file never has is shown as it was written, like what nobody knows.
+    extra = [
+        name for name in config.given_names() if name not in table or not table[name].has_static
+    ]
+    return answers + [
+        _broker_setting(name, config.text(name), config.given(name)) for name in extra
     ]
 
 
 def _cluster_defaults(context: Context) -> list[Answer]:
     """Only what was set for all brokers."""
-    answers = []
-    for name in context.cluster.image.config(ResourceType.BROKER, ""):
-        given = [
-            each
-            for each in context.config.given(name)
-            if each.source is Source.DYNAMIC_DEFAULT_BROKER
-        ]
-        answers.append(_broker_setting(context, name, given))
-    return answers
+    config = context.config
+    return [
+        _broker_setting(
+            name,
+            text,
+            [each for each in config.given(name) if each.source is Source.DYNAMIC_DEFAULT_BROKER],
+        )
+        for name, text in config.dynamic_layer(is_per_broker=False).items()
+    ]
 
 
-def _broker_setting(context: Context, name: str, given: list[Given]) -> Answer:
-    setting = broker_settings().get(base_name(name))
+def _broker_setting(name: str, value: str | None, given: list[Given]) -> Answer:
     known = broker_settings().get(name)
-    if known is not None and (not given or given[0].source is not Source.DYNAMIC_DEFAULT_BROKER):
-        value = render(context.config.get(name))
-    else:
-        value = given[0].text if given else None
+    base = broker_settings().get(synonyms_of(name)[-1])
+    setting = base if known is None and base is not None and base.has_static else known
     answer = _answer(name, value, given, setting)
-    answer.read_only = setting is None or not setting.dynamic
+    answer.read_only = known is None or not known.dynamic
     return answer
 
 

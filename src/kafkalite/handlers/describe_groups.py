@@ -10,6 +10,7 @@ from typing import Any
 
 from kafkalite.coordinators.groups.events import DescribeGroups
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps, outcome_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.group_replies import ALL_GROUP_OPERATIONS, ask_by_shard, reply_with
@@ -19,12 +20,12 @@ from kafkalite.protocol.messages import DescribeGroupsRequest, DescribeGroupsRes
 
 def describe_groups(
     context: Context, call: Call, request: DescribeGroupsRequest
-) -> DescribeGroupsResponse | Later[DescribeGroupsResponse]:
+) -> InSteps | Later[InSteps]:
     asked = ask_by_shard(
         context, request.groups, lambda ids: DescribeGroups(ids, call.version)
     )
 
-    def respond(answers: list[tuple[list[str], Any]]) -> DescribeGroupsResponse:
+    def respond(answers: list[tuple[list[str], Any]]) -> Steps[DescribeGroupsResponse]:
         response = DescribeGroupsResponse()
         for group_ids, answer in answers:
             response.groups += (
@@ -33,7 +34,7 @@ def describe_groups(
                     for group_id in group_ids
                 ]
                 if isinstance(answer, KafkaError)
-                else answer
+                else (yield from outcome_of(answer))
             )
         if request.include_authorized_operations:
             for group in response.groups:
@@ -41,4 +42,4 @@ def describe_groups(
                     group.authorized_operations = ALL_GROUP_OPERATIONS
         return response
 
-    return reply_with(asked, respond)
+    return reply_with(asked, lambda answers: InSteps(respond(answers)))

@@ -6,9 +6,10 @@ take no new partitions (KIP-1066). Without a list all partitions are meant.
 
 from __future__ import annotations
 
+from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.log.manager import DirectoryInfo
+from kafkalite.log.describing import DirectoryInfo
 from kafkalite.log.partition_log import PartitionLog
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
@@ -16,32 +17,37 @@ from kafkalite.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsR
 Response = DescribeLogDirsResponse
 Wanted = set[tuple[str, int]] | None
 
+STEP_LOGS = 25
+
 
 def describe_log_dirs(
     context: Context, call: Call, request: DescribeLogDirsRequest
-) -> DescribeLogDirsResponse:
+) -> InSteps:
+    return InSteps(_answer(context, request))
+
+
+def _answer(context: Context, request: DescribeLogDirsRequest) -> Steps[Response]:
     wanted: Wanted = None
     if request.topics is not None:
         wanted = {(each.topic, index) for each in request.topics for index in each.partitions}
     cordoned = set(context.config.get_list("cordoned.log.dirs"))
-    return Response(
-        error_code=Error.NONE,
-        results=[
-            _directory(
-                context, found, wanted, is_cordoned=not cordoned.isdisjoint({"*", found.path})
-            )
-            for found in context.logs.describe()
-        ],
-    )
+    response = Response(error_code=Error.NONE)
+    for found in context.logs.describe():
+        is_cordoned = not cordoned.isdisjoint({"*", found.path})
+        directory = yield from _directory(context, found, wanted, is_cordoned=is_cordoned)
+        response.results.append(directory)
+    return response
 
 
 def _directory(
     context: Context, found: DirectoryInfo, wanted: Wanted, *, is_cordoned: bool
-) -> Response.Result:
+) -> Steps[Response.Result]:
     if not found.is_online:
         return Response.Result(error_code=Error.KAFKA_STORAGE_ERROR, log_dir=found.path)
     topics: dict[str, list[Response.Partition]] = {}
-    for log in found.logs:
+    for number, log in enumerate(found.logs):
+        if number % STEP_LOGS == STEP_LOGS - 1:
+            yield
         if wanted is None or (log.topic, log.partition) in wanted:
             topics.setdefault(log.topic, []).append(_partition(context, log))
     return Response.Result(

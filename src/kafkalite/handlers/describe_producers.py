@@ -6,27 +6,35 @@ What `find-hanging` of Apache Kafka's transactions tool stands on.
 from __future__ import annotations
 
 from kafkalite.coordinators.cluster.create_topics import check_topic_name
+from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import find_partition
 from kafkalite.protocol.errors import KafkaError
 from kafkalite.protocol.messages import DescribeProducersRequest, DescribeProducersResponse
 
+STEP_PARTITIONS = 25
+
 
 def describe_producers(
     context: Context, call: Call, request: DescribeProducersRequest
-) -> DescribeProducersResponse:
-    return DescribeProducersResponse(
-        topics=[
-            DescribeProducersResponse.Topic(
-                name=topic.name,
-                partitions=[
-                    _describe(context, topic.name, index) for index in topic.partition_indexes
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+) -> InSteps:
+    return InSteps(_answer(context, request))
+
+
+def _answer(
+    context: Context, request: DescribeProducersRequest
+) -> Steps[DescribeProducersResponse]:
+    response = DescribeProducersResponse()
+    for asked in request.topics:
+        topic = DescribeProducersResponse.Topic(name=asked.name)
+        response.topics.append(topic)
+        for number, index in enumerate(asked.partition_indexes):
+            topic.partitions.append(_describe(context, asked.name, index))
+            if number % STEP_PARTITIONS == STEP_PARTITIONS - 1:
+                yield
+        yield
+    return response
 
 
 def _describe(context: Context, topic: str, index: int) -> DescribeProducersResponse.Partition:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from kafkalite.coordinators.cluster.create_topics import check_topic_name
 from kafkalite.coordinators.cluster.deciding import INTERNAL_TOPICS
 from kafkalite.coordinators.cluster.image import NO_LEADER, PartitionState
+from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.handlers.leaders import offline_replicas
 from kafkalite.handlers.operations import ALL_TOPIC_OPERATIONS
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
@@ -18,23 +20,33 @@ from kafkalite.protocol.messages import (
     DescribeTopicPartitionsResponse,
 )
 
+STEP_TOPICS = 25
+
 Answer = DescribeTopicPartitionsResponse.Topic
 Cursor = DescribeTopicPartitionsResponse.Cursor
 
 
 def describe_topic_partitions(
     context: Context, call: Call, request: DescribeTopicPartitionsRequest
-) -> DescribeTopicPartitionsResponse:
+) -> InSteps:
+    return InSteps(_answer(context, call, request))
+
+
+def _answer(
+    context: Context, call: Call, request: DescribeTopicPartitionsRequest
+) -> Steps[DescribeTopicPartitionsResponse]:
     names = _names(context, request)
-    if "" in names:
-        # Apache Kafka tells what a client may do with each topic, which fails for no name at all.
+    if "" in names and request.cursor is None:
+        # Without a cursor Apache Kafka takes this name for the cursor's, and fails.
         raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
     most = context.config.get_int("max.request.partition.size.limit")
     room = max(min(most, request.response_partition_limit), 1)
     cursor = request.cursor
     reachable = {node.node_id for node in context.cluster.nodes_for(call.connection)}
     response = DescribeTopicPartitionsResponse(next_cursor=None)
-    for name in names:
+    for number, name in enumerate(names):
+        if number % STEP_TOPICS == STEP_TOPICS - 1:
+            yield
         if room == 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
@@ -47,7 +59,8 @@ def describe_topic_partitions(
             continue
         indexes = sorted(topic.partitions)[first : first + room]
         states = [topic.partitions[index] for index in indexes]
-        response.topics.append(_topic(name, topic.topic_id, states, reachable))
+        answer = yield from _topic(context, name, topic.topic_id, states, reachable)
+        response.topics.append(answer)
         room -= len(states)
         if first + len(states) < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=first + len(states))
@@ -86,29 +99,39 @@ def _missing(name: str) -> Answer:
 
 
 def _topic(
-    name: str, topic_id: bytes, states: list[PartitionState], reachable: set[int]
-) -> Answer:
-    return Answer(
+    context: Context,
+    name: str,
+    topic_id: bytes,
+    states: list[PartitionState],
+    reachable: set[int],
+) -> Steps[Answer]:
+    answer = Answer(
         error_code=Error.NONE,
         name=name,
         topic_id=topic_id,
         is_internal=name in INTERNAL_TOPICS,
-        partitions=[_partition(state, reachable) for state in states],
         topic_authorized_operations=ALL_TOPIC_OPERATIONS,
     )
+    for number, state in enumerate(states):
+        if number % STEP_TOPICS == STEP_TOPICS - 1:
+            yield
+        offline = offline_replicas(context, name, state, reachable)
+        answer.partitions.append(_partition(state, offline, reachable))
+    return answer
 
 
 def _partition(
-    state: PartitionState, reachable: set[int]
+    state: PartitionState, offline: list[int], reachable: set[int]
 ) -> DescribeTopicPartitionsResponse.Partition:
+    has_leader = state.leader in reachable and state.leader not in offline
     return DescribeTopicPartitionsResponse.Partition(
         error_code=Error.NONE,
         partition_index=state.index,
-        leader_id=state.leader if state.leader in reachable else NO_LEADER,
+        leader_id=state.leader if has_leader else NO_LEADER,
         leader_epoch=state.leader_epoch,
         replica_nodes=list(state.replicas),
         isr_nodes=list(state.isr),
         eligible_leader_replicas=list(state.elr),
         last_known_elr=list(state.last_known_elr),
-        offline_replicas=[each for each in state.replicas if each not in reachable],
+        offline_replicas=offline,
     )

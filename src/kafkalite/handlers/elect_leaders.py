@@ -7,6 +7,7 @@ those that need no election are not named in the reply.
 from __future__ import annotations
 
 from kafkalite.coordinators.cluster.deciding import text_of
+from kafkalite.coordinators.effects import Refused
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
@@ -19,11 +20,11 @@ def elect_leaders(
 ) -> Later[ElectLeadersResponse]:
     if request.topic_partitions == []:  # not null, which means all: nothing is asked for
         return Later.of(ElectLeadersResponse(error_code=Error.NONE))
-    try:
-        later: Later[ElectLeadersResponse] = context.cluster.submit(request)
-    except KafkaError as error:
-        return Later.of(_all_refused(request, error))
-    return later
+    return context.cluster.submit(request).map(
+        lambda answer: _all_refused(request, answer.error)
+        if isinstance(answer, Refused)
+        else answer
+    )
 
 
 def _all_refused(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:

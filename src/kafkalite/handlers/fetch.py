@@ -9,11 +9,16 @@ follower's high watermark (KIP-1166).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.handlers.fetch_arrivals import Arrivals
 from kafkalite.handlers.fetch_old import old_format
 from kafkalite.handlers.fetch_sessions import NO_SESSION, Fetch, Wanted, replica_id
 from kafkalite.handlers.isolation import ISOLATION_LEVELS, READ_COMMITTED
@@ -23,47 +28,62 @@ from kafkalite.handlers.leaders import (
     find_partition,
     find_topic_name,
 )
-from kafkalite.handlers.slices import in_slices
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import FetchRequest, FetchResponse
-from kafkalite.records.steps import Steps
 from kafkalite.replication.partition import Partition, PartitionRead
+from kafkalite.replication.waiting import Watched
 
-_NOT_THERE = (
-    Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID, Error.INCONSISTENT_TOPIC_ID,
-)
+# Of what the metadata does not know nothing is read, and the rest of the fetch waits as it would.
+_UNKNOWN = (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID)
 LAST_OLD_FORMAT_VERSION = 3
 LIMITED_VERSION = 3
 TOPIC_ID_VERSION = 13
 LEADERS_VERSION = 16
 MOVED = (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH)
 
+# Partitions; of more those that many follow are read in a step.
+READ_AT_ONCE = 100
+READ_PER_STEP = 10
+
 Answers = list[tuple[Wanted, FetchResponse.Partition, int]]  # and how many bytes of records
 
 
 def fetch(
     context: Context, call: Call, request: FetchRequest
-) -> FetchResponse | Later[FetchResponse]:
+) -> FetchResponse | InSteps | Later[Any]:
     now_ms = context.env.clock.now_ms()
     asked = context.fetch_sessions.open(request, call.version, now_ms)
     if asked.error != Error.NONE:
         return FetchResponse(error_code=asked.error)
     attempt = _Attempt(context, call, request, asked)
-    if request.isolation_level not in ISOLATION_LEVELS and attempt.partitions():
+    if request.isolation_level not in ISOLATION_LEVELS and attempt.names_a_partition():
         return _failed(request, call.version)
-    response = attempt.look(is_last=request.max_wait_ms <= 0 or not asked.wanted)
-    if response is not None:
-        return response
-    attempt.later = Later()
-    context.waiting.park(attempt.partitions(), request.max_wait_ms, attempt.run)
-    return attempt.later
+    is_last = request.max_wait_ms <= 0 or not asked.wanted
+    if len(asked.wanted) > READ_AT_ONCE:
+        return InSteps(attempt.look_in_steps(is_last=is_last))
+    response = attempt.look(is_last=is_last)
+    return attempt.wait() if response is None else response
+
+
+class _Reading:
+    """What was found in the partitions that were read."""
+
+    __slots__ = ("answers", "is_anything_there", "is_urgent", "room", "size")
+
+    def __init__(self, room: int) -> None:
+        self.answers: Answers = []
+        self.room = room
+        self.size = 0
+        self.is_urgent = False
+        self.is_anything_there = False
 
 
 class _Attempt:
     """One fetch, read again each time that a partition of it has moved."""
 
     __slots__ = (
-        "asked", "call", "context", "is_follower", "later", "max_bytes", "min_bytes", "request",
+        "_arrivals", "asked", "call", "context", "is_follower", "later", "max_bytes", "min_bytes",
+        "request",
     )
 
     def __init__(
@@ -73,49 +93,99 @@ class _Attempt:
         self.call = call
         self.request = request
         self.asked = asked
-        self.later: Later[FetchResponse] | None = None  # unless it has to wait
+        self.later: Later[Any] | None = None  # when it has to wait
         self.is_follower = replica_id(request) >= 0
         most = context.config.get_int("fetch.max.bytes")
         self.max_bytes = min(request.max_bytes, most) if call.version >= LIMITED_VERSION else most
         self.min_bytes = min(request.min_bytes, self.max_bytes)  # more will never come at once
+        self._arrivals: Arrivals | None = None  # when it has to wait
 
-    def partitions(self) -> list[Partition]:
-        """Those of which a move is worth another look."""
-        found: list[Partition] = []
-        for wanted in self.asked.wanted:
-            with suppress(KafkaError):
-                found.append(_find(self.context, self.call, wanted))
-        return found
+    @property
+    def arrivals(self) -> Arrivals:
+        if self._arrivals is None:
+            self._arrivals = Arrivals(
+                self.asked.wanted,
+                partial(_find, self.context, self.call),
+                self.min_bytes,
+                is_committed_only=self.request.isolation_level == READ_COMMITTED,
+            )
+        return self._arrivals
 
-    def run(self, is_last: bool) -> bool:
-        """Another look, after waiting."""
-        response = self.look(is_last)
-        if response is None:
+    def names_a_partition(self) -> bool:
+        return any(self._is_there(wanted) for wanted in self.asked.wanted)
+
+    def _is_there(self, wanted: Wanted) -> bool:
+        with suppress(KafkaError):
+            _find(self.context, self.call, wanted)
+            return True
+        return False
+
+    def wait(self) -> Later[Any]:
+        """Has it looked at again when there is enough, the time is up, or the client has gone."""
+        later = self.later = Later()
+        parked = self.context.waiting.park(
+            self.arrivals.partitions(), self.request.max_wait_ms, self.run, later
+        )
+        connection = self.call.connection
+        connection.when_gone(parked.expire)
+        later.then(lambda _: connection.stays_without(parked.expire))
+        return later
+
+    def run(self, moved: Collection[Watched] | None) -> bool:
+        """Another look, after waiting; everything is read again only when that is worth it."""
+        if moved is not None and not self.arrivals.is_enough(moved):
             return False
         assert self.later is not None
+        if len(self.asked.wanted) > READ_AT_ONCE:  # there is enough, or no time is left
+            self.later.resolve(InSteps(self.look_in_steps(is_last=True)))
+            return True
+        response = self.look(is_last=moved is None)
+        if response is None:
+            return False
         if isinstance(response, Later):
             response.then(self.later.resolve)
         else:
             self.later.resolve(response)
         return True
 
-    def look(self, is_last: bool) -> FetchResponse | Later[FetchResponse] | None:
-        """Read everything; answer when there is enough, an error, or no time left. What has no
-        record for a client of old formats is not enough."""
-        answers, size, is_urgent = self._read()
-        if not (is_last or is_urgent or size >= self.min_bytes):
+    def look(self, is_last: bool) -> FetchResponse | Later[Any] | None:
+        """Reads everything; None when there is not enough to answer."""
+        reading = _Reading(self.max_bytes)
+        self._read(reading, self.asked.wanted)
+        return self._judge(reading, is_last)
+
+    def look_in_steps(
+        self, is_last: bool
+    ) -> Steps[FetchResponse | Later[Any]]:
+        """The same for so many partitions that others must have their turn in between."""
+        reading, wanted = _Reading(self.max_bytes), self.asked.wanted
+        for start in range(0, len(wanted), READ_PER_STEP):
+            self._read(reading, wanted[start : start + READ_PER_STEP])
+            yield
+        response = self._judge(reading, is_last)
+        return self.wait() if response is None else response
+
+    def _judge(
+        self, reading: _Reading, is_last: bool
+    ) -> FetchResponse | Later[Any] | None:
+        """Answers when there is enough, an error, or no time left; also when, as Apache Kafka
+        counts, no more can come from where one of its partitions is read. What has no record for a
+        client of old formats is not enough."""
+        answers, size = reading.answers, reading.size
+        is_due = is_last or reading.is_urgent or not reading.is_anything_there
+        if not (is_due or size >= self.min_bytes or self.arrivals.is_enough()):
             return None
         response = self._answer_of(answers, size)
         is_left = any(answer.records or answer.error_code for _, answer, _ in answers)
-        return response if is_last or is_urgent or is_left or not size else None
+        return response if is_due or is_left or not size else None
 
     def _answer_of(
         self, answers: Answers, size: int
-    ) -> FetchResponse | Later[FetchResponse]:
+    ) -> FetchResponse | Later[Any]:
         if self.call.version > LAST_OLD_FORMAT_VERSION:
             return self._respond(answers)
         try:
-            return in_slices(self.context, self._converted(answers), size)
+            return self.context.long_work.answer(self.call, self._converted(answers), size)
         except KafkaError as error:
             for _, answer, _ in answers:
                 _refuse(answer, error.code)
@@ -136,24 +206,21 @@ class _Attempt:
                 _refuse(answer, error.code)
         return self._respond(answers)
 
-    def _read(self) -> tuple[Answers, int, bool]:
-        answers: Answers = []
-        size, is_urgent = 0, False
-        room = self.max_bytes
-        min_one = True  # also for versions 0–2: a client that waits for less than a batch hangs
-        for wanted in self.asked.wanted:
-            answer = self._read_one(wanted, room, min_one)
+    def _read(self, reading: _Reading, some: list[Wanted]) -> None:
+        for wanted in some:
+            room = reading.room
+            # Also for versions 0–2: a client that waits for less than a batch hangs.
+            answer = self._read_one(wanted, room, not reading.size)
             records = answer.records
             length = len(records) if records is not None else 0
-            if length or (room < 0 and answer.error_code not in _NOT_THERE):
-                room = max(0, room - length)
-            if length:
-                size += length
-                min_one = False
-            if answer.error_code or answer.diverging_epoch.end_offset != -1:
-                is_urgent = True
-            answers.append((wanted, answer, length))
-        return answers, size, is_urgent
+            if length or (room < 0 and answer.error_code not in _UNKNOWN):
+                reading.room = max(0, room - length)
+            reading.size += length
+            if answer.error_code not in _UNKNOWN:
+                reading.is_anything_there = True
+                if answer.error_code or answer.diverging_epoch.end_offset != -1:
+                    reading.is_urgent = True
+            reading.answers.append((wanted, answer, length))
 
     def _read_one(self, wanted: Wanted, room: int, min_one: bool) -> FetchResponse.Partition:
         try:
@@ -164,7 +231,7 @@ class _Attempt:
                 partition_index=wanted.index, error_code=error.code,
                 high_watermark=-1, records=b"",
                 # Null is what reading came to; of a partition that is not there nothing was read.
-                aborted_transactions=[] if error.code in _NOT_THERE else None,
+                aborted_transactions=[] if error.code in _UNKNOWN else None,
             )
 
     def _read_partition(

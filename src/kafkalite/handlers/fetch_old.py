@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kafkalite.env.slicing import Steps
 from kafkalite.records.batch import iterate_headers
 from kafkalite.records.convert import down_convert_in_steps
-from kafkalite.records.steps import Steps
 from kafkalite.replication.partition import FetchPosition, Partition
 
 

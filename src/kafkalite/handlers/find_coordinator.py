@@ -11,17 +11,21 @@ from typing import Any
 
 from kafkalite.coordinators.shards import partition_of
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps, finish
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.group_replies import reply_with
+from kafkalite.handlers.leaders import is_offline
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
 BATCHED_SINCE = 4
 SHARE_SINCE = 6
+GROUP_KEY_TYPE = 0
 SHARE_KEY_TYPE = 2
+STEP_KEYS = 25
 INTERNAL_TOPICS = {
-    0: "__consumer_offsets",
+    GROUP_KEY_TYPE: "__consumer_offsets",
     1: "__transaction_state",
     SHARE_KEY_TYPE: "__share_group_state",
 }
@@ -31,20 +35,36 @@ Coordinator = FindCoordinatorResponse.Coordinator
 
 def find_coordinator(
     context: Context, call: Call, request: FindCoordinatorRequest
-) -> FindCoordinatorResponse | Later[FindCoordinatorResponse]:
+) -> FindCoordinatorResponse | InSteps | Later[FindCoordinatorResponse | InSteps]:
     is_batched = call.version >= BATCHED_SINCE
     keys = request.coordinator_keys if is_batched else [request.key]
     topic = INTERNAL_TOPICS.get(request.key_type)
-    is_too_new = request.key_type == SHARE_KEY_TYPE and call.version < SHARE_SINCE
-    if topic is None or is_too_new:
+    if topic is None:
+        why = Error.INVALID_REQUEST.message
+        return _respond(call, [_failed(key, Error.INVALID_REQUEST, why) for key in keys])
+    if request.key_type == SHARE_KEY_TYPE and call.version < SHARE_SINCE:
         return _respond(call, [_failed(key, Error.INVALID_REQUEST) for key in keys])
 
-    def found(_: Any) -> FindCoordinatorResponse:
-        return _respond(call, [_find(context, call, request, topic, key) for key in keys])
+    def found(_: Any) -> FindCoordinatorResponse | InSteps:
+        steps = _find_all(context, call, request, topic, keys)
+        return InSteps(steps) if len(keys) > STEP_KEYS else finish(steps)
 
     if topic in context.cluster.image.topics:
         return found(None)
     return reply_with(context.cluster.create_internal_topic(topic), found)
+
+
+def _find_all(
+    context: Context, call: Call, request: FindCoordinatorRequest, topic: str, keys: list[str]
+) -> Steps[FindCoordinatorResponse]:
+    answers = []
+    for number, key in enumerate(keys):
+        if number % STEP_KEYS == STEP_KEYS - 1:
+            yield
+        if request.key_type == GROUP_KEY_TYPE:
+            context.groups.looked_up(key, call.connection.peer_address)
+        answers.append(_find(context, call, request, topic, key))
+    return _respond(call, answers)
 
 
 def _find(
@@ -57,8 +77,10 @@ def _find(
     if found is None:
         return _failed(key, Error.COORDINATOR_NOT_AVAILABLE)
     state = image.partition(topic, partition_of(key, len(found.partitions)))
+    if state is None or is_offline(context, topic, state.index, state.leader):
+        return _failed(key, Error.COORDINATOR_NOT_AVAILABLE)
     for node in context.cluster.nodes_for(call.connection):
-        if state is not None and node.node_id == state.leader:
+        if node.node_id == state.leader:
             return Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port)
     return _failed(key, Error.COORDINATOR_NOT_AVAILABLE)
 
@@ -69,8 +91,10 @@ def _is_share_key(key: str) -> bool:
     return len(parts) == 3 and all(parts) and parts[2].isdecimal()
 
 
-def _failed(key: str, code: Error) -> Coordinator:
-    return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code)
+def _failed(key: str, code: Error, why: str = "") -> Coordinator:
+    return Coordinator(
+        key=key, node_id=-1, host="", port=-1, error_code=code, error_message=why
+    )
 
 
 def _respond(call: Call, coordinators: list[Coordinator]) -> FindCoordinatorResponse:

@@ -45,6 +45,14 @@ def ask_by_shard(
     return paired
 
 
+def serves_consumer_groups(context: Context) -> bool:
+    """Whether the cluster has finalized KIP-848's protocol, and the settings have it."""
+    is_finalized = context.cluster.image.features.get("group.version", 0) >= 1
+    return is_finalized and "consumer" in context.config.get_list(
+        "group.coordinator.rebalance.protocols"
+    )
+
+
 def code_of(answer: Any) -> Error:
     return Error(answer.code) if isinstance(answer, KafkaError) else Error.NONE
 

@@ -28,29 +28,24 @@ def init_producer_id(
     try:
         had = _had(request)
         if request.transactional_id is None:
-            return _without_transactions(context)
+            return context.transactions.producer_ids.take().map(_without_transactions)
         _check(context, request)
     except KafkaError as error:
         return _refusal(error.code)
     event = InitProducerId(request.transactional_id, request.transaction_timeout_ms, *had)
-    later: Later[InitProducerIdResponse] = Later()
 
-    def answer(value: Any) -> None:
+    def answer(value: Any) -> InitProducerIdResponse:
         if isinstance(value, KafkaError):
-            later.resolve(_refusal(error_for(call, value, FENCED_SINCE_VERSION)))
-        else:
-            later.resolve(_identity(value))
+            return _refusal(error_for(call, value, FENCED_SINCE_VERSION))
+        return _identity(value)
 
-    context.transactions.submit(request.transactional_id, event).then(answer)
-    return later
+    return context.transactions.submit(request.transactional_id, event).map(answer)
 
 
-def _without_transactions(context: Context) -> Later[InitProducerIdResponse]:
-    later: Later[InitProducerIdResponse] = Later()
-    context.cluster.give_producer_id().then(
-        lambda producer_id: later.resolve(_identity(ProducerIdentity(producer_id, 0)))
-    )
-    return later
+def _without_transactions(taken: int | KafkaError) -> InitProducerIdResponse:
+    if isinstance(taken, KafkaError):
+        return _refusal(Error(taken.code))
+    return _identity(ProducerIdentity(taken, 0))
 
 
 def _had(request: InitProducerIdRequest) -> tuple[int | None, int | None]:

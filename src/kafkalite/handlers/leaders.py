@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kafkalite.coordinators.cluster.image import PartitionState
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import Error, KafkaError
@@ -21,10 +22,26 @@ def find_partition(context: Context, topic: str, index: int) -> Partition:
     partition = context.partitions.get(topic, index)
     if partition is not None:
         return partition
-    is_offline = (topic, index) in context.partitions.offline
-    if not is_offline and context.cluster.image.partition(topic, index) is not None:
+    is_ours = is_offline(context, topic, index, context.node_id)
+    if not is_ours and context.cluster.image.partition(topic, index) is not None:
         raise KafkaError(Error.NOT_LEADER_OR_FOLLOWER)
     return context.partitions.find(topic, index)  # which says why not
+
+
+def is_offline(context: Context, topic: str, index: int, node_id: int) -> bool:
+    """Whether a broker cannot serve its replica of a partition: told of this one, who knows."""
+    return node_id == context.node_id and (topic, index) in context.partitions.offline
+
+
+def offline_replicas(
+    context: Context, topic: str, state: PartitionState, reachable: set[int]
+) -> list[int]:
+    """Those of a partition's replicas that nobody can use now."""
+    return [
+        each
+        for each in state.replicas
+        if each not in reachable or is_offline(context, topic, state.index, each)
+    ]
 
 
 def find_topic_name(context: Context, topic_id: bytes) -> str:

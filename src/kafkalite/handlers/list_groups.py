@@ -9,6 +9,7 @@ from typing import Any
 
 from kafkalite.coordinators.groups.events import ListGroups
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps, outcome_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.group_replies import reply_with
@@ -18,20 +19,23 @@ from kafkalite.protocol.messages import ListGroupsRequest, ListGroupsResponse
 
 def list_groups(
     context: Context, call: Call, request: ListGroupsRequest
-) -> ListGroupsResponse | Later[ListGroupsResponse]:
+) -> InSteps | Later[InSteps]:
     event = ListGroups(
         frozenset(state.strip().lower() for state in request.states_filter),
         frozenset(kind.strip().lower() for kind in request.types_filter),
     )
 
-    def respond(answers: list[Any]) -> ListGroupsResponse:
-        response = ListGroupsResponse()
-        for answer in answers:
-            if not isinstance(answer, KafkaError):
-                response.groups += answer
-            elif answer.code != Error.NOT_COORDINATOR:
-                # Part of the list would read as the whole of it.
-                return ListGroupsResponse(error_code=answer.code)
-        return response
+    return reply_with(
+        context.groups.submit_all(lambda: event), lambda answers: InSteps(_respond(answers))
+    )
 
-    return reply_with(context.groups.submit_all(lambda: event), respond)
+
+def _respond(answers: list[Any]) -> Steps[ListGroupsResponse]:
+    response = ListGroupsResponse()
+    for answer in answers:
+        if not isinstance(answer, KafkaError):
+            response.groups += yield from outcome_of(answer)
+        elif answer.code != Error.NOT_COORDINATOR:
+            # Part of the list would read as the whole of it.
+            return ListGroupsResponse(error_code=answer.code)
+    return response

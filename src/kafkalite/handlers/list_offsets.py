@@ -9,14 +9,13 @@ look-ups, 11 the earliest offset that waits for tiering (KIP-1023).
 from __future__ import annotations
 
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.isolation import ISOLATION_LEVELS, READ_COMMITTED
 from kafkalite.handlers.leaders import find_partition
-from kafkalite.handlers.slices import in_slices
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
-from kafkalite.records.steps import Steps
 from kafkalite.replication.partition import Partition
 
 LATEST = -1
@@ -27,6 +26,7 @@ NAMED_SINCE = {LATEST: 0, EARLIEST: 0, -3: 7, -4: 8, -5: 9, -6: 11}
 Asked = ListOffsetsRequest.Partition
 Answer = ListOffsetsResponse.Partition
 
+STEP_PARTITIONS = 15
 # A reader holds one batch at a time, and what is being inflated of it.
 HELD_BYTES = 1 << 20
 
@@ -36,7 +36,7 @@ def list_offsets(
 ) -> ListOffsetsResponse | Later[ListOffsetsResponse]:
     if request.isolation_level not in ISOLATION_LEVELS:
         raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
-    return in_slices(context, _answer(context, call, request), HELD_BYTES)
+    return context.long_work.answer(call, _answer(context, call, request), HELD_BYTES)
 
 
 def _answer(
@@ -46,7 +46,9 @@ def _answer(
     for name, partitions in _by_topic(request).items():
         answers = ListOffsetsResponse.Topic(name=name)
         response.topics.append(answers)
-        for index, asked in partitions.items():
+        for number, (index, asked) in enumerate(partitions.items()):
+            if number % STEP_PARTITIONS == STEP_PARTITIONS - 1:
+                yield
             answer = Answer(partition_index=index)
             try:
                 if len(asked) > 1:

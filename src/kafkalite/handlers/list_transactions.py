@@ -6,70 +6,77 @@ are reported back, not refused.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
+from kafkalite.coordinators.pattern_parsing import Alphabet, InvalidPattern
+from kafkalite.coordinators.patterns import Pattern
 from kafkalite.coordinators.transactions.transaction import STATES_BY_TITLE, State, Transaction
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ListTransactionsRequest, ListTransactionsResponse
 
+LISTED_PER_STEP = 500
+
 
 def list_transactions(
     context: Context, call: Call, request: ListTransactionsRequest
-) -> Later[ListTransactionsResponse]:
-    pattern = _compile(request.transactional_id_pattern)
+) -> Later[ListTransactionsResponse | InSteps]:
+    _compile(request.transactional_id_pattern, Alphabet(""))  # refused before anybody is asked
     now_ms = context.env.clock.now_ms()
-    response: Later[ListTransactionsResponse] = Later()
 
-    def respond(shards: list[Any]) -> None:
+    def respond(shards: list[Any]) -> ListTransactionsResponse | InSteps:
         if any(isinstance(answer, KafkaError) for answer in shards):
-            response.resolve(
-                ListTransactionsResponse(error_code=Error.COORDINATOR_LOAD_IN_PROGRESS)
-            )
-            return
-        response.resolve(ListTransactionsResponse(
-            unknown_state_filters=[
-                each for each in dict.fromkeys(request.state_filters) if each not in STATES_BY_TITLE
-            ],
-            transaction_states=[
-                _listed(one)
-                for shard in shards for one in shard
-                if _is_wanted(one, request, pattern, now_ms)
-            ],
-        ))
+            return ListTransactionsResponse(error_code=Error.COORDINATOR_LOAD_IN_PROGRESS)
+        listed = [one for shard in shards for one in shard]
+        return InSteps(_respond(request, listed, now_ms))
 
-    context.transactions.list().then(respond)
-    return response
+    return context.transactions.list().map(respond)
 
 
-def _compile(pattern: str | None) -> re.Pattern[str] | None:
+def _respond(
+    request: ListTransactionsRequest, listed: list[Transaction], now_ms: int
+) -> Steps[ListTransactionsResponse]:
+    """In steps, by the work that the pattern makes."""
+    characters = Alphabet(char for one in listed for char in one.transactional_id)
+    pattern = _compile(request.transactional_id_pattern, characters)
+    wanted = []
+    for number, one in enumerate(listed):
+        if number % LISTED_PER_STEP == LISTED_PER_STEP - 1:
+            yield
+        if _is_wanted(one, request, now_ms) and (
+            pattern is None or (yield from pattern.matching(one.transactional_id))
+        ):
+            wanted.append(_listed(one))
+    return ListTransactionsResponse(
+        unknown_state_filters=[
+            each for each in dict.fromkeys(request.state_filters) if each not in STATES_BY_TITLE
+        ],
+        transaction_states=wanted,
+    )
+
+
+def _compile(pattern: str | None, alphabet: Alphabet) -> Pattern | None:
     if not pattern:
         return None
     try:
-        return re.compile(pattern)
-    except re.error as error:
+        return Pattern(pattern, alphabet)
+    except InvalidPattern as error:
         raise KafkaError(
             Error.INVALID_REGULAR_EXPRESSION,
             f"Transaction ID pattern `{pattern}` is not a valid regular expression: {error}.",
         ) from None
 
 
-def _is_wanted(
-    one: Transaction,
-    request: ListTransactionsRequest,
-    pattern: re.Pattern[str] | None,
-    now_ms: int,
-) -> bool:
+def _is_wanted(one: Transaction, request: ListTransactionsRequest, now_ms: int) -> bool:
     states = {STATES_BY_TITLE.get(name) for name in request.state_filters}
     return (
         one.state is not State.DEAD
         and (not request.producer_id_filters or one.producer_id in request.producer_id_filters)
         and (not states or one.state in states)
         and (request.duration_filter < 0 or now_ms - one.started_ms > request.duration_filter)
-        and (pattern is None or pattern.fullmatch(one.transactional_id) is not None)
     )
 
 

@@ -4,7 +4,7 @@ Versions: 1 racks, controller and internal topics, all topics by null, 2 cluster
 be declined, 5 offline replicas, 6 LISTENER_NOT_FOUND, 7 leader epochs, 8 authorized operations,
 9 flexible, 10 topic ids in replies, 12 topics by id (KIP-516), 13 an error for the whole
 (KIP-1102). A topic created by a request is in its reply, where Apache Kafka says at first that it
-does not know it.
+does not know it; kafkalite.auto.create.waits=false says the same.
 
 Clients ask the same again and again, so a reply without errors is kept in its bytes.
 """
@@ -12,15 +12,18 @@ Clients ask the same again and again, so a reply without errors is kept in its b
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 
 from kafkalite.coordinators.cluster.create_topics import check_topic_name
 from kafkalite.coordinators.cluster.deciding import INTERNAL_TOPICS
 from kafkalite.coordinators.cluster.image import NO_LEADER, PartitionState, Topic
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call, Encoded
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import reply_with
+from kafkalite.handlers.leaders import offline_replicas
 from kafkalite.handlers.operations import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS
+from kafkalite.handlers.stepwise import encoded, let_go
 from kafkalite.protocol import codec
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
@@ -35,25 +38,25 @@ TOPIC_ID_VERSION = 12
 
 Answer = MetadataResponse.Topic
 
+STEP_NAMES = 25
+MOST_NAMES_KEPT = 1_000  # by name; a reply to more is not worth a look at what was asked
+
 
 def metadata(
     context: Context, call: Call, request: MetadataRequest
-) -> MetadataResponse | Encoded | Later[MetadataResponse]:
+) -> MetadataResponse | Encoded | InSteps:
+    if call.version < TOPIC_ID_VERSION and _names_by_id(request):
+        return _refuse(request)
     offset, asked = context.cluster.features_epoch, _asked(call, request)
-    body = context.kept_replies.find(offset, asked)
-    if body is not None:
-        return Encoded(body)
-    response = _answer(context, call, request)
-    if isinstance(response, Later) or any(topic.error_code for topic in response.topics):
-        return response
-    body = codec.encode(response, call.version)
-    context.kept_replies.keep(offset, asked, body)
-    return Encoded(body)
+    body = context.kept_replies.find(offset, asked) if asked is not None else None
+    return InSteps(_answer(context, call, request, asked)) if body is None else Encoded(body)
 
 
 def _asked(call: Call, request: MetadataRequest) -> Hashable:
     """All of a request that its reply depends on, but for the cluster's metadata."""
     connection, topics = call.connection, request.topics
+    if topics is not None and len(topics) > MOST_NAMES_KEPT:
+        return None
     return (
         call.version,
         connection.listener,
@@ -65,22 +68,40 @@ def _asked(call: Call, request: MetadataRequest) -> Hashable:
 
 
 def _answer(
-    context: Context, call: Call, request: MetadataRequest
-) -> MetadataResponse | Later[MetadataResponse]:
-    if call.version < TOPIC_ID_VERSION and _names_by_id(request):
-        return _refuse(request)
+    context: Context, call: Call, request: MetadataRequest, asked: Hashable
+) -> Steps[MetadataResponse | Encoded | Later[Any]]:
     image = context.cluster.image
     if request.topics is None or (not request.topics and call.version < ALL_BY_NULL_VERSION):
-        view = _View(context, call)
-        return _respond(view, request, [view.topic(name) for name in sorted(image.topics)])
-    ids = [each.topic_id for each in request.topics if each.topic_id != ZERO_UUID]
+        return (yield from _of_names(context, call, request, sorted(image.topics), asked))
+    names: dict[str, None] = {}
+    ids: dict[bytes, None] = {}
+    is_nameless = False
+    for number, each in enumerate(request.topics):
+        if number % STEP_NAMES == STEP_NAMES - 1:
+            yield
+        if each.topic_id != ZERO_UUID:
+            ids[each.topic_id] = None
+        elif each.name is None:
+            is_nameless = True
+        else:
+            names[each.name] = None
+    yield from let_go(request)
     if ids:
-        view = _View(context, call)
-        return _respond(view, request, [_by_id(view, one) for one in dict.fromkeys(ids)])
-    if any(each.name is None for each in request.topics):
+        return (yield from _of_ids(context, call, request, list(ids), asked))
+    if is_nameless:
         raise KafkaError(Error.UNKNOWN_SERVER_ERROR, "a topic without a name and without an id")
-    names = list(dict.fromkeys(each.name or "" for each in request.topics))
-    return _by_name(context, call, request, names)
+    missing = [name for name in names if name not in image.topics]
+    is_wanted = missing and request.allow_auto_topic_creation
+    if is_wanted and context.config.get_bool("auto.create.topics.enable"):
+        if context.config.get_bool("kafkalite.auto.create.waits"):
+            # Why a topic could not be created is no answer to who asked where it is.
+            return context.cluster.create_missing(missing).map(
+                lambda _: InSteps(_of_names(context, call, request, list(names), None))
+            )
+        response = yield from _of_names(context, call, request, list(names), None)
+        context.cluster.create_missing(missing)  # nobody waits for what comes of it
+        return response
+    return (yield from _of_names(context, call, request, list(names), asked))
 
 
 def _names_by_id(request: MetadataRequest) -> bool:
@@ -97,29 +118,44 @@ def _refuse(request: MetadataRequest) -> MetadataResponse:
     )
 
 
-def _by_name(
-    context: Context, call: Call, request: MetadataRequest, names: list[str]
-) -> MetadataResponse | Later[MetadataResponse]:
-    topics = context.cluster.image.topics
-    missing = [name for name in names if name not in topics]
-
-    def respond(_: dict[str, Error]) -> MetadataResponse:
-        view = _View(context, call)
-        # Why a topic could not be created is no answer to who asked where it is.
-        answers = [view.topic(name) if name in topics else _missing(name) for name in names]
-        return _respond(view, request, answers)
-
-    is_wanted = request.allow_auto_topic_creation
-    if missing and is_wanted and context.config.get_bool("auto.create.topics.enable"):
-        return reply_with(context.cluster.create_missing(missing), respond)
-    return respond({})
+def _of_names(
+    context: Context, call: Call, request: MetadataRequest, names: list[str], asked: Hashable
+) -> Steps[MetadataResponse | Encoded]:
+    """Some at a time; between two steps topics may come and go."""
+    view, offset = _View(context, call, request), context.cluster.features_epoch
+    answers: list[Answer] = []
+    for number, name in enumerate(names):
+        if number % STEP_NAMES == STEP_NAMES - 1:
+            yield
+        answers.append((yield from view.topic(name)))
+    return (yield from _kept(view, _respond(view, answers), offset, asked))
 
 
-def _by_id(view: _View, topic_id: bytes) -> Answer:
-    name = view.context.cluster.image.topic_name(topic_id)
-    if name is None:
-        return Answer(error_code=Error.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
-    return view.topic(name)
+def _of_ids(
+    context: Context, call: Call, request: MetadataRequest, ids: list[bytes], asked: Hashable
+) -> Steps[MetadataResponse | Encoded]:
+    view, offset = _View(context, call, request), context.cluster.features_epoch
+    answers: list[Answer] = []
+    for number, topic_id in enumerate(ids):
+        if number % STEP_NAMES == STEP_NAMES - 1:
+            yield
+        answers.append((yield from view.topic_of(topic_id)))
+    return (yield from _kept(view, _respond(view, answers), offset, asked))
+
+
+def _kept(
+    view: _View, response: MetadataResponse, offset: int, asked: Hashable
+) -> Steps[MetadataResponse | Encoded]:
+    """The reply in its bytes, unless it has errors, or there was news meanwhile."""
+    cluster, version = view.context.cluster, view.call.version
+    if asked is None or view.has_errors:
+        return response
+    encode = codec.encoder_in_steps(MetadataResponse, version)
+    parts, _ = yield from encoded(encode, response, has_records=False)
+    body = b"".join(part for part in parts if isinstance(part, bytes))
+    if cluster.features_epoch == offset:
+        view.context.kept_replies.keep(offset, asked, body)
+    return Encoded(body)
 
 
 def _error_of(name: str) -> Error:
@@ -138,26 +174,48 @@ def _missing(name: str) -> Answer:
 class _View:
     """The topics as one client sees them, who reaches brokers through its listener."""
 
-    def __init__(self, context: Context, call: Call) -> None:
+    def __init__(self, context: Context, call: Call, request: MetadataRequest) -> None:
         self.context = context
         self.call = call
+        self.request = request
         self.nodes = context.cluster.nodes_for(call.connection)
         self.reachable = {node.node_id for node in self.nodes}
+        self.has_errors = False
 
-    def topic(self, name: str) -> Answer:
-        topic: Topic = self.context.cluster.image.topics[name]
-        return Answer(
+    def topic_of(self, topic_id: bytes) -> Steps[Answer]:
+        name = self.context.cluster.image.topic_name(topic_id)
+        if name is None:
+            self.has_errors = True
+            return self._with_operations(
+                Answer(error_code=Error.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+            )
+        return (yield from self.topic(name))
+
+    def topic(self, name: str) -> Steps[Answer]:
+        topic: Topic | None = self.context.cluster.image.topics.get(name)
+        if topic is None:
+            self.has_errors = True
+            return self._with_operations(_missing(name))
+        answer = Answer(
             error_code=Error.NONE,
             name=name,
             topic_id=topic.topic_id,
             is_internal=name in INTERNAL_TOPICS,
-            partitions=[
-                self._partition(topic.partitions[index]) for index in sorted(topic.partitions)
-            ],
         )
+        for number, index in enumerate(sorted(topic.partitions)):
+            if number % STEP_NAMES == STEP_NAMES - 1:
+                yield
+            answer.partitions.append(self._partition(name, topic.partitions[index]))
+        return self._with_operations(answer)
 
-    def _partition(self, state: PartitionState) -> MetadataResponse.Partition:
-        has_leader = state.leader in self.reachable
+    def _with_operations(self, answer: Answer) -> Answer:
+        if self.request.include_topic_authorized_operations:
+            answer.topic_authorized_operations = ALL_TOPIC_OPERATIONS
+        return answer
+
+    def _partition(self, topic: str, state: PartitionState) -> MetadataResponse.Partition:
+        offline = offline_replicas(self.context, topic, state, self.reachable)
+        has_leader = state.leader in self.reachable and state.leader not in offline
         return MetadataResponse.Partition(
             error_code=Error.NONE if has_leader else self._leader_error(state),
             partition_index=state.index,
@@ -165,17 +223,18 @@ class _View:
             leader_epoch=state.leader_epoch,
             replica_nodes=list(state.replicas),
             isr_nodes=list(state.isr),
-            offline_replicas=[each for each in state.replicas if each not in self.reachable],
+            offline_replicas=offline,
         )
 
     def _leader_error(self, state: PartitionState) -> Error:
         is_registered = state.leader in self.context.cluster.image.brokers
-        if is_registered and self.call.version >= LISTENER_ERROR_VERSION:
+        is_hidden = is_registered and state.leader not in self.reachable
+        if is_hidden and self.call.version >= LISTENER_ERROR_VERSION:
             return Error.LISTENER_NOT_FOUND
         return Error.LEADER_NOT_AVAILABLE
 
 
-def _respond(view: _View, request: MetadataRequest, answers: list[Answer]) -> MetadataResponse:
+def _respond(view: _View, answers: list[Answer]) -> MetadataResponse:
     cluster, nodes = view.context.cluster, view.nodes
     response = MetadataResponse(
         cluster_id=cluster.cluster_id,
@@ -188,10 +247,7 @@ def _respond(view: _View, request: MetadataRequest, answers: list[Answer]) -> Me
         ],
         topics=answers,
     )
-    if request.include_topic_authorized_operations:
-        for answer in answers:
-            answer.topic_authorized_operations = ALL_TOPIC_OPERATIONS
-    if request.include_cluster_authorized_operations:
+    if view.request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = ALL_CLUSTER_OPERATIONS
     return response
 

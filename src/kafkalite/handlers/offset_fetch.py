@@ -12,9 +12,11 @@ from typing import Any
 from kafkalite.coordinators.groups.events import FetchOffsets
 from kafkalite.coordinators.shards import gather
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps, finish, outcome_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.group_replies import code_of, reply_with
+from kafkalite.handlers.stepwise import let_go
 from kafkalite.protocol.classes import ZERO_UUID
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
@@ -23,6 +25,8 @@ GROUP_ERROR_SINCE = 2
 MANY_GROUPS_SINCE = 8
 TOPIC_IDS_SINCE = 10
 NO_OFFSET = -1
+FEW_GROUPS = 10  # whose offsets are told at once, if they are few
+STEP_PARTITIONS = 100
 
 Group = OffsetFetchRequest.Group
 Answer = OffsetFetchResponse.Group
@@ -31,7 +35,7 @@ TopicAnswer = OffsetFetchResponse.GroupTopic
 
 def offset_fetch(
     context: Context, call: Call, request: OffsetFetchRequest
-) -> OffsetFetchResponse | Later[OffsetFetchResponse]:
+) -> OffsetFetchResponse | InSteps | Later[OffsetFetchResponse | InSteps]:
     groups = request.groups if call.version >= MANY_GROUPS_SINCE else [_only_group(request)]
     refused = [_resolve(context, call, group) for group in groups]
     answers = gather(
@@ -41,16 +45,25 @@ def offset_fetch(
         ]
     )
 
-    def respond(found: list[Any]) -> OffsetFetchResponse:
-        return _fit(
-            call,
-            [
-                _answer(context, call, group, answer, topics)
-                for group, answer, topics in zip(groups, found, refused, strict=True)
-            ],
-        )
+    def respond(found: list[Any]) -> OffsetFetchResponse | InSteps:
+        steps = _respond(context, call, list(zip(groups, found, refused, strict=True)))
+        is_large = len(found) > FEW_GROUPS or any(type(one) is InSteps for one in found)
+        return InSteps(steps) if is_large else finish(steps)
 
     return reply_with(answers, respond)
+
+
+def _respond(
+    context: Context, call: Call, found: list[tuple[Group, Any, list[TopicAnswer]]]
+) -> Steps[OffsetFetchResponse]:
+    answers = []
+    for group, answer, refused in found:
+        outcome = yield from outcome_of(answer)
+        answers.append(_answer(context, call, group, outcome, refused))
+        yield
+    if call.version >= MANY_GROUPS_SINCE:
+        return OffsetFetchResponse(groups=answers)
+    return (yield from _of_one_group(answers[0]))
 
 
 def _only_group(request: OffsetFetchRequest) -> Group:
@@ -122,26 +135,25 @@ def _failed(call: Call, group: Group, code: Error) -> Answer:
     return Answer(group_id=group.group_id, topics=topics)
 
 
-def _fit(call: Call, groups: list[Answer]) -> OffsetFetchResponse:
-    if call.version >= MANY_GROUPS_SINCE:
-        return OffsetFetchResponse(groups=groups)
-    group = groups[0]
-    return OffsetFetchResponse(
-        error_code=group.error_code,
-        topics=[
-            OffsetFetchResponse.Topic(
-                name=topic.name,
-                partitions=[
-                    OffsetFetchResponse.Partition(
-                        partition_index=one.partition_index,
-                        committed_offset=one.committed_offset,
-                        committed_leader_epoch=one.committed_leader_epoch,
-                        metadata=one.metadata,
-                        error_code=one.error_code,
-                    )
-                    for one in topic.partitions
-                ],
+def _of_one_group(group: Answer) -> Steps[OffsetFetchResponse]:
+    """As it was told before there could be many."""
+    response = OffsetFetchResponse(error_code=group.error_code)
+    told = 0
+    for topic in group.topics:
+        answer = OffsetFetchResponse.Topic(name=topic.name)
+        response.topics.append(answer)
+        for one in topic.partitions:
+            answer.partitions.append(
+                OffsetFetchResponse.Partition(
+                    partition_index=one.partition_index,
+                    committed_offset=one.committed_offset,
+                    committed_leader_epoch=one.committed_leader_epoch,
+                    metadata=one.metadata,
+                    error_code=one.error_code,
+                )
             )
-            for topic in group.topics
-        ],
-    )
+            told += 1
+            if told % STEP_PARTITIONS == 0:
+                yield
+    yield from let_go(group)
+    return response

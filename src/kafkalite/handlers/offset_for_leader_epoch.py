@@ -6,6 +6,7 @@ Versions: 1 the epoch found, 2 the epoch the asker believes current (KIP-320), 3
 
 from __future__ import annotations
 
+from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import find_partition
@@ -15,19 +16,28 @@ from kafkalite.protocol.messages import (
     OffsetForLeaderEpochResponse,
 )
 
+STEP_PARTITIONS = 25
+
 
 def offset_for_leader_epoch(
     context: Context, call: Call, request: OffsetForLeaderEpochRequest
-) -> OffsetForLeaderEpochResponse:
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderEpochResponse.Topic(
-                topic=topic.topic,
-                partitions=[_look_up(context, topic.topic, asked) for asked in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
+) -> InSteps:
+    return InSteps(_answer(context, request))
+
+
+def _answer(
+    context: Context, request: OffsetForLeaderEpochRequest
+) -> Steps[OffsetForLeaderEpochResponse]:
+    response = OffsetForLeaderEpochResponse()
+    for topic in request.topics:
+        answer = OffsetForLeaderEpochResponse.Topic(topic=topic.topic)
+        response.topics.append(answer)
+        for number, asked in enumerate(topic.partitions):
+            answer.partitions.append(_look_up(context, topic.topic, asked))
+            if number % STEP_PARTITIONS == STEP_PARTITIONS - 1:
+                yield
+        yield
+    return response
 
 
 def _look_up(

@@ -9,6 +9,9 @@ acks=0 is never answered; an error closes the connection instead, so that the cl
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
 from kafkalite.coordinators.cluster.deciding import INTERNAL_TOPICS
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call, CloseConnection
@@ -27,6 +30,7 @@ from kafkalite.protocol.messages import ProduceRequest, ProduceResponse
 from kafkalite.records.batch import BatchHeader, Compression, iterate_headers, read_header
 from kafkalite.records.errors import InvalidRecords, TruncatedRecords
 from kafkalite.replication.partition import Partition
+from kafkalite.replication.waiting import Watched
 
 ALL_IN_SYNC = -1
 ACKS = (-1, 0, 1)
@@ -34,6 +38,8 @@ ADMIN_CLIENT_ID = "__admin_client"
 BATCHES_V2_VERSION = 3
 ZSTD_VERSION = 7
 TOPIC_ID_VERSION = 13
+# Of a request for many partitions what is not appended in this time goes on in later turns.
+FEW_ENTRIES, TURN_MS = 8, 3
 
 Reply = ProduceResponse | CloseConnection | None
 
@@ -74,7 +80,8 @@ def _entries(
     entries: list[Entry] = []
     for topic in request.topic_data:
         answers = ProduceResponse.Response(name=topic.name, topic_id=topic.topic_id)
-        response.responses.append(answers)
+        if topic.partition_data:
+            response.responses.append(answers)
         for data in topic.partition_data:
             entry = Entry(topic, data.records, Answer(index=data.index))
             answers.partition_responses.append(entry.answer)
@@ -141,22 +148,38 @@ def _append_all(
     response: ProduceResponse,
     entries: list[Entry],
 ) -> Reply | Later[Reply]:
-    now_ms = context.env.clock.now_ms()
-    examined: list[Later[None]] = []
+    clock = context.env.clock
+    now_ms = clock.now_ms()
+    end_ms = clock.monotonic_ms() + TURN_MS if len(entries) > FEW_ENTRIES else None
+    is_late = False
+    examined: list[Later[Exception | None]] = []
     for entry in entries:
-        entry.append(context.examiner, now_ms, is_all=request.acks == ALL_IN_SYNC)
+        entry.append(
+            context.long_work, now_ms, is_all=request.acks == ALL_IN_SYNC, is_late=is_late
+        )
         if entry.examined is not None:
             examined.append(entry.examined)
+        is_late = is_late or (end_ms is not None and clock.monotonic_ms() >= end_ms)
     if not examined:
         return _appended(context, call, request, response, entries)
-    reply: Later[Reply] = Later()
+    reply: Later[Any] = Later()
     waiting = len(examined)
+    mistakes: list[Exception] = []
 
-    def one_is_done(_: None) -> None:
+    def one_is_done(mistake: Exception | None) -> None:
         nonlocal waiting
         waiting -= 1
-        if not waiting:
-            _pass_on(_appended(context, call, request, response, entries), reply)
+        mistakes.extend([] if mistake is None else [mistake])
+        if waiting:
+            return
+        try:
+            appended = None if mistakes else _appended(context, call, request, response, entries)
+        except Exception as error:  # noqa: BLE001 - it is the answer
+            mistakes.append(error)
+        if mistakes:
+            reply.resolve(mistakes[0])
+        else:
+            _pass_on(appended, reply)
 
     for each in examined:
         each.then(one_is_done)
@@ -225,9 +248,9 @@ def _acknowledge_later(
     """Answer when all of it is committed."""
     reply: Later[Reply] = Later()
 
-    def attempt(is_last: bool) -> bool:
+    def attempt(moved: Collection[Watched] | None) -> bool:
         waiting = [entry for entry in entries if entry.is_waiting()]
-        if waiting and not is_last:
+        if waiting and moved is not None:
             return False
         for entry in waiting:
             entry.answer.error_code = Error.REQUEST_TIMED_OUT
@@ -235,5 +258,5 @@ def _acknowledge_later(
         return True
 
     watched = [entry.partition for entry in entries if entry.partition is not None]
-    context.waiting.park(watched, request.timeout_ms, attempt)
+    context.waiting.park(watched, request.timeout_ms, attempt, reply)
     return reply

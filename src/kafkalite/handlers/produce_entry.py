@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kafkalite.env.later import Later
+from kafkalite.handlers.long_work import LongWork
 from kafkalite.log.validator import Checked, RefusedRecords
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ProduceRequest, ProduceResponse
 from kafkalite.records.batch import CODEC_MASK, NO_PRODUCER_ID, BatchHeader
-from kafkalite.replication.examining import FREE_SLICES, Examiner, advance
 from kafkalite.replication.partition import NOT_ASKED, Partition, Proof
 
 Answer = ProduceResponse.PartitionResponse
@@ -34,7 +34,8 @@ class Entry:
     proof: Proof = NOT_ASKED
     end_offset: int = 0
     is_transactional: bool = False
-    examined: Later[None] | None = None  # while others must go first, or there is much to look at
+    # While others must go first, or there is much to look at; filled with a mistake of ours.
+    examined: Later[Exception | None] | None = None
 
     @property
     def _is_idempotent(self) -> bool:
@@ -60,8 +61,11 @@ class Entry:
                 for bad in error.records
             ]
 
-    def append(self, examiner: Examiner, now_ms: int, *, is_all: bool) -> None:
-        """Now, or in the partition's order once a look at all of it has been taken."""
+    def append(
+        self, long_work: LongWork, now_ms: int, *, is_all: bool, is_late: bool = False
+    ) -> None:
+        """Now, or in the partition's order once a look at all of it has been taken; in another
+        turn if this one has taken long enough."""
         partition, records, header = self.partition, self.records, self.header
         if self.answer.error_code != Error.NONE or partition is None or records is None:
             return
@@ -70,13 +74,19 @@ class Entry:
             and header.record_count <= LIGHT_RECORDS
             and not header.attributes & CODEC_MASK
         )
-        if is_light and not examiner.is_busy(partition):
+        if is_light and not is_late and not long_work.is_busy(partition):
             self._append(partition, records, now_ms, is_all=is_all)
         else:
-            self._examine(examiner, partition, now_ms, is_all=is_all)
+            self._examine(long_work, partition, now_ms, is_all=is_all, is_late=is_late)
 
     def _examine(
-        self, examiner: Examiner, partition: Partition, now_ms: int, *, is_all: bool
+        self,
+        long_work: LongWork,
+        partition: Partition,
+        now_ms: int,
+        *,
+        is_all: bool,
+        is_late: bool,
     ) -> None:
         self.keep_records()
         assert self.records is not None
@@ -84,26 +94,39 @@ class Entry:
         steps = partition.examine(
             self.records, now_ms, is_old_format_taken=self.header is None
         )
-        is_examined: Later[None] = Later()
 
-        def done(outcome: Checked | KafkaError) -> None:
-            if isinstance(outcome, KafkaError):
-                self.refuse(outcome)
-            else:
-                self._append(partition, outcome, now_ms, is_all=is_all)
-            is_examined.resolve(None)
+        is_over = False
 
-        if not examiner.is_busy(partition):
-            outcome = advance(steps, FREE_SLICES)
-            if outcome is not None:
-                done(outcome)
-                return
+        def done(outcome: Checked | Exception) -> None:
+            nonlocal is_over
+            is_over = True
+            mistake = None
+            try:
+                self._take(partition, outcome, now_ms, is_all=is_all)
+            except Exception as error:
+                if self.examined is None:
+                    raise
+                mistake = error  # the request is answered with it
+            if self.examined is not None:
+                self.examined.resolve(mistake)
+
         try:
-            examiner.submit(partition, steps, len(self.records), done)
+            long_work.examine(partition, steps, done, is_late=is_late)
         except KafkaError as error:
             self.refuse(error)
+            return
+        if not is_over:
+            self.examined = Later()
+
+    def _take(
+        self, partition: Partition, outcome: Checked | Exception, now_ms: int, *, is_all: bool
+    ) -> None:
+        if isinstance(outcome, KafkaError):
+            self.refuse(outcome)
+        elif isinstance(outcome, Exception):
+            raise outcome
         else:
-            self.examined = is_examined
+            self._append(partition, outcome, now_ms, is_all=is_all)
 
     def _append(
         self, partition: Partition, records: memoryview | Checked, now_ms: int, *, is_all: bool

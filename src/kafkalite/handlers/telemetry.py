@@ -17,6 +17,8 @@ from crc32c import crc32c
 from kafkalite.config import client_metrics_settings
 from kafkalite.coordinators.cluster.configs import ResourceType
 from kafkalite.coordinators.cluster.image import Image
+from kafkalite.coordinators.pattern_parsing import Alphabet, InvalidPattern
+from kafkalite.coordinators.patterns import Pattern
 from kafkalite.handlers.call import Call
 from kafkalite.protocol.errors import Error, KafkaError
 
@@ -155,4 +157,10 @@ def _matching(image: Image, call: Call, instance_id: bytes) -> Iterator[dict[str
 def _fits(client: dict[str, str], pattern: str) -> bool:
     selector, _, expression = pattern.partition("=")
     value = client.get(selector.strip(), "")
-    return not pattern or re.fullmatch(expression.strip(), value) is not None
+    if not pattern:
+        return True
+    try:
+        return Pattern(expression.strip(), Alphabet(value)).matches(value)
+    except InvalidPattern:
+        # What only an engine that backtracks can do, as Java's does, too.
+        return re.fullmatch(expression.strip(), value) is not None

@@ -31,12 +31,12 @@ def txn_offset_commit(
 ) -> TxnOffsetCommitResponse | Later[TxnOffsetCommitResponse]:
     refused: dict[str, Answer] = {}
     request.topics = [topic for topic in request.topics if _resolve(context, topic, refused)]
-    response: Later[TxnOffsetCommitResponse] = Later()
     if not request.topics:
         return TxnOffsetCommitResponse(topics=list(refused.values()))
     if not request.group_id:
         failed = _failed(request, Error.INVALID_GROUP_ID)
         return TxnOffsetCommitResponse(topics=_merged(refused, failed.topics))
+    response: Later[TxnOffsetCommitResponse] = Later()
 
     def respond(answer: Any) -> None:
         if isinstance(answer, KafkaError):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from itertools import takewhile
 
 from kafkalite.coordinators.effects import Producer
-from kafkalite.coordinators.shards import gather
 from kafkalite.coordinators.transactions.markers import Marker, Outcomes
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
@@ -24,7 +23,7 @@ def write_txn_markers(
 ) -> Later[WriteTxnMarkersResponse]:
     markers = [_marker(entry) for entry in request.markers]
     good = list(takewhile(lambda marker: not _is_of_nobody(context, marker), markers))
-    written = gather([context.transactions.markers.write(marker) for marker in good])
+    written = context.transactions.markers.write_all(good)
     if len(good) < len(markers):
         return Later.of(_response({
             marker.producer.producer_id: dict.fromkeys(

@@ -127,6 +127,7 @@ class Connection:
         "_has_backlog",
         "_held",
         "_is_closing",
+        "_is_leaving",
         "_is_paused",
         "_is_taking",
         "_is_waiting",
@@ -162,7 +163,7 @@ class Connection:
         self._out: list[Part] = []
         self._out_bytes = 0
         self._has_backlog = self._is_waiting = self._is_paused = False
-        self._is_taking = self._is_closing = False
+        self._is_taking = self._is_closing = self._is_leaving = False
         self.last_active_ms = 0
         common.deadlines.add(self)
 
@@ -252,7 +253,7 @@ class Connection:
         own = self._own
         assert own is not None
         memory = self._common.memory
-        self._is_waiting = not memory.may_grow(len(own))
+        self._is_waiting = not memory.may_grow(self, len(own))
         if self._is_waiting:
             memory.wait(self)
         else:
@@ -276,6 +277,7 @@ class Connection:
         own, self._own = self._own, None
         assert own is not None
         self._common.memory.give_back(len(own))
+        self._common.memory.leave(self)
         return own
 
     # --- replies out ------------------------------------------------------------------------------
@@ -294,6 +296,7 @@ class Connection:
         owed = _Owed(self, request_bytes)
         self._owed.append(owed)
         self._owed_bytes += request_bytes
+        self._common.memory.take(request_bytes)
         if isinstance(answer, Later):
             answer.then(owed.fill)
         else:
@@ -316,6 +319,8 @@ class Connection:
             self._link.send(out)
             if self._link.unsent_bytes:
                 self._common.deadlines.reply_waits(self)
+        if self._is_leaving and not self._owed and not self._has_backlog:
+            self._is_closing = True
         if self._is_closing:
             self._link.close()
         else:
@@ -328,7 +333,9 @@ class Connection:
             outcome = owed[0].outcome
             if outcome is None:
                 return
-            self._owed_bytes -= owed.pop(0).request_bytes
+            request_bytes = owed.pop(0).request_bytes
+            self._owed_bytes -= request_bytes
+            self._common.memory.give_back(request_bytes)
             if isinstance(outcome, CloseConnection):
                 self._is_closing = True
             else:
@@ -371,7 +378,8 @@ class Connection:
         has_room = self._has_room
         if self._has_backlog and has_room:
             self._common.soon(self._go_on)
-        should_pause = self._has_backlog or self._is_waiting or not has_room
+        is_over = self._is_leaving
+        should_pause = is_over or self._has_backlog or self._is_waiting or not has_room
         if should_pause != self._is_paused:
             self._is_paused = should_pause
             if should_pause:
@@ -405,6 +413,14 @@ class Connection:
         )
 
     @property
+    def frame_bytes(self) -> int:
+        return self._own_filled if self._own is not None else len(self._held)
+
+    @property
+    def is_held_up(self) -> bool:
+        return self._is_paused
+
+    @property
     def held_reply_bytes(self) -> int:
         return self._link.held_bytes
 
@@ -422,10 +438,21 @@ class Connection:
     def abort(self) -> None:
         self._link.abort()
 
+    def finished(self) -> None:
+        """The peer asks for nothing more, or has gone: it gets what it is owed, and what would
+        wait for more to come does not."""
+        self._is_leaving = True
+        self._common.deadlines.leaves(self)
+        self.info.has_gone()
+        self.flush()
+
     def ended(self) -> None:
         self._is_closing = True
-        self.info.is_open = False
+        self.info.has_ended = True
+        self.info.has_gone()
         self._owed.clear()
+        self._common.memory.give_back(self._owed_bytes)
+        self._owed_bytes = 0
         self._out.clear()
         self._common.deadlines.remove(self)
         self._common.memory.leave(self)

@@ -8,16 +8,19 @@ its stack and answered with UNKNOWN_SERVER_ERROR. Never decides anything about d
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from kafkalite import handlers
+from kafkalite.coordinators.effects import Refused
 from kafkalite.env.later import Later
 from kafkalite.env.network import Part
+from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.api_versions import API_VERSIONS_KEY, unknown_version
 from kafkalite.handlers.call import Call, CloseConnection, ConnectionInfo, Encoded
 from kafkalite.handlers.context import Context
+from kafkalite.handlers.stepwise import EncodeInSteps, encoded, joined
 from kafkalite.protocol import codec, headers, spec
 from kafkalite.protocol.errors import Error, KafkaError, MalformedFrame
 from kafkalite.protocol.messages import message_class
@@ -28,6 +31,11 @@ from kafkalite.server.limits import LimitedLog
 from kafkalite.server.request_header import HEAD_BYTES, read_header
 
 PRODUCE_KEY = 0
+# A request up to here is decoded at once, and its response encoded at once unless its handler has
+# it worked out in steps.
+SMALL_BYTES = 8192
+_SHORT = (Encoded, CloseConnection, KafkaError)
+_TOLD = (Refused, Exception)
 
 _route_at = struct.Struct(">I").unpack_from  # API key and version, as one number
 _V0_HEAD = struct.Struct(">ii")
@@ -44,6 +52,9 @@ class Route:
     encode: Callable[[Any, list[Any]], None]
     request_has_tags: bool
     response_has_tags: bool
+    decode_in_steps: Callable[[codec.Buffer, int], Steps[tuple[Any, int]]]
+    encode_in_steps: EncodeInSteps
+    request_has_records: bool
     has_records: bool  # in the response: parts that are not bytes and stay as they are
 
     @property
@@ -64,6 +75,7 @@ class Dispatcher:
         self._log = log
         self._find_handler = find_handler
         self._routes: dict[int, Route] = {}
+        self._held = context.long_work.connections  # whose earlier request is under way
 
     # --- one request ------------------------------------------------------------------------------
 
@@ -75,6 +87,12 @@ class Dispatcher:
         route = self._routes.get(number)
         if route is None:
             return self._first_of_its_kind(number, frame, connection)
+        if (len(frame) > SMALL_BYTES and not route.request_has_records) or (
+            self._held and id(connection) in self._held
+        ):
+            # Its bytes are about to be overwritten.
+            kept = memoryview(bytearray(frame))
+            return self._in_line(connection, self._all_of(route, kept, connection))
         client_id = None
         try:
             key, version, correlation_id, client_id, start = read_header(
@@ -85,42 +103,124 @@ class Dispatcher:
             request, _ = route.decode(frame, start)
         except MalformedFrame as error:
             return self._malformed(str(error), route, client_id, connection)
-        return self._handle(route, call, request)
-
-    def _handle(self, route: Route, call: Call, request: Any) -> Answer:
         try:
             response = route.handler(self._context, call, request)
-        except KafkaError as error:
-            response = error_reply(request, call.version, error.code, error.message)
-            if response is None:
-                return CloseConnection(str(error))
-        except MalformedFrame as error:
+        except Exception as error:  # noqa: BLE001 - what it means is decided there
+            response = self._failed(route, call, request, error)
+        return self._answered(route, call, request, response, is_large=False)
+
+    def _failed(self, route: Route, call: Call, request: Any, error: Exception) -> Any:
+        if isinstance(error, KafkaError):
+            return self._refusal(call, request, error)
+        if isinstance(error, MalformedFrame):
             return self._malformed(str(error), route, call.client_id, call.connection)
-        except Exception as error:  # noqa: BLE001 - the one place where our mistakes end
-            response = self._mistake(route, call, request, error)
+        return self._mistake(route, call, request, error)
+
+    def _answered(
+        self, route: Route, call: Call, request: Any, response: Any, *, is_large: bool
+    ) -> Answer:
         if response is None:
             return None
         if isinstance(response, Later):
             if not response.is_resolved:
-                return self._encoded_later(route, call, response)
+                return self._answered_later(route, call, request, response, is_large)
             response = response.value
+        if isinstance(response, _TOLD):
+            response = self._settled(route, call, request, response)
+        if type(response) is InSteps or (is_large and type(response) not in _SHORT):
+            return self._in_line(call.connection, self._rest_of(route, call, request, response))
         return self._outcome(route, call, response)
 
-    def _encoded_later(self, route: Route, call: Call, response: Later[Any]) -> Later[Outcome]:
+    def _answered_later(
+        self, route: Route, call: Call, request: Any, response: Later[Any], is_large: bool
+    ) -> Later[Outcome]:
         outcome: Later[Outcome] = Later()
-        response.then(lambda value: outcome.resolve(self._outcome(route, call, value)))
+
+        def came(value: Any) -> None:
+            # None of acks=0, settled later: the place of its reply stays empty.
+            _fill(outcome, self._answered(route, call, request, value, is_large=is_large))
+
+        response.then(came)
         return outcome
+
+    def _settled(self, route: Route, call: Call, request: Any, response: Any) -> Any:
+        """What comes of it may be a refusal, or a mistake of ours: who waits is told."""
+        if isinstance(response, Refused):
+            return self._refusal(call, request, response.error)
+        if isinstance(response, Exception) and not isinstance(response, KafkaError):
+            return self._mistake(route, call, request, response)
+        return response
+
+    # --- large ones -------------------------------------------------------------------------------
+
+    def _in_line(self, connection: ConnectionInfo, steps: Steps[Answer]) -> Answer:
+        """Has it done in slices, after what is under way for the connection: its requests are
+        worked on one after the other, so that none overtakes a large one."""
+        outcome: Later[Outcome] = Later()
+        self._context.long_work.of_connection(
+            connection, steps, lambda answer: _fill(outcome, answer),
+            lambda: outcome.resolve(CloseConnection("its client or its broker has gone")),
+        )  # fmt: skip
+        return outcome.value if outcome.is_resolved else outcome
+
+    def _all_of(
+        self, route: Route, frame: memoryview, connection: ConnectionInfo
+    ) -> Steps[Answer]:
+        client_id = None
+        try:
+            key, version, correlation_id, client_id, start = read_header(
+                frame, route.request_has_tags
+            )
+            call = Call(key, version, correlation_id, client_id, connection)
+            if route.request_has_records:
+                request, _ = route.decode(frame, start)
+            else:
+                request, _ = yield from route.decode_in_steps(frame, start)
+        except MalformedFrame as error:
+            return self._malformed(str(error), route, client_id, connection)
+        try:
+            response = route.handler(self._context, call, request)
+        except Exception as error:  # noqa: BLE001 - what it means is decided there
+            response = self._failed(route, call, request, error)
+        if isinstance(response, Later):
+            return self._answered(route, call, request, response, is_large=True)
+        return (yield from self._rest_of(route, call, request, response))
+
+    def _rest_of(self, route: Route, call: Call, request: Any, response: Any) -> Steps[Answer]:
+        if type(response) is InSteps:
+            try:
+                response = yield from response.steps
+            except Exception as error:  # noqa: BLE001 - what it means is decided there
+                response = self._failed(route, call, request, error)
+            if isinstance(response, _TOLD):
+                response = self._settled(route, call, request, response)
+        if response is None or isinstance(response, Later):
+            return self._answered(route, call, request, response, is_large=True)
+        if type(response) in _SHORT or isinstance(response, Exception):
+            return self._outcome(route, call, response)
+        try:
+            parts, size = yield from encoded(
+                route.encode_in_steps, response, has_records=route.has_records
+            )
+        except Exception as error:  # noqa: BLE001 - a response that has no bytes is our mistake
+            return self._no_bytes(route, call, error)
+        tags = b"\0" if route.response_has_tags else b""
+        head = _V0_HEAD.pack(4 + len(tags) + size, call.correlation_id) + tags
+        return [head, *parts]
 
     def _outcome(self, route: Route, call: Call, response: Any) -> Outcome:
         if isinstance(response, CloseConnection):
             return response
-        if response is None:  # acks=0, settled later: the place of its reply stays empty
-            return []
+        if isinstance(response, KafkaError):  # what was decided could not be made to last
+            return CloseConnection(str(response))
         try:
             return self._encode(route, call.correlation_id, response)
         except Exception as error:  # noqa: BLE001 - a response that has no bytes is our mistake
-            self._log.bug("bug", f"the response to {_described(route, call)} has no bytes", error)
-            return CloseConnection("a response that could not be encoded")
+            return self._no_bytes(route, call, error)
+
+    def _no_bytes(self, route: Route, call: Call, error: Exception) -> CloseConnection:
+        self._log.bug("bug", f"the response to {_described(route, call)} has no bytes", error)
+        return CloseConnection("a response that could not be encoded")
 
     def _encode(self, route: Route, correlation_id: int, response: Any) -> list[Part]:
         parts: list[Any] = []
@@ -132,7 +232,8 @@ class Dispatcher:
         if not route.has_records:
             body = b"".join(parts)
             return [_V0_HEAD.pack(4 + len(tags) + len(body), correlation_id) + tags + body]
-        parts, size = _joined(parts)
+        parts = joined(parts)
+        size = sum(map(len, parts))
         parts[0] = _V0_HEAD.pack(4 + len(tags) + size, correlation_id) + tags + parts[0]
         return parts
 
@@ -165,6 +266,10 @@ class Dispatcher:
             f"{connection.listener}: {why}; connection closed",
         )
         return CloseConnection("malformed")
+
+    def _refusal(self, call: Call, request: Any, error: KafkaError) -> Any:
+        response = error_reply(request, call.version, error.code, error.message)
+        return CloseConnection(str(error)) if response is None else response
 
     def _mistake(self, route: Route, call: Call, request: Any, error: Exception) -> Any:
         kind = f"bug in {route.api.name}"
@@ -214,19 +319,36 @@ class Dispatcher:
         if handler is None or version not in handlers.versions(spec.api(key)):
             return None
         api = spec.api(key)
-        response = message_class(f"{api.name}Response")
+        asked, response = (message_class(f"{api.name}{kind}") for kind in ("Request", "Response"))
         route = Route(
             api,
             version,
             handler,
-            codec.prefix_decoder(message_class(f"{api.name}Request"), version),
+            codec.prefix_decoder(asked, version),
             codec.encoder(response, version),
             headers.request_header_version(key, version) == 2,
             headers.response_header_version(key, version) == 1,
+            _first_when_needed(codec.decoder_in_steps, asked, version),
+            _first_when_needed(codec.encoder_in_steps, response, version),
+            _has_records(spec.message(asked.__name__)),
             _has_records(spec.message(response.__name__)),
         )
         self._routes[number] = route
         return route
+
+
+def _fill(outcome: Later[Outcome], answer: Answer) -> None:
+    if isinstance(answer, Later):
+        answer.then(outcome.resolve)
+    else:
+        outcome.resolve([] if answer is None else answer)
+
+
+def _first_when_needed(
+    make: Callable[[type[Any], int], Callable[..., Any]], cls: type[Any], version: int
+) -> Callable[..., Any]:
+    """The function, not made before its first call: few requests are large."""
+    return lambda *arguments: make(cls, version)(*arguments)
 
 
 def _has_records(message: spec.Message) -> bool:
@@ -234,25 +356,12 @@ def _has_records(message: spec.Message) -> bool:
     return any(field.type == "records" for struct in structs for field in struct.fields)
 
 
-def _joined(parts: list[Any]) -> tuple[list[Any], int]:
-    """The parts with neighbours of bytes joined and empty ones left out, and their length."""
-    joined: list[Any] = []
-    own: list[bytes] = []
-    size = 0
-    for part in parts:
-        if type(part) is bytes:
-            own.append(part)
-        elif length := len(part):
-            if own:
-                joined.append(b"".join(own))
-                size += len(joined[-1])
-                own = []
-            joined.append(part)
-            size += length
-    if own:
-        joined.append(b"".join(own))
-        size += len(joined[-1])
-    return joined, size
+def describe_turn(local: Mapping[str, Any]) -> str | None:
+    """The request that one of this module's frames is at; `env.turns` asks."""
+    route, call = local.get("route"), local.get("call")
+    if route is None:
+        return None
+    return route.name if call is None else _described(route, call)
 
 
 def _described(route: Route, call: Call) -> str:

@@ -7,7 +7,7 @@ touches bytes. Invariant: what a peer claims costs nothing; only what has arrive
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,8 +18,12 @@ _LOG = logging.getLogger(__name__)
 
 SWEEP_MS = 250
 IDLE_LOOKS = 20  # in the time that a connection may be idle
-# When request memory is short, a frame that has been coming for so long makes room for others.
-PRESSED_FRAME_MS = 1_000
+# What a peer that sends nothing more is owed comes by then, or never.
+LEAVING_MS = 30_000
+# A frame that grows by less is a drip; whatever its link can do, an upload is faster.
+FRAME_BYTES_PER_SECOND = 1_024
+# When request memory is short, a drip is told from an upload in this time already.
+PRESSED_FRAME_MS = 5_000
 # When memory for replies is short, a peer that took none for so long makes room for others.
 PRESSED_READER_MS = 1_000
 
@@ -41,6 +45,16 @@ class Expiring(Protocol):
     @property
     def held_reply_bytes(self) -> int:
         """Replies in memory that the peer has not taken."""
+        ...
+
+    @property
+    def frame_bytes(self) -> int:
+        """What has come of a frame that is not whole yet."""
+        ...
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether we read no further, so that slowness is ours and not the peer's."""
         ...
 
     def expire(self, reason: str) -> None: ...
@@ -71,25 +85,34 @@ class Limits:
 
 
 class RequestMemory:
-    """Bytes that wait for the rest of their frame or for their turn, over all connections.
+    """Bytes that wait for the rest of their frame, for their turn or for their answer, over all
+    connections.
 
-    The limit is passed by one frame at most: what would hold all others up may always go on.
+    Who would pass the limit waits, in turn, and is not read from meanwhile. One frame at a time may
+    pass it all the same: frames that hold parts of all memory would else wait for each other.
     """
 
-    __slots__ = ("_waiters", "limit", "used")
+    __slots__ = ("_first", "_next", "_waiters", "limit", "used")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit if limit > 0 else 1 << 62  # -1: no limit, as in Kafka
         self.used = 0
-        self._waiters: dict[Expiring, None] = {}
+        self._waiters: OrderedDict[Expiring, None] = OrderedDict()
+        self._next: Expiring | None = None  # of the waiters, while it is its turn
+        self._first: Expiring | None = None  # whose frame may pass the limit
 
     @property
     def is_short(self) -> bool:
         return self.used >= self.limit
 
-    def may_grow(self, held: int) -> bool:
-        """Whether a connection that holds so many bytes may hold more."""
-        return self.used - held < self.limit
+    def may_grow(self, connection: Expiring, held: int) -> bool:
+        """Whether a connection may hold twice what it holds."""
+        is_its_turn = not self._waiters or connection is self._next
+        if is_its_turn and self.used + held <= self.limit:
+            return True
+        if self._first is None:
+            self._first = connection
+        return self._first is connection
 
     @property
     def is_waited_for(self) -> bool:
@@ -103,16 +126,27 @@ class RequestMemory:
         self._waiters[connection] = None
 
     def leave(self, connection: Expiring) -> None:
+        """Its frame is whole, or will never be."""
         self._waiters.pop(connection, None)
+        if self._first is connection:
+            self._first = None
+            self._wake()
 
     def give_back(self, count: int) -> None:
         self.used -= count
         assert self.used >= 0
-        while self._waiters:
-            first = next(iter(self._waiters))
-            if not first.memory_freed():
-                return
-            self._waiters.pop(first, None)
+        if self._waiters:
+            self._wake()
+
+    def _wake(self) -> None:
+        while self._waiters and self._next is None:
+            self._next, _ = self._waiters.popitem(last=False)
+            try:
+                if not self._next.memory_freed():
+                    self._waiters.move_to_end(self._next, last=False)
+                    return
+            finally:
+                self._next = None
 
 
 class Deadlines:
@@ -122,8 +156,10 @@ class Deadlines:
         self._clock = clock
         self._limits = limits
         self._memory = memory
-        self._frames: dict[Expiring, int] = {}  # by the moment of the first byte, oldest first
+        # When each was last found to grow, oldest first, and how large it was then.
+        self._frames: dict[Expiring, tuple[int, int]] = {}
         self._readers: dict[Expiring, None] = {}  # those that have replies to take
+        self._leaving: dict[Expiring, int] = {}  # since when, oldest first
         self._open: dict[Expiring, None] = {}
         self._timer: Timer | None = None
         self.now_ms = clock.monotonic_ms()  # as of the last sweep: exact enough for deadlines
@@ -144,6 +180,11 @@ class Deadlines:
         self._open.pop(connection, None)
         self._frames.pop(connection, None)
         self._readers.pop(connection, None)
+        self._leaving.pop(connection, None)
+
+    def leaves(self, connection: Expiring) -> None:
+        """The peer sends nothing more."""
+        self._leaving[connection] = self.now_ms
 
     def reply_waits(self, connection: Expiring) -> None:
         """The peer has not taken all of its replies."""
@@ -153,8 +194,8 @@ class Deadlines:
         self._readers.pop(connection, None)
 
     def frame_begun(self, connection: Expiring) -> None:
-        """Part of a frame has come; its time runs from the first call until `frame_done`."""
-        self._frames.setdefault(connection, self.now_ms)
+        """Part of a frame has come; it has to grow from the first call until `frame_done`."""
+        self._frames.setdefault(connection, (self.now_ms, 0))
 
     def frame_done(self, connection: Expiring) -> None:
         self._frames.pop(connection, None)
@@ -164,21 +205,35 @@ class Deadlines:
         self.now_ms = self._clock.monotonic_ms()
         self._end_slow_frames()
         self._end_slow_readers()
+        self._end_leaving()
         self._end_idle()
 
+    def _end_leaving(self) -> None:
+        while self._leaving:
+            connection, since_ms = next(iter(self._leaving.items()))
+            if self.now_ms - since_ms < LEAVING_MS:
+                return
+            connection.expire("")
+
     def _end_slow_frames(self) -> None:
+        is_pressed = self._memory.is_waited_for
         limit_ms = self._limits.frame_timeout_ms
+        if is_pressed:
+            limit_ms = min(limit_ms, PRESSED_FRAME_MS)
         while self._frames:
-            connection, begun_ms = next(iter(self._frames.items()))
-            age_ms = self.now_ms - begun_ms
-            is_pressed = self._memory.is_waited_for and age_ms >= PRESSED_FRAME_MS
-            if age_ms < limit_ms and not is_pressed:
+            connection, (since_ms, bytes_then) = next(iter(self._frames.items()))
+            age_ms = self.now_ms - since_ms
+            if age_ms < limit_ms:
                 return
             del self._frames[connection]
-            connection.expire(
-                f"a request was not complete after {age_ms} ms"
-                + (", and memory for requests was short" if age_ms < limit_ms else "")
-            )
+            grown = connection.frame_bytes - bytes_then
+            if connection.is_held_up or grown * 1000 >= FRAME_BYTES_PER_SECOND * age_ms:
+                self._frames[connection] = (self.now_ms, connection.frame_bytes)
+            else:
+                connection.expire(
+                    f"a request that is not complete grew by {grown} bytes in {age_ms} ms"
+                    + (", and memory for requests was short" if is_pressed else "")
+                )
 
     def _end_slow_readers(self) -> None:
         held = {connection: connection.held_reply_bytes for connection in self._readers}
@@ -203,52 +258,6 @@ class Deadlines:
         for connection in list(self._open):
             if self.now_ms - connection.last_active_ms >= limit_ms and not connection.is_busy:
                 connection.expire("")
-
-
-class ConnectionCounts:
-    """How many connections there may be: in all, from one address, and new ones per second."""
-
-    def __init__(self, config: BrokerConfig, clock: Clock) -> None:
-        self._config = config
-        self._clock = clock
-        self.total = 0
-        self._by_host: Counter[str] = Counter()
-        self._second = 0
-        self._created = 0
-
-    def admit(self, host: str) -> str | None:
-        """Counts a connection in, or says which setting keeps it out."""
-        config = self._config
-        if self.total >= config.get_int("max.connections"):
-            return "max.connections"
-        if self._by_host[host] >= self._limit_of(host):
-            return "max.connections.per.ip"
-        if not self._may_create():
-            return "max.connection.creation.rate"
-        self.total += 1
-        self._by_host[host] += 1
-        return None
-
-    def leave(self, host: str) -> None:
-        self.total -= 1
-        self._by_host[host] -= 1
-        if self._by_host[host] <= 0:
-            del self._by_host[host]
-
-    def _limit_of(self, host: str) -> int:
-        overrides = self._config.get_str("max.connections.per.ip.overrides")
-        for item in filter(None, overrides.split(",")):
-            name, _, count = item.strip().rpartition(":")
-            if name == host:
-                return int(count)
-        return self._config.get_int("max.connections.per.ip")
-
-    def _may_create(self) -> bool:
-        second = self._clock.monotonic_ms() // 1000
-        if second != self._second:
-            self._second, self._created = second, 0
-        self._created += 1
-        return self._created <= self._config.get_int("max.connection.creation.rate")
 
 
 class LimitedLog:

@@ -6,8 +6,6 @@ network that it is given; decides nothing about requests.
 
 from __future__ import annotations
 
-from functools import partial
-
 from kafkalite.config.broker import BrokerConfig
 from kafkalite.config.listeners import Listener
 from kafkalite.env.clock import Clock, Timer
@@ -15,13 +13,14 @@ from kafkalite.env.later import Later
 from kafkalite.env.network import Address, Buffers, Link, Network, Port
 from kafkalite.handlers.call import ConnectionInfo
 from kafkalite.server.connection import Common, Connection, Service
+from kafkalite.server.door import Door
 from kafkalite.server.limits import (
-    ConnectionCounts,
     Deadlines,
     LimitedLog,
     Limits,
     RequestMemory,
 )
+from kafkalite.server.quotas import ConnectionQuotas, RateOf
 
 STOP_LOOK_MS = 20
 
@@ -36,17 +35,19 @@ class Server:
         config: BrokerConfig,
         service: Service,
         log: LimitedLog,
+        rate_of: RateOf = lambda host: None,
     ) -> None:
         self._network = network
         self._clock = clock
         self._config = config
         self._log = log
-        self._counts = ConnectionCounts(config, clock)
+        self._quotas = ConnectionQuotas(config, clock, rate_of)
         limits = Limits.of(config)
         memory = RequestMemory(limits.max_queued_request_bytes)
         self._deadlines = Deadlines(clock, limits, memory)
         self._common = Common(service, limits, memory, self._deadlines, network.soon)
         self._ports: dict[str, Port] = {}
+        self._doors: dict[str, Door] = {}
         self._connections: dict[Connection, None] = {}
         self._stopped: Later[None] | None = None
         self._grace: Timer | None = None
@@ -65,10 +66,11 @@ class Server:
         backlog = self._config.get_int("socket.listen.backlog.size")
         try:
             for listener in self._config.listeners if listeners is None else listeners:
-                accept = partial(self._accept, listener.name)
-                self._ports[listener.name] = self._network.listen(
-                    listener.host, listener.port, backlog, accept, self._buffers()
+                door = Door(listener.name, self._quotas, self._clock, self._log, self._let_in)
+                door.port = self._ports[listener.name] = self._network.listen(
+                    listener.host, listener.port, backlog, door.arrived, self._buffers()
                 )
+                self._doors[listener.name] = door
         except OSError:
             self.stop_listening()
             raise
@@ -81,21 +83,28 @@ class Server:
         sizes = (config.get_int(name) if config.is_given(name) else -1 for name in names)
         return Buffers(*sizes)
 
-    def _accept(self, name: str, link: Link) -> None:
-        host = link.peer_address[0]
-        refused_by = self._counts.admit(host)
-        if refused_by is not None:
-            self._log.warn(refused_by, f"a connection from {host} was refused by {refused_by}")
-            link.abort()
-            return
+    def _let_in(self, name: str, link: Link) -> None:
         info = ConnectionInfo(name, link.local_address, link.peer_address)
         connection = Connection(self._common, link, info, self._ended)
         self._connections[connection] = None
         link.start(connection)
+        if self._quotas.has_too_many and self._quotas.is_protected(name):
+            self._make_room(name)
+
+    def _make_room(self, name: str) -> None:
+        """Brokers come in in any case; somebody else who has been silent for longest goes."""
+        others = [each for each in self._connections if each.info.listener != name]
+        if others:
+            oldest = min(others, key=lambda each: (each.is_busy, each.last_active_ms))
+            why = f"{oldest.info} was closed to make room for a broker on listener {name}"
+            self._log.warn("room", f"{why}, since max.connections are open")
+            oldest.abort()
 
     def _ended(self, connection: Connection) -> None:
         del self._connections[connection]
-        self._counts.leave(connection.info.peer_address[0])
+        self._quotas.leave(connection.info.listener, connection.info.peer_address[0])
+        for door in self._doors.values():
+            door.look_again()
         if self._stopped is not None and not self._connections:
             self._finish()
 
@@ -106,6 +115,9 @@ class Server:
         for port in self._ports.values():
             port.close()
         self._ports.clear()
+        for door in self._doors.values():
+            door.close()
+        self._doors.clear()
 
     def stop(self, grace_ms: int) -> Later[None]:
         """Ends all connections: at once those that owe nothing, the others within the grace."""

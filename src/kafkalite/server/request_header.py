@@ -10,6 +10,7 @@ import struct
 
 from kafkalite.protocol import headers
 from kafkalite.protocol.errors import MalformedFrame
+from kafkalite.protocol.text import AS_JAVA
 
 _HEAD = struct.Struct(">hhih")
 _unpack_head = _HEAD.unpack_from
@@ -27,12 +28,7 @@ def read_header(frame: memoryview, has_tags: bool) -> Header:
     end = HEAD_BYTES + max(0, length)
     if length < -1 or len(frame) < end + has_tags:
         raise MalformedFrame(f"a client id of {length} bytes in a request of {len(frame)}")
-    client_id = None
-    if length >= 0:
-        try:
-            client_id = str(frame[HEAD_BYTES:end], "utf-8")
-        except UnicodeDecodeError:
-            raise MalformedFrame("a client id that is not UTF-8") from None
+    client_id = None if length < 0 else str(frame[HEAD_BYTES:end], "utf-8", AS_JAVA)
     if not has_tags:
         return api_key, version, correlation_id, client_id, end
     if frame[end] == 0:

@@ -88,10 +88,13 @@ def serving(
         process.communicate()
 
 
-def test_it_says_where_it_is_and_stops_when_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_it_says_where_it_is_and_stops_when_told(
+    tmp_path: Path, how: signal.Signals
+) -> None:
     with serving(tmp_path, "--topic", "orders:3") as (process, port):
         socket.create_connection(("127.0.0.1", port), 5).close()
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(how)
         begun = time.monotonic()
         said = process.stdout.read() if process.stdout else ""
         assert process.wait(20) == 0

@@ -19,7 +19,9 @@ from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call, ConnectionInfo
 from kafkalite.protocol import codec, messages
+from kafkalite.replication.partitions import Partitions
 from tests.unit.coordinators.fakes import FakePartition
+from tests.unit.handlers.in_steps import settled
 
 NODE = 1
 
@@ -31,6 +33,7 @@ class FakeImage:
     topics: dict[str, Topic] = field(default_factory=dict)
     by_id: dict[bytes, Topic] = field(default_factory=dict)
     brokers: dict[int, Any] = field(default_factory=dict)
+    features: dict[str, int] = field(default_factory=lambda: {"group.version": 1})
 
     def add(self, name: str, partition_count: int) -> bytes:
         topic_id = name.encode().ljust(16, b"\1")[:16]
@@ -75,7 +78,7 @@ class FakeCluster:
 class Desk:
     """Asks handlers, and counts on their answers."""
 
-    def __init__(self, **settings: str) -> None:
+    def __init__(self, gathers: bool = False, **settings: str) -> None:
         self.env = manual_env()
         assert isinstance(self.env.clock, ManualClock)
         self.clock = self.env.clock
@@ -83,7 +86,9 @@ class Desk:
         self.orders = self.cluster.image.add("orders", 3)
         self.cluster.image.add(OFFSETS_TOPIC, 2)
         names = {name.replace("_", "."): value for name, value in settings.items()}
-        self.config = BrokerConfig(names)
+        # Set, so that new groups do not wait for others.
+        delay = {} if gathers else {"group.initial.rebalance.delay.ms": "0"}
+        self.config = BrokerConfig({**delay, **names})
         self.groups = Groups(
             self.env,
             settings_of(self.config),
@@ -96,24 +101,29 @@ class Desk:
         self.context: Any = SimpleNamespace(
             env=self.env,
             config=self.config,
+            node_id=NODE,
+            partitions=Partitions(NODE),
             cluster=self.cluster,
             groups=self.groups,
             transactions=None,
         )
 
-    def send(self, request: Any, version: int) -> Later[Any]:
-        """The response, when it comes, as the client decodes it."""
+    def send(self, request: Any, version: int, port: int = 50_000) -> Later[Any]:
+        """The response, when it comes, as the client decodes it, who sends from `port`."""
         kind = type(request)
         key = kind.API_KEY
         request = codec.decode(kind, version, codec.encode(request, version))
-        connection = ConnectionInfo("PLAINTEXT", ("127.0.0.1", 9092), ("127.0.0.1", 50_000))
+        connection = ConnectionInfo("PLAINTEXT", ("127.0.0.1", 9092), ("127.0.0.1", port))
         handler = handlers.handler(key)
         assert handler is not None
-        answer = handler(self.context, Call(key, version, 0, "ana", connection), request)
+        answer = settled(
+            handler(self.context, Call(key, version, 0, "ana", connection), request)
+        )
         response_kind = getattr(messages, kind.__name__.removesuffix("Request") + "Response")
         received: Later[Any] = Later()
 
         def decode(response: Any) -> None:
+            response = settled(response)
             received.resolve(codec.decode(response_kind, version, codec.encode(response, version)))
 
         answer.then(decode) if isinstance(answer, Later) else decode(answer)

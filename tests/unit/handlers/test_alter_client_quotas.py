@@ -44,14 +44,15 @@ def test_removing_what_is_not_there_is_no_error(world):
         ([("ip", "no ip")], [("connection_creation_rate", 1.0)], "not a valid IP"),
         ([("ip", "1.1.1.1")], [("producer_byte_rate", 1.0)], "Invalid configuration key"),
         ([("user", "u")], [("producer_byte_rate", -1.0)], "must be greater than 0"),
-        ([("user", "u")], [("producer_byte_rate", float("nan"))], "must be greater than 0"),
+        ([("ip", "256.1.1.1")], [("connection_creation_rate", 1.0)], "not a valid IP"),
+        ([("ip", "1.2.65536")], [("connection_creation_rate", 1.0)], "not a valid IP"),
         ([("user", "u")], [("producer_byte_rate", 1.5)], "cannot be a fractional value"),
         ([("user", "u")], [("producer_byte_rate", 1e30)], "too large for a LONG"),
         ([("ip", "1.1.1.1")], [("connection_creation_rate", 1e12)], "too large for an INT"),
         (
             [("user", "u")],
             [("producer_byte_rate", 1.0), ("producer_byte_rate", 2.0)],
-            "Duplicate quota key",
+            "Ignoring duplicate entity ClientQuotaEntity(entries={user=u})",
         ),
         (
             [("user", "u")],
@@ -71,3 +72,15 @@ def test_validate_only_changes_nothing(world):
     answer = alter(world, [("user", "u")], ("producer_byte_rate", 1.0), validate_only=True)
     assert answer.error_code == Error.NONE
     assert world.cluster.image.quotas == {}
+
+
+@pytest.mark.parametrize(
+    ("entity", "op"),
+    [
+        (("user", "u"), ("producer_byte_rate", 2.0**63)),
+        (("user", "u"), ("request_percentage", float("nan"))),
+        (("ip", "1.2.3"), ("connection_creation_rate", 2.0**31 - 1)),
+    ],
+)
+def test_takes_the_odd_values_that_kafka_takes(world, entity, op):
+    assert alter(world, [entity], op).error_code == Error.NONE

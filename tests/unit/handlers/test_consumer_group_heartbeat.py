@@ -3,7 +3,10 @@
 import pytest
 
 from kafkalite.protocol.errors import Error
-from kafkalite.protocol.messages import ConsumerGroupHeartbeatRequest
+from kafkalite.protocol.messages import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupHeartbeatRequest,
+)
 from tests.unit.handlers.group_desk import Desk, versions
 
 
@@ -41,3 +44,16 @@ def test_a_coordinator_elsewhere_is_told() -> None:
     desk = Desk()
     desk.stop_coordinating()
     assert desk.ask(first_heartbeat(), 1).error_code == Error.NOT_COORDINATOR
+
+
+def test_without_the_feature_or_the_protocol_nobody_joins_a_consumer_group() -> None:
+    """A directory that an older Apache Kafka may get back has no records of such groups."""
+    unfinalized = Desk()
+    unfinalized.cluster.image.features = {"metadata.version": 21}
+    for desk in (unfinalized, Desk(group_coordinator_rebalance_protocols="classic")):
+        assert desk.ask(first_heartbeat(), 1).error_code == Error.UNSUPPORTED_VERSION
+        request = ConsumerGroupDescribeRequest(group_ids=["a", "b"])
+        described = desk.ask(request, 1).groups
+        assert [(one.group_id, one.error_code) for one in described] == [
+            ("a", Error.UNSUPPORTED_VERSION), ("b", Error.UNSUPPORTED_VERSION),
+        ]  # fmt: skip

@@ -71,3 +71,12 @@ def test_assignments_by_hand_are_kept(three):
     assert answer.error_code == Error.NONE
     states = three.cluster.image.topics["t"].partitions
     assert [states[index].replicas for index in (1, 2)] == [(2, 1), (3, 2)]
+
+
+def test_a_request_comes_to_a_bounded_number_of_records(world):
+    world.create("t", 1)
+    world.create("u", 1)
+    answers = ask(world, topic("t", 2_000_000_000), topic("u", 3), validate_only=True)
+    assert [each.error_code for each in answers] == [Error.UNKNOWN_SERVER_ERROR, Error.NONE]
+    answers = ask(world, topic("t", 6_001), topic("u", 4_002), validate_only=True)
+    assert [each.error_code for each in answers] == [Error.NONE, Error.UNKNOWN_SERVER_ERROR]

@@ -116,6 +116,15 @@ def test_a_request_for_too_many_partitions_is_refused_as_a_whole(world):
     assert world.cluster.image.topics == {}
 
 
+def test_a_topic_and_its_settings_count_with_its_partitions(world):
+    (answer,) = create(world, topic("a", 9_999), validate_only=True)
+    assert answer.error_code == Error.NONE
+    wanted = topic("a", 9_999, settings={"retention.ms": "1000"})
+    (answer,) = create(world, wanted, validate_only=True)
+    assert answer.error_code == Error.POLICY_VIOLATION
+    assert "excessively large batch" in answer.error_message
+
+
 def test_counts_of_minus_one_are_the_brokers_defaults(make_world):
     world = make_world((1, 2), settings={"num.partitions": "4", "default.replication.factor": "2"})
     (answer,) = create(world, topic("t", -1, -1))

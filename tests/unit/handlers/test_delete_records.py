@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from kafkalite.env.slicing import STEPS_PER_SLICE
+from kafkalite.handlers import delete_records as module
+from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import Error
-from kafkalite.protocol.messages import DeleteRecordsRequest
+from kafkalite.protocol.messages import DeleteRecordsRequest, DeleteRecordsResponse
 from tests.unit.handlers.test_fetch import fetch, values
 from tests.unit.handlers.whole_broker import WholeBroker
 from tests.unit.handlers.writer import writer
@@ -102,3 +105,27 @@ def test_what_is_not_there(broker: WholeBroker) -> None:
         assert answer.low_watermark == -1
     broker.stop_leading()
     assert delete(broker, 0).error_code == Error.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_topic_without_partitions_is_not_answered(filled: WholeBroker) -> None:
+    assert filled.ask(DeleteRecordsRequest(topics=[Topic(name="t")]), 2).topics == []
+
+
+def test_what_fails_later_by_a_mistake_is_answered(
+    broker: WholeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delete_one = module._delete
+
+    def fail(
+        context: Context, topic: str, index: int, offset: int
+    ) -> DeleteRecordsResponse.Partition:
+        if topic == "last":
+            raise ValueError("a mistake")
+        return delete_one(context, topic, index, offset)
+
+    monkeypatch.setattr(module, "_delete", fail)
+    names = [*(f"t{number}" for number in range(2 * STEPS_PER_SLICE)), "last"]
+    asked = [Topic(name=name, partitions=[Partition(partition_index=0)]) for name in names]
+    answer = broker.ask(DeleteRecordsRequest(topics=asked, timeout_ms=100), 2)
+    codes = {each.partitions[0].error_code for each in answer.topics}
+    assert codes == {Error.UNKNOWN_SERVER_ERROR}

@@ -150,3 +150,8 @@ def test_refuses_as_kafka_does(world, kind, name, code, message):
     result = ask(world, kind, name)
     assert (result.error_code, result.configs) == (code, [])
     assert message in result.error_message
+
+
+def test_of_a_topic_that_is_not_there_nothing_more_is_said(world):
+    result = ask(world, TOPIC, "nix")
+    assert (result.error_code, result.error_message) == (Error.UNKNOWN_TOPIC_OR_PARTITION, "")

@@ -78,3 +78,18 @@ def test_replicas_of_three_brokers(three):
     ((partition,),) = [each.partitions for each in ask(three, "t").topics]
     assert sorted(partition.replica_nodes) == sorted(partition.isr_nodes) == [1, 2, 3]
     assert (partition.eligible_leader_replicas, partition.last_known_elr) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("cursor", "codes"),
+    [
+        (None, {"": Error.UNKNOWN_SERVER_ERROR, "nix": Error.UNKNOWN_SERVER_ERROR}),
+        (
+            ("", 0),
+            {"": Error.INVALID_TOPIC_EXCEPTION, "nix": Error.UNKNOWN_TOPIC_OR_PARTITION},
+        ),
+    ],
+)
+def test_a_topic_without_a_name_fails_where_no_cursor_has_it(filled, cursor, codes):
+    topics = ask(filled, "", "nix", cursor=cursor).topics
+    assert {each.name: each.error_code for each in topics} == codes

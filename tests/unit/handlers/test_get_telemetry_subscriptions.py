@@ -57,3 +57,8 @@ def test_a_flood_of_clients_leaves_a_bounded_memory(world):
     for number in range(50):
         ask(world, number.to_bytes(16, "big") if number > 1 else INSTANCE)
     assert len(world.context.telemetry) == 10
+
+
+def test_a_pattern_that_would_explode_is_matched_in_no_time(world):
+    subscribe(world, "s", metrics="a", match="client_software_name=((.|..)*)*!")
+    assert ask(world).requested_metrics == []

@@ -56,3 +56,10 @@ def test_without_its_own_timeout_a_member_has_its_session_to_rebalance() -> None
     assert group is not None
     member = group.state.groups["readers"].members[later.value.member_id]  # type: ignore[attr-defined]
     assert member.rebalance_timeout_ms == member.session_timeout_ms == 10_000
+
+
+def test_an_id_that_no_reply_could_carry_is_refused() -> None:
+    request = join_request()
+    request.group_instance_id = "i" * 32_750
+    response = Desk().ask(request, 9)
+    assert (response.error_code, response.member_id) == (Error.UNKNOWN_SERVER_ERROR, "")

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from kafkalite.env import slicing
 from kafkalite.env.later import Later
-from kafkalite.protocol.errors import Error
+from kafkalite.handlers import long_work
+from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ListOffsetsRequest
 from kafkalite.records.batch import Compression
-from kafkalite.replication import examining
 from tests.unit.handlers.whole_broker import WholeBroker, records
 from tests.unit.handlers.writer import writer
 
@@ -277,10 +278,52 @@ def test_what_is_looked_through_may_go_meanwhile(broker: WholeBroker) -> None:
     assert [offset_in(one) for one in came] == [MANY - 1, MANY]
 
 
+def looked_for_in_vain(broker: WholeBroker) -> Later[Any]:
+    """A time of which all records were deleted: the search goes on behind their batch."""
+    append_times(broker, *range(MANY, 0, -1))
+    broker.partition().delete_records_before(MANY - 1)
+    came = ask_for(broker, MANY)
+    assert not came.is_resolved
+    return came
+
+
+def refusal_in(came: Later[Any]) -> Error:
+    return Error(came.value.topics[0].partitions[0].error_code)
+
+
+def test_a_topic_that_is_deleted_while_it_is_looked_through_is_no_failed_disk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(slicing, "STEPS_PER_SLICE", 1)
+    broker = WholeBroker()
+    broker.create("t", file_delete_delay_ms="0")
+    came = looked_for_in_vain(broker)
+    broker.delete("t")
+    broker.clock.advance(1_000)
+    assert refusal_in(came) == Error.UNKNOWN_TOPIC_OR_PARTITION
+    assert broker.broker.failure is None
+    broker.create("t")
+    broker.append(b"value")
+    broker.close()
+
+
+def test_a_log_that_moves_while_it_is_looked_through_is_no_failed_disk() -> None:
+    broker = WholeBroker({"log.dirs": "/data,/more"})
+    broker.create("t", file_delete_delay_ms="0")
+    came = looked_for_in_vain(broker)
+    log = broker.partition().log
+    log.end(KafkaError(Error.NOT_LEADER_OR_FOLLOWER))  # as when a copy elsewhere took its place
+    broker.env.disk.remove_tree(log.directory)
+    log.release()
+    broker.clock.advance(1_000)
+    assert refusal_in(came) == Error.NOT_LEADER_OR_FOLLOWER
+    assert broker.broker.failure is None
+
+
 def test_who_looks_things_up_is_bounded(
     broker: WholeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(examining, "MAX_HELD_BYTES", 3 << 20)
+    monkeypatch.setattr(long_work, "MAX_HELD_BYTES", 3 << 20)
     append_times(broker, *range(MANY))
     came = [ask_for(broker, MANY - 1) for _ in range(4)]
     assert [one.is_resolved for one in came] == [False, False, False, True]

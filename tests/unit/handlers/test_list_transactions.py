@@ -83,3 +83,24 @@ def test_by_pattern_of_the_whole_id(broker: WholeBroker, three: dict[str, Writer
 def test_what_is_no_pattern(broker: WholeBroker, three: dict[str, Writer]) -> None:
     answer = ask(broker, transactional_id_pattern="app-(")
     assert answer.error_code == Error.INVALID_REGULAR_EXPRESSION
+
+
+@pytest.mark.parametrize("pattern", ["(?=app).*", "(?!x).*", r"(a)\1", "a{1001}"])
+def test_what_a_linear_engine_cannot_do_is_refused(broker: WholeBroker, pattern: str) -> None:
+    answer = ask(broker, transactional_id_pattern=pattern)
+    assert answer.error_code == Error.INVALID_REGULAR_EXPRESSION
+
+
+def test_a_pattern_that_would_explode_holds_nobody(broker: WholeBroker) -> None:
+    writer(broker, "a" * 40 + "!")
+    assert listed(broker, transactional_id_pattern="(a+)+$") == []
+    assert listed(broker, transactional_id_pattern="(a|aa)+!") == ["a" * 40 + "!"]
+
+
+def test_patterns_are_of_the_dialect_of_apache_kafka(broker: WholeBroker) -> None:
+    for name in ("äb", "12", "١", "a.b"):
+        writer(broker, name)
+    assert listed(broker, transactional_id_pattern=r"\pL+") == ["äb"]
+    assert listed(broker, transactional_id_pattern=r"\d+") == ["12"]
+    assert listed(broker, transactional_id_pattern=r"\Qa.b\E") == ["a.b"]
+    assert listed(broker, transactional_id_pattern="(?<n>1)[[:digit:]]") == ["12"]

@@ -44,6 +44,15 @@ def test_a_missing_topic_comes_with_the_reply(world):
     world.context.partitions.find("new", 0).check_leader()
 
 
+def test_a_missing_topic_is_unknown_at_first_where_that_is_asked_for(make_world):
+    world = make_world(settings={"kafkalite.auto.create.waits": "false"})
+    codes = [ask(world, "new", "a b", auto=True).topics for _ in range(2)]
+    assert [[each.error_code for each in topics] for topics in codes] == [
+        [Error.UNKNOWN_TOPIC_OR_PARTITION, Error.INVALID_TOPIC_EXCEPTION],
+        [Error.NONE, Error.INVALID_TOPIC_EXCEPTION],
+    ]
+
+
 @pytest.mark.parametrize(
     ("auto", "settings"), [(False, {}), (True, {"auto.create.topics.enable": "false"})]
 )

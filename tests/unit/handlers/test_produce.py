@@ -393,3 +393,8 @@ def test_who_stops_leading_tells_those_that_wait(careful: WholeBroker) -> None:
     careful.stop_leading()
     careful.clock.advance(0)
     assert only(came.value).error_code == Error.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_topic_without_partitions_is_not_answered(broker: WholeBroker) -> None:
+    topics = [TopicData(name="t"), TopicData(name="nix")]
+    assert broker.ask(ProduceRequest(acks=-1, topic_data=topics), 9).responses == []

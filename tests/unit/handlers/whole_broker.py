@@ -38,6 +38,10 @@ class SilentPort:
     def __init__(self, host: str) -> None:
         self.address = (host or "0.0.0.0", 9092)
 
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
     def close(self) -> None:
         pass
 
@@ -68,9 +72,10 @@ class WholeBroker:
         *,
         disk: Disk | None = None,
         background: Background | None = None,
+        clock: ManualClock | None = None,
     ) -> None:
         self.settings = settings or {}
-        self.env = manual_env(7, disk)
+        self.env = manual_env(7, disk, clock)
         if background is not None:
             self.env.background = background
         self.config = BrokerConfig({
@@ -138,6 +143,8 @@ class WholeBroker:
         """Creates a topic (settings with underscores for dots) and returns its id."""
         settings = {key.replace("_", "."): value for key, value in configs.items()}
         created = self.broker.create_topic(name, partitions, settings)
+        if not created.is_resolved:  # many partitions take some turns of the loop
+            self.clock.advance(0)
         assert not created.is_resolved or created.value is None, created.value
         topic_id = self.context.cluster.image.topic_id(name)
         assert topic_id is not None

@@ -15,7 +15,9 @@ from kafkalite.coordinators.cluster.cluster import Cluster
 from kafkalite.coordinators.cluster.image import TOPIC, EndPoint
 from kafkalite.coordinators.cluster.log_configs import log_config, log_settings
 from kafkalite.coordinators.cluster.replicas import Replicas
+from kafkalite.coordinators.effects import Refused
 from kafkalite.env import Env, manual_env
+from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import Later
 from kafkalite.env.memory import MemoryDisk
 from kafkalite.handlers.call import Call, ConnectionInfo, Encoded
@@ -28,7 +30,9 @@ from kafkalite.protocol.messages import CreateTopicsRequest, message_class
 from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.waiting import Waiting
 from kafkalite.server.error_reply import error_reply
+from tests.unit.handlers.in_steps import settled
 
+TURNS = 1_000  # of the loop that a request may take, where time stands still
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 
 
@@ -87,12 +91,15 @@ class World:
         disk: MemoryDisk | None = None,
     ) -> None:
         self.env = manual_env(7, disk)
+        assert isinstance(self.env.clock, ManualClock)
+        self.clock = self.env.clock
         self.nodes = {each: Node(self.env, each, settings or {}) for each in node_ids}
         first = self.nodes[node_ids[0]]
         for node in self.nodes.values():
             node.logs.take()
         home = first.logs.directories[0].home
         self.cluster = Cluster(self.env, home, first.config, CLUSTER_ID, node_ids[0])
+        self.cluster.open()
         for node in self.nodes.values():
             node.join(self.cluster)
         self.context = first.context
@@ -107,12 +114,17 @@ class World:
         asked = codec.decode(type(request), version, codec.encode(request, version))
         call = Call(api.key, version, 1, "a-client", self.connection)
         try:
-            answer = handler(context, call, asked)
+            answer = settled(handler(context, call, asked))
         except KafkaError as error:
             answer = error_reply(asked, version, error.code, error.message)
         if isinstance(answer, Later):
+            for _ in range(TURNS):
+                if not answer.is_resolved:
+                    self.clock.advance(0)
             assert answer.is_resolved, f"{api.name} is not answered yet"
-            answer = answer.value
+            answer = settled(answer.value)
+        if isinstance(answer, Refused):
+            answer = error_reply(asked, version, answer.error.code, answer.error.message)
         cls = message_class(f"{api.name}Response")
         if isinstance(answer, Encoded):
             return codec.decode(cls, version, answer.body)

@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkalite.server.connection import (
+    FRAMES_PER_TURN,
     OWED_REPLIES,
     RECEIVE_BUFFER_BYTES,
     SMALL_BYTES,
     SPARE_BYTES,
     UNSENT_BYTES,
 )
-from kafkalite.server.limits import Limits
+from kafkalite.server.limits import LEAVING_MS, SWEEP_MS, Limits
 from tests.unit.server.support import FakeLink, World, frame
 
 
@@ -212,13 +213,60 @@ def test_an_answer_that_closes_lets_ready_replies_out_and_takes_no_more():
 
 
 def test_a_result_for_a_connection_that_has_ended_is_dropped():
-    world, link, connection = start()
+    world, link, _ = start()
     world.feed(link, frame(b"later-1"))
     link.abort()
     world.service.resolve(b"later-1")
     world.turn()
     assert link.sent == b""
-    assert not connection.info.is_open
+
+
+def test_what_waits_for_a_client_hears_that_it_has_gone():
+    _, link, connection = start()
+    heard = []
+    connection.info.when_gone(lambda: heard.append("gone"))
+    link.abort()
+    assert heard == ["gone"]
+
+
+def test_a_peer_that_asks_for_nothing_more_gets_what_it_is_owed():
+    world, link, connection = start()
+    world.feed(link, frame(b"later-1") + frame(b"now") + frame(b"later-2"))
+    connection.finished()
+    assert not link.is_ended
+    world.service.resolve(b"later-1")
+    world.turn()
+    assert not link.is_ended
+    world.service.resolve(b"later-2")
+    world.turn()
+    assert link.replies() == [b"later-1", b"now", b"later-2"]
+    assert link.is_ended
+
+
+def test_a_peer_that_asks_for_nothing_more_is_not_kept_for_ever():
+    world, link, connection = start()
+    world.feed(link, frame(b"later-1"))
+    connection.finished()
+    world.sweep(LEAVING_MS + SWEEP_MS)
+    assert link.is_ended
+
+
+def test_requests_that_have_come_are_answered_though_no_more_will():
+    world, link, connection = start()
+    requests = b"".join(frame(b"%d" % number) for number in range(3 * FRAMES_PER_TURN))
+    world.feed(link, requests, turns=False)
+    connection.finished()
+    world.turn()
+    assert len(link.replies()) == 3 * FRAMES_PER_TURN
+    assert link.is_ended
+
+
+def test_a_peer_that_is_owed_nothing_goes_at_once():
+    world, link, connection = start()
+    world.feed(link, frame(b"one") + frame(b"half")[:5])
+    connection.finished()
+    assert link.is_ended
+    assert world.memory.used == 0
 
 
 # --- back-pressure -------------------------------------------------------------------------------
@@ -310,10 +358,12 @@ def test_one_frame_may_be_larger_than_the_memory_for_all():
 def test_slow_frames_make_room_when_memory_is_short():
     world, link, _ = start(Limits(max_queued_request_bytes=100_000))
     hog = connect_hog(world)
-    world.sweep(2_000)
+    world.sweep(6_000)
     assert not hog.is_ended
     world.feed(link, frame(b"x" * 200_000))
     world.sweep()
+    assert not hog.is_ended, "it has grown since it was looked at"
+    world.sweep(6_000)
     assert hog.is_ended
     assert not link.is_ended
     assert link.is_reading
@@ -329,7 +379,46 @@ def test_memory_is_bounded_however_many_connections_send_parts_of_frames():
     assert world.memory.used <= 1_000_000 + 2 * RECEIVE_BUFFER_BYTES + 100 * 4 * SMALL_BYTES
 
 
+def test_uploads_that_move_all_arrive_however_short_memory_is():
+    world, _, _ = start(Limits(max_queued_request_bytes=1_000_000))
+    data = frame(b"x" * 300_000)
+    links = [FakeLink() for _ in range(20)]
+    for link in links:
+        world.connect(link)
+    positions = dict.fromkeys(range(20), 0)
+    for _ in range(400):  # at 25 KB a second
+        for number, link in enumerate(links):
+            piece = data[positions[number] : positions[number] + 25_000]
+            positions[number] += world.feed(link, piece)
+        world.sweep(1_000)
+    assert world.service.expired_reasons == []
+    assert [len(link.replies()) for link in links] == [1] * 20
+    assert world.memory.used == 0
+
+
+def test_what_waits_for_its_answer_counts_as_memory():
+    world, link, _ = start(Limits(max_queued_request_bytes=100_000))
+    world.feed(link, frame(b"later-" + b"x" * 150_000))
+    other = FakeLink()
+    world.connect(other)
+    world.feed(other, frame(b"y" * 60_000))
+    assert world.memory.used >= 150_000
+    world.service.resolve(b"later-" + b"x" * 150_000)
+    world.turn()
+    assert world.memory.used == 0
+
+
 # --- deadlines -----------------------------------------------------------------------------------
+
+
+def test_a_frame_that_grows_is_not_cut_off_however_long_it_takes():
+    world, link, _ = start(Limits(frame_timeout_ms=5_000))
+    data = frame(b"x" * 200_000)
+    for position in range(0, len(data), 2_000):
+        world.feed(link, data[position : position + 2_000])
+        world.sweep(1_000)
+    assert not link.is_ended
+    assert len(link.replies()) == 1
 
 
 def test_a_frame_that_drips_is_cut_off_at_its_deadline():

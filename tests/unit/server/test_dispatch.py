@@ -2,15 +2,19 @@
 
 import logging
 import struct
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from kafkalite.coordinators.effects import Refused
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.disk import FileRange
 from kafkalite.env.later import Later
 from kafkalite.env.memory import MemoryDisk
+from kafkalite.env.slicing import InSteps, Slices
 from kafkalite.handlers.call import CloseConnection, ConnectionInfo
+from kafkalite.handlers.long_work import LongWork
 from kafkalite.protocol import codec
 from kafkalite.protocol.errors import Error, KafkaError, MalformedFrame
 from kafkalite.protocol.messages import (
@@ -37,7 +41,7 @@ class Answering:
     """A dispatcher whose every API is one handler."""
 
     def __init__(self, handler: Any) -> None:
-        context: Any = None
+        context: Any = SimpleNamespace(long_work=LongWork(Slices(ManualClock())))
         self.connection = ConnectionInfo("PLAINTEXT", ("127.0.0.1", 9092), ("10.1.2.3", 555))
         self.log = LimitedLog(ManualClock())
         self.dispatcher = Dispatcher(context, self.log, lambda key: handler)
@@ -127,6 +131,36 @@ def test_records_stay_parts_of_files():
 def test_an_error_of_the_request_is_a_response_with_that_error():
     reply = Answering(raising(KafkaError(Error.COORDINATOR_NOT_AVAILABLE)))(heartbeat())
     assert body_of(reply, HeartbeatResponse, 3).error_code == Error.COORDINATOR_NOT_AVAILABLE
+
+
+def in_steps(value: Any) -> Any:
+    yield
+    return value
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [
+        (Refused(KafkaError(Error.REBALANCE_IN_PROGRESS)), Error.REBALANCE_IN_PROGRESS),
+        (ZeroDivisionError("oh"), Error.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_what_comes_in_place_of_a_response_is_told(outcome, code, caplog):
+    """However it comes: at once, out of steps, later, or later and then out of steps."""
+    later: Later[Any] = Later()
+    last: Later[Any] = Later()
+    replies = [
+        Answering(lambda *_: outcome)(heartbeat()),
+        Answering(lambda *_: Later.of(outcome))(heartbeat()),
+        Answering(lambda *_: InSteps(in_steps(outcome)))(heartbeat()),
+        Answering(lambda *_: later)(heartbeat()),
+        Answering(lambda *_: last)(heartbeat()),
+    ]
+    later.resolve(outcome)
+    last.resolve(InSteps(in_steps(outcome)))
+    for reply in replies:
+        told = reply.value if isinstance(reply, Later) else reply
+        assert body_of(told, HeartbeatResponse, 3).error_code == code
 
 
 def test_a_mistake_of_ours_is_logged_with_its_stack_and_told_as_such(caplog):

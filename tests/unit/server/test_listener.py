@@ -127,19 +127,42 @@ def test_a_port_in_use_is_an_error_and_leaves_nothing_open(loop):
     running.stop()
 
 
-def test_connections_beyond_the_limit_are_refused_and_the_others_go_on(loop, caplog):
+def test_connections_beyond_the_limit_wait_and_the_others_go_on(loop, caplog):
     running = Running(loop, max_connections="2")
-    first, second, third = (running.connect() for _ in range(3))
-    assert running.read(third, 1) == b""
-    for client in (first, second):
+    clients = [running.connect() for _ in range(4)]
+    for client in clients:
         client.send(frame(b"hello"))
+    for client in clients[:2]:
         assert running.read(client, 9) == frame(b"hello")
+    loop.run_until_complete(asyncio.sleep(0.05))
+    assert running.server.connection_count == 2
     assert "max.connections" in caplog.text
-    first.close()
-    running.until(lambda: running.server.connection_count == 1)
-    fourth = running.connect()
-    fourth.send(frame(b"hello"))
-    assert running.read(fourth, 9) == frame(b"hello")
+    for gone, comes in ((0, 2), (1, 3)):
+        clients[gone].close()
+        assert running.read(clients[comes], 9) == frame(b"hello")
+    running.stop()
+
+
+def test_a_broker_that_comes_in_sends_away_who_has_been_silent_for_longest(loop):
+    running = Running(
+        loop,
+        listeners="INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0",
+        listener_security_protocol_map="INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
+        inter_broker_listener_name="INSIDE",
+        max_connections="2",
+    )
+    silent, lively = (running.connect("OUTSIDE") for _ in range(2))
+    running.until(lambda: running.server.connection_count == 2)
+    silent.send(frame(b"hello"))
+    assert running.read(silent, 9) == frame(b"hello")
+    loop.run_until_complete(asyncio.sleep(0.6))
+    lively.send(frame(b"hello"))
+    assert running.read(lively, 9) == frame(b"hello")
+    broker = running.connect("INSIDE")
+    broker.send(frame(b"hello"))
+    assert running.read(broker, 9) == frame(b"hello")
+    assert running.read(silent, 1) == b""
+    assert running.server.connection_count == 2
     running.stop()
 
 

@@ -1,0 +1,241 @@
+"""Whoever asks for a lot does not hold up the others: work per turn, counted in calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kafkalite.env.later import Later
+from kafkalite.handlers.call import CloseConnection
+from kafkalite.handlers.kept_replies import KeptReplies
+from kafkalite.protocol.messages import (
+    ApiVersionsRequest,
+    ConsumerGroupDescribeRequest,
+    CreateTopicsRequest,
+    DescribeConfigsRequest,
+    DescribeGroupsRequest,
+    DescribeLogDirsRequest,
+    DescribeProducersRequest,
+    DescribeTopicPartitionsRequest,
+    FetchRequest,
+    FindCoordinatorRequest,
+    ListGroupsRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    OffsetForLeaderEpochRequest,
+)
+from kafkalite.sim.effort import MOST_CALLS, CountingClock
+from tests.unit.handlers.whole_broker import WholeBroker, _decoded
+
+PARTITIONS = 3_000
+TOPICS = 300
+NAMES = 20_000
+GROUPS = 600
+LARGE = "large"
+Ask = Callable[[Any, int], Any]
+
+
+@pytest.fixture(scope="module")
+def broker() -> WholeBroker:
+    broker = WholeBroker(clock=CountingClock())
+    broker.create(LARGE, PARTITIONS)
+    topics = [
+        CreateTopicsRequest.Topic(name=f"t-{number}", num_partitions=1, replication_factor=1)
+        for number in range(TOPICS)
+    ]
+    broker.ask(CreateTopicsRequest(topics=topics), 7)
+    broker.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
+    commit(broker, "g", PARTITIONS)
+    for number in range(GROUPS):
+        commit(broker, f"g-{number}", 1)
+    return broker
+
+
+def commit(broker: WholeBroker, group: str, partitions: int) -> None:
+    asked = [
+        OffsetCommitRequest.Partition(
+            partition_index=index, committed_offset=index, committed_metadata=""
+        )
+        for index in range(partitions)
+    ]
+    topics = [OffsetCommitRequest.Topic(name=LARGE, partitions=asked)]
+    answer = broker.ask(OffsetCommitRequest(group_id=group, topics=topics), 7)
+    assert not any(one.error_code for topic in answer.topics for one in topic.partitions)
+
+
+def begun(broker: WholeBroker, request: Any, version: int) -> Callable[[], Any]:
+    """Has it answered in turns that are counted; what came of it is decoded outside of them."""
+    clock = broker.clock
+    assert isinstance(clock, CountingClock)
+    frame = broker.frame(request, version)
+    answer = clock.turn(lambda: broker.broker.dispatcher.answer(frame, broker.connection))
+
+    def came() -> Any:
+        outcome = answer.value if isinstance(answer, Later) else answer
+        assert not isinstance(outcome, CloseConnection), outcome
+        return _decoded(request.API_KEY, version, outcome)
+
+    return came
+
+
+def asked(broker: WholeBroker, request: Any, version: int) -> Any:
+    clock = broker.clock
+    assert isinstance(clock, CountingClock)
+    begun(broker, request, version)  # the first has code generated and modules imported
+    clock.advance(0)
+    broker.context.kept_replies = KeptReplies()
+    clock.begin()
+    came = begun(broker, request, version)
+    clock.advance(0)
+    assert 500 < clock.heaviest.calls < MOST_CALLS, clock.heaviest
+    return came()
+
+
+def partitions_of(cls: Any, **fields: Any) -> list[Any]:
+    return [cls(partition=index, **fields) for index in range(PARTITIONS)]
+
+
+def test_metadata_of_all_topics(broker: WholeBroker) -> None:
+    found = asked(broker, MetadataRequest(topics=None), 12)
+    assert len(found.topics) >= TOPICS + 1
+    (large,) = [topic for topic in found.topics if topic.name == LARGE]
+    assert [one.partition_index for one in large.partitions] == list(range(PARTITIONS))
+
+
+def test_metadata_of_many_names_that_are_not_there(broker: WholeBroker) -> None:
+    names = [MetadataRequest.Topic(name=f"no-{number}") for number in range(NAMES)]
+    request = MetadataRequest(topics=names, allow_auto_topic_creation=False)
+    found = asked(broker, request, 12)
+    assert [topic.name for topic in found.topics] == [f"no-{number}" for number in range(NAMES)]
+
+
+def test_partitions_of_topics(broker: WholeBroker) -> None:
+    request = DescribeTopicPartitionsRequest(
+        topics=[DescribeTopicPartitionsRequest.Topic(name=LARGE)], response_partition_limit=2_000
+    )
+    (topic,) = asked(broker, request, 0).topics
+    assert len(topic.partitions) == 2_000
+
+
+def test_ends_of_many_partitions(broker: WholeBroker) -> None:
+    partitions = [
+        ListOffsetsRequest.Partition(partition_index=index, timestamp=-1)
+        for index in range(PARTITIONS)
+    ]
+    topics = [ListOffsetsRequest.Topic(name=LARGE, partitions=partitions)]
+    (topic,) = asked(broker, ListOffsetsRequest(replica_id=-1, topics=topics), 6).topics
+    assert len(topic.partitions) == PARTITIONS
+    assert {one.error_code for one in topic.partitions} == {0}
+
+
+def test_ends_of_many_epochs(broker: WholeBroker) -> None:
+    kind = OffsetForLeaderEpochRequest
+    topics = [kind.Topic(topic=LARGE, partitions=partitions_of(kind.Partition, leader_epoch=0))]
+    (topic,) = asked(broker, kind(replica_id=-1, topics=topics), 3).topics
+    assert len(topic.partitions) == PARTITIONS
+
+
+@pytest.mark.parametrize("version", [7, 8])
+def test_all_offsets_of_a_group(broker: WholeBroker, version: int) -> None:
+    group = OffsetFetchRequest.Group(group_id="g", topics=None)
+    request = OffsetFetchRequest(group_id="g", topics=None, groups=[group])
+    found = asked(broker, request, version)
+    (topic,) = found.topics if version < 8 else found.groups[0].topics
+    assert [one.committed_offset for one in topic.partitions] == list(range(PARTITIONS))
+
+
+def test_offsets_are_those_of_one_moment(broker: WholeBroker) -> None:
+    commit(broker, "moment", PARTITIONS)
+    request = OffsetFetchRequest(group_id="moment", topics=None)
+    came = begun(broker, request, 7)
+    offset = OffsetCommitRequest.Partition(
+        partition_index=PARTITIONS - 1, committed_offset=1_000_000, committed_metadata=""
+    )
+    topics = [OffsetCommitRequest.Topic(name=LARGE, partitions=[offset])]
+    elsewhere = broker.connection
+    broker.connection = type(elsewhere)("PLAINTEXT", ("10.0.0.1", 9092), ("10.0.0.8", 40_000))
+    broker.ask(OffsetCommitRequest(group_id="moment", topics=topics), 7)
+    broker.connection = elsewhere
+    broker.clock.advance(0)
+    assert came().topics[0].partitions[-1].committed_offset == PARTITIONS - 1
+
+
+def test_settings_of_many_topics(broker: WholeBroker) -> None:
+    resources = [
+        DescribeConfigsRequest.Resource(resource_type=2, resource_name=f"t-{number}")
+        for number in range(TOPICS)
+    ]
+    request = DescribeConfigsRequest(resources=resources, include_synonyms=True)
+    assert len(asked(broker, request, 4).results) == TOPICS
+
+
+def test_many_groups(broker: WholeBroker) -> None:
+    names = [f"g-{number}" for number in range(GROUPS)]
+    described = asked(broker, DescribeGroupsRequest(groups=names), 5).groups
+    assert sorted(group.group_id for group in described) == sorted(names)
+    consumers = asked(broker, ConsumerGroupDescribeRequest(group_ids=names), 1).groups
+    assert len(consumers) == GROUPS
+    assert len(asked(broker, ListGroupsRequest(), 4).groups) >= GROUPS
+    request = FindCoordinatorRequest(key_type=0, coordinator_keys=names)
+    assert len(asked(broker, request, 4).coordinators) == GROUPS
+
+
+def test_producers_and_sizes_of_many_partitions(broker: WholeBroker) -> None:
+    kind = DescribeProducersRequest
+    topic = kind.Topic(name=LARGE, partition_indexes=list(range(PARTITIONS)))
+    assert len(asked(broker, kind(topics=[topic]), 0).topics[0].partitions) == PARTITIONS
+    (directory,) = asked(broker, DescribeLogDirsRequest(topics=None), 4).results
+    assert sum(len(topic.partitions) for topic in directory.topics) >= PARTITIONS + TOPICS
+
+
+def fetch_of_all(**fields: Any) -> FetchRequest:
+    partitions = partitions_of(FetchRequest.Partition, fetch_offset=0, partition_max_bytes=1 << 20)
+    return FetchRequest(
+        max_bytes=1 << 20, session_epoch=-1,
+        topics=[FetchRequest.Topic(topic=LARGE, partitions=partitions)],
+        **fields,
+    )  # fmt: skip
+
+
+def test_a_fetch_of_many_partitions(broker: WholeBroker) -> None:
+    (topic,) = asked(broker, fetch_of_all(max_wait_ms=0, min_bytes=1), 12).responses
+    assert [one.partition_index for one in topic.partitions] == list(range(PARTITIONS))
+
+
+def test_a_fetch_of_many_partitions_that_waits(broker: WholeBroker) -> None:
+    came = begun(broker, fetch_of_all(max_wait_ms=500, min_bytes=1), 12)
+    broker.clock.advance(100)
+    broker.append(b"value", topic=LARGE, index=7)
+    broker.clock.advance(0)
+    (topic,) = came().responses
+    assert [one.partition_index for one in topic.partitions if one.records] == [7]
+    broker.partition(LARGE, 7).delete_records_before(1)
+
+
+def test_a_connection_is_answered_in_order_whatever_is_large(broker: WholeBroker) -> None:
+    """The small one that follows is not even looked at before the large one is done."""
+    names = [MetadataRequest.Topic(name=f"no-{number}") for number in range(NAMES)]
+    large = begun(broker, MetadataRequest(topics=names, allow_auto_topic_creation=False), 12)
+    small = begun(broker, ApiVersionsRequest(), 2)
+    assert broker.context.long_work.connections == {id(broker.connection): 2}
+    broker.clock.advance(0)
+    assert small().api_keys
+    assert len(large().topics) == NAMES
+
+
+def test_nobody_works_for_a_client_that_has_gone(broker: WholeBroker) -> None:
+    names = [MetadataRequest.Topic(name=f"no-{number}") for number in range(NAMES)]
+    request = MetadataRequest(topics=names, allow_auto_topic_creation=False)
+    frame = broker.frame(request, 12)
+    gone = type(broker.connection)("PLAINTEXT", ("10.0.0.1", 9092), ("10.0.0.7", 40_000))
+    answer = broker.broker.dispatcher.answer(frame, gone)
+    gone.has_ended = True
+    broker.clock.advance(0)
+    assert isinstance(answer, Later)
+    assert isinstance(answer.value, CloseConnection)
+    assert len(broker.env.slices) == 0
+    assert not broker.context.long_work.connections
