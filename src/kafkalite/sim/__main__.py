@@ -7,6 +7,7 @@ from collections import Counter
 
 import click
 
+from kafkalite.sim.coverage import missing
 from kafkalite.sim.run import simulate
 
 REPORT_EVERY = 100
@@ -37,7 +38,10 @@ def main(seeds: int, first: int, verbose: bool) -> None:
         f"seeds {first} to {first + seeds - 1}: {logical_ms / 3_600_000:.1f} logical hours"
         f" in {time.perf_counter() - started:.0f} s, anomalies in {bad or 'none'}"
     )
-    sys.exit(1 if bad else 0)
+    unmet = missing(totals, seeds)
+    if unmet:
+        click.echo(f"never met: {', '.join(unmet)}")
+    sys.exit(1 if bad or unmet else 0)
 
 
 def _counted(counts: dict[str, int]) -> str:

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from kafkalite.sim.compacted import check_compacted
+from kafkalite.sim.gone import check_gone
 from kafkalite.sim.history import Attempt, Fate, History, Partition, Reading, Sent
 
 SHOWN = 5
@@ -45,11 +47,21 @@ class Anomalies:
         )
 
 
-def check(history: History, finals: dict[Partition, Final]) -> Anomalies:
+def check(history: History, finals: dict[Partition, Final], anomalies: Anomalies) -> None:
     """Every anomaly of the run."""
-    anomalies = Anomalies()
+    history.bind()
     for complaint in history.complaints:
         anomalies.add("refused", complaint)
+    for partition in history.compacted & finals.keys():
+        final = finals[partition]
+        _check_stable(partition, final, anomalies)
+        for kind, what in check_compacted(history, partition, final.committed, final.everything):
+            anomalies.add(kind, what)
+    for kind, what in check_gone(history, finals.keys()):
+        anomalies.add(kind, what)
+    finals = {where: final for where, final in finals.items() if where not in history.compacted}
+    for partition in history.fading & finals.keys():
+        _check_stable(partition, finals.pop(partition), anomalies)
     visible = {
         partition: Counter(value for _, value in final.committed.seen)
         for partition, final in finals.items()
@@ -62,8 +74,8 @@ def check(history: History, finals: dict[Partition, Final]) -> Anomalies:
         _check_stable(partition, final, anomalies)
         _check_offsets(history, partition, final, anomalies)
     for reading in history.readings:
-        _check_reading(reading, finals[reading.partition], anomalies)
-    return anomalies
+        if reading.partition in finals:
+            _check_reading(reading, finals[reading.partition], anomalies)
 
 
 def _check_values(
@@ -72,14 +84,15 @@ def _check_values(
     """Each value once if it was acknowledged, never if it was aborted, at most once otherwise."""
     sent: dict[tuple[Partition, bytes], list[Sent]] = {}
     for each in history.sent:
-        sent.setdefault((each.partition, each.value), []).append(each)
+        if each.partition in visible:
+            sent.setdefault((each.partition, each.value), []).append(each)
     for (partition, value), tries in sent.items():
         count = visible[partition][value]
         fates = [each.attempt.fate for each in tries]
         what = f"{value!r} in {partition}"
         if count > 1:
             anomalies.add("duplicate", f"{what}, {count} times")
-        if Fate.KEPT in fates and count == 0:
+        if Fate.KEPT in fates and count == 0 and not all(each.is_excused for each in tries):
             anomalies.add("lost", what)
         if fates.count(Fate.KEPT) > 1:
             anomalies.add("kept twice", what)
@@ -98,8 +111,9 @@ def _check_atomic(
     """All of an attempt or nothing, whatever its producer was told."""
     if attempt.fate is not Fate.UNKNOWN:
         return
-    found = [each for each in attempt.values if visible[each.partition][each.value]]
-    if found and len(found) < len(attempt.values):
+    values = [each for each in attempt.values if each.partition in visible and not each.is_excused]
+    found = [each for each in values if visible[each.partition][each.value]]
+    if found and len(found) < len(values):
         anomalies.add("half visible", f"{found[0].value!r} without the rest of its transaction")
 
 

@@ -11,28 +11,37 @@ from collections.abc import Callable
 from typing import Any
 
 from kafkalite.protocol.errors import Error
-from kafkalite.protocol.messages import FetchRequest, OffsetFetchRequest
+from kafkalite.protocol.messages import FetchRequest, ListOffsetsRequest, OffsetFetchRequest
 from kafkalite.records.batch import iterate_headers
 from kafkalite.records.control import read_batch_marker
 from kafkalite.records.record import iterate_records
 from kafkalite.sim.client import Ask, Script, Sleep
 from kafkalite.sim.history import Attempt, History, Partition, Reading
 from kafkalite.sim.producers import GROUP_KEY, PASSING, TransactionalProducer
+from kafkalite.sim.topics import Topics
 
 FETCH_VERSION = 12
+FETCH_BY_ID_VERSION = 13
+LIST_OFFSETS_VERSION, EARLIEST = 6, -2
 FETCH_BYTES = 600  # little, so that consumers stop inside transactions
 COPIES = 6
 
 
-def fetch_request(reading: Reading, max_bytes: int = FETCH_BYTES) -> FetchRequest:
-    topic, index = reading.partition
+def fetch_request(
+    topics: Topics, reading: Reading, max_bytes: int = FETCH_BYTES
+) -> tuple[FetchRequest, int]:
+    """With the version to send it in: one that names the topic by its id, if that is known."""
+    label, index = reading.partition
     wanted = FetchRequest.Partition(
         partition=index, fetch_offset=reading.position, partition_max_bytes=max_bytes
     )
+    topic, version = FetchRequest.Topic(topic=label, partitions=[wanted]), FETCH_VERSION
+    if label in topics.by_label:
+        topic.topic_id, version = topics.by_label[label].topic_id, FETCH_BY_ID_VERSION
     return FetchRequest(
         max_wait_ms=200, min_bytes=1, isolation_level=int(reading.is_committed_only),
-        session_epoch=-1, topics=[FetchRequest.Topic(topic=topic, partitions=[wanted])],
-    )
+        session_epoch=-1, topics=[topic],
+    ), version
 
 
 def take(reading: Reading, fetched: Any) -> list[tuple[int, bytes]]:
@@ -66,7 +75,7 @@ def take(reading: Reading, fetched: Any) -> list[tuple[int, bytes]]:
 def consume(history: History, reading: Reading, is_done: Callable[[int], bool]) -> Script:
     """Reads on until it is done: `is_done` is given the end that the broker tells."""
     while True:
-        [answer] = yield Ask([(fetch_request(reading), FETCH_VERSION)])
+        [answer] = yield Ask([fetch_request(history.topics, reading)])
         if answer is None or not answer.responses:
             yield Sleep(20)
             continue
@@ -77,11 +86,30 @@ def consume(history: History, reading: Reading, is_done: Callable[[int], bool]) 
             if is_done(fetched.high_watermark):
                 return
             yield Sleep(5)
-        elif code in PASSING:
+        elif code in PASSING and not history.topics.is_going(reading.partition):
             yield Sleep(20)
+        elif code in PASSING:
+            return
+        elif code is Error.OFFSET_OUT_OF_RANGE and reading.partition in history.fading:
+            yield from skip_to_start(history.topics, reading)
         else:
             history.complain(f"a consumer of {reading.partition} was told {code.name}")
             return
+
+
+def skip_to_start(topics: Topics, reading: Reading) -> Script:
+    """On from where the partition begins now: what was before has had its time."""
+    label, index = reading.partition
+    wanted = ListOffsetsRequest.Partition(partition_index=index, timestamp=EARLIEST)
+    topic = ListOffsetsRequest.Topic(name=topics.by_label[label].name, partitions=[wanted])
+    while not topics.is_going(reading.partition):
+        [answer] = yield Ask([(ListOffsetsRequest(topics=[topic]), LIST_OFFSETS_VERSION)])
+        if answer is not None:
+            [found] = answer.topics[0].partitions
+            if found.error_code == Error.NONE:
+                reading.position = max(reading.position, found.offset)
+                return
+        yield Sleep(20)
 
 
 class Chain(TransactionalProducer):
@@ -94,7 +122,7 @@ class Chain(TransactionalProducer):
     def transact(self) -> Script:
         offset = yield from self._committed_offset()
         self._reading = Reading(self.source, is_committed_only=True, position=offset)
-        [answer] = yield Ask([(fetch_request(self._reading), FETCH_VERSION)])
+        [answer] = yield Ask([fetch_request(self.history.topics, self._reading)])
         if answer is None or not answer.responses:
             return
         [fetched] = answer.responses[0].partitions

@@ -70,6 +70,7 @@ class CrashFile:
 
     def _reach(self) -> Inode:
         if self._inode is None:
+            self._disk.opens(self.path)
             self._inode = self._disk.file_at(self.path)
         return self._inode
 
@@ -116,6 +117,7 @@ class CrashDisk:
 
     `before_operation` is called before each change with its kind, path and size. It may raise what
     a failing disk raises, or return how many bytes of a write go through before the disk is full.
+    `before_open` is called before each opening of a file, and may raise as well.
     """
 
     def __init__(self) -> None:
@@ -123,6 +125,7 @@ class CrashDisk:
         self._locks: set[str] = set()
         self.operations = 0
         self.before_operation: Callable[[str, str, int], int | None] | None = None
+        self.before_open: Callable[[str], None] | None = None
 
     # --- what tests do with it --------------------------------------------------------------------
 
@@ -131,6 +134,11 @@ class CrashDisk:
         self.operations += 1
         kept = self.before_operation(kind, path, size) if self.before_operation else None
         return size if kept is None else kept
+
+    def opens(self, path: str) -> None:
+        """A file is about to be opened."""
+        if self.before_open is not None:
+            self.before_open(path)
 
     def stopped(self) -> CrashDisk:
         """The disk as the next process finds it when only this one dies: all is there, and what
@@ -231,6 +239,7 @@ class CrashDisk:
 
     def create(self, path: str) -> CrashFile:
         parent, name = self._parent(path)
+        self.opens(path)
         self.operation("create", path)
         inode = (parent.entries or {}).get(name)
         if inode is not None and inode.entries is None:

@@ -29,6 +29,11 @@ class SimPort:
         self._network = network
         self.address = address
 
+    def pause(self) -> None:
+        """Nobody here comes to the limits of connections."""
+
+    def resume(self) -> None: ...
+
     def close(self) -> None:
         self._network.accept = None
 

@@ -24,11 +24,14 @@ from kafkalite.protocol.messages import (
 )
 from kafkalite.records.record import BatchBuilder
 from kafkalite.sim.client import Ask, Script, Sleep
+from kafkalite.sim.compacted import key_of
 from kafkalite.sim.history import Attempt, Fate, History, Partition
+from kafkalite.sim.topics import Topics
 
 IN_FLIGHT = 5
 PAUSE_MS = 40
 TRANSACTION_KEY, GROUP_KEY = 1, 0
+BY_ID_VERSION = 13
 KEPT = (Error.NONE, Error.DUPLICATE_SEQUENCE_NUMBER)
 FENCED = (
     Error.INVALID_PRODUCER_EPOCH,
@@ -47,6 +50,8 @@ PASSING = (
     Error.LEADER_NOT_AVAILABLE,
     Error.REQUEST_TIMED_OUT,
     Error.UNKNOWN_TOPIC_OR_PARTITION,
+    Error.UNKNOWN_TOPIC_ID,
+    Error.KAFKA_STORAGE_ERROR,
     Error.UNSTABLE_OFFSET_COMMIT,
 )
 
@@ -65,7 +70,7 @@ def batch_of(
 ) -> bytes:
     builder = BatchBuilder()
     for value in values:
-        builder.append(now_ms, None, value)
+        builder.append(now_ms, key_of(value), value)
     return bytes(builder.build(
         producer_id=identity[0], producer_epoch=identity[1], base_sequence=sequence,
         is_transactional=is_transactional,
@@ -73,14 +78,21 @@ def batch_of(
 
 
 def produce_request(
-    partition: Partition, batch: bytes, transactional_id: str | None = None
-) -> ProduceRequest:
-    topic, index = partition
+    topics: Topics,
+    partition: Partition,
+    batch: bytes,
+    transactional_id: str | None = None,
+    version: int = 11,
+) -> tuple[ProduceRequest, int]:
+    """With the version to send it in: one that names the topic by its id, if that is known."""
+    label, index = partition
     data = ProduceRequest.PartitionData(index=index, records=batch)
+    topic = ProduceRequest.TopicData(name=label, partition_data=[data])
+    if label in topics.by_label:
+        topic.topic_id, version = topics.by_label[label].topic_id, BY_ID_VERSION
     return ProduceRequest(
-        transactional_id=transactional_id, acks=-1, timeout_ms=1_000,
-        topic_data=[ProduceRequest.TopicData(name=topic, partition_data=[data])],
-    )
+        transactional_id=transactional_id, acks=-1, timeout_ms=1_000, topic_data=[topic]
+    ), version
 
 
 def code_of(answer: Any) -> Error | None:
@@ -88,6 +100,10 @@ def code_of(answer: Any) -> Error | None:
     if answer is None:
         return None
     return Error(answer.responses[0].partition_responses[0].error_code)
+
+
+# What a batch came from, and the request, with its version.
+Batch = tuple[Attempt, tuple[ProduceRequest, int]]
 
 
 class Producer:
@@ -110,6 +126,17 @@ class Producer:
     def pause(self) -> Sleep:
         return Sleep(self.random.randrange(1, PAUSE_MS))
 
+    def choose(self, *, by_name: bool = False) -> Partition:
+        """Somewhere to write: of a topic that comes and goes, the one that is there now."""
+        topics = self.history.topics
+        while True:
+            name, index = self.random.choice(self.partitions)
+            if by_name or name not in topics.lives:
+                return name, index
+            current = topics.current(name)
+            if current is not None:
+                return current.label, index % current.partition_count
+
     def new_values(self, attempt: Attempt, partition: Partition) -> list[bytes]:
         count = self.random.randrange(1, 4)
         return [self.history.send(attempt, self.name, partition) for _ in range(count)]
@@ -120,14 +147,14 @@ class PlainProducer(Producer):
 
     def script(self) -> Script:
         while not self.is_ending():
-            partition = self.random.choice(self.partitions)
+            partition = self.choose(by_name=self.random.random() < 0.5)
             attempt = self.history.begin(is_transactional=False)
             batch = batch_of(self.new_values(attempt, partition), self.now_ms())
             attempt.fate = Fate.UNKNOWN
-            [answer] = yield Ask([(produce_request(partition, batch), 11)])
+            [answer] = yield Ask([produce_request(self.history.topics, partition, batch)])
             code = code_of(answer)
             if code is Error.NONE:
-                attempt.fate = Fate.KEPT
+                self.history.keep(attempt)
                 self.history.count("plain")
             elif code is not None and code not in (
                 Error.REQUEST_TIMED_OUT, Error.KAFKA_STORAGE_ERROR,
@@ -143,20 +170,23 @@ class IdempotentProducer(Producer):
 
     def script(self) -> Script:
         identity = yield from self._identity()
-        sequences = dict.fromkeys(self.partitions, 0)
+        sequences: dict[Partition, int] = {}
         while not self.is_ending():
-            partition = self.random.choice(self.partitions)
-            unacknowledged: list[tuple[Attempt, ProduceRequest]] = []
-            for _ in range(self.random.randrange(1, IN_FLIGHT + 1)):
+            partition = self.choose()
+            unacknowledged: list[Batch] = []
+            # Where records go, the last batch alone is sure to be known after a restart.
+            goes = partition in self.history.compacted or partition in self.history.fading
+            most = 1 if goes else IN_FLIGHT
+            for _ in range(self.random.randrange(1, most + 1)):
                 attempt = self.history.begin(is_transactional=False)
                 values = self.new_values(attempt, partition)
-                batch = batch_of(
-                    values, self.now_ms(), identity=identity, sequence=sequences[partition]
-                )
-                sequences[partition] += len(values)
+                sequence = sequences.get(partition, 0)
+                batch = batch_of(values, self.now_ms(), identity=identity, sequence=sequence)
+                sequences[partition] = sequence + len(values)
                 attempt.fate = Fate.UNKNOWN
-                unacknowledged.append((attempt, produce_request(partition, batch)))
-            while unacknowledged:
+                request = produce_request(self.history.topics, partition, batch)
+                unacknowledged.append((attempt, request))
+            while unacknowledged and not self.history.topics.is_going(partition):
                 unacknowledged = yield from self._deliver(unacknowledged)
             yield self.pause()
 
@@ -168,13 +198,13 @@ class IdempotentProducer(Producer):
                 return answer.producer_id, answer.producer_epoch
             yield self.pause()
 
-    def _deliver(self, batches: list[tuple[Attempt, ProduceRequest]]) -> Script:
+    def _deliver(self, batches: list[Batch]) -> Script:
         """Sends them all; returns those to send again, from the first that was not taken."""
-        answers = yield Ask([(request, 11) for _, request in batches])
+        answers = yield Ask([request for _, request in batches])
         for index, answer in enumerate(answers):
             code = code_of(answer)
             if code in KEPT:
-                batches[index][0].fate = Fate.KEPT
+                self.history.keep(batches[index][0])
                 self.history.count("idempotent")
                 continue
             if code is not None and code not in PASSING:
@@ -222,10 +252,14 @@ class TransactionalProducer(Producer):
         )
         answer = yield from self.until_told(request, 4, lambda answer: Error(answer.error_code))
         self.identity = answer.producer_id, answer.producer_epoch
-        self.sequences = dict.fromkeys(self.partitions, 0)
+        self.sequences: dict[Partition, int] = {}
 
     def until_told(
-        self, request: Any, version: int, code_of: Callable[[Any], Error]
+        self,
+        request: Any,
+        version: int,
+        code_of: Callable[[Any], Error],
+        is_in_vain: Callable[[], bool] = lambda: False,
     ) -> Script:
         """Asks until the answer is a decision; raises when it is one against this producer."""
         while True:
@@ -240,6 +274,8 @@ class TransactionalProducer(Producer):
             if code is not None and code not in PASSING:
                 self.history.complain(f"{self.name}: {type(request).__name__} got {code.name}")
                 raise Fenced
+            if is_in_vain():
+                raise MustAbort
             yield self.pause()
 
     def transact(self) -> Script:
@@ -257,23 +293,34 @@ class TransactionalProducer(Producer):
 
     def work(self, attempt: Attempt) -> Script:
         for _ in range(self.random.randrange(1, 5)):
-            partition = self.random.choice(self.partitions)
+            partition = self.choose(by_name=not self.is_new)
             yield from self.write(partition, self.new_values(attempt, partition))
             if self.random.random() < 0.3:
                 yield self.pause()
+        for name in self.history.topics.lives:
+            if self.random.random() < 0.1:  # whether it is there or not
+                yield from self.commit_offset("watchers", (name, 0), len(self.history.sent))
+                self.history.count("offsets committed to a topic that comes and goes")
 
     def write(self, partition: Partition, values: list[bytes]) -> Script:
         if not self.is_new and partition not in self.begun:
             yield from self.add(partition)
         self.begun.add(partition)
+        sequence, topics = self.sequences.get(partition, 0), self.history.topics
         batch = batch_of(
-            values, self.now_ms(), identity=self.identity, sequence=self.sequences[partition],
-            is_transactional=True,
+            values, self.now_ms(), identity=self.identity, sequence=sequence, is_transactional=True
         )
-        request = produce_request(partition, batch, self.transactional_id)
-        version = 12 if self.is_new else 11
-        yield from self.until_told(request, version, lambda answer: code_of(answer) or Error.NONE)
-        self.sequences[partition] += len(values)
+        request, version = produce_request(
+            topics, partition, batch, self.transactional_id, 12 if self.is_new else 11
+        )
+        def code(answer: Any) -> Error:
+            told = code_of(answer) or Error.NONE
+            # A marker of the last transaction is all that a topic of the same name may have of it.
+            is_other = told is Error.OUT_OF_ORDER_SEQUENCE_NUMBER and partition[0] in topics.lives
+            return Error.INVALID_PRODUCER_EPOCH if is_other else told
+
+        yield from self.until_told(request, version, code, lambda: topics.is_going(partition))
+        self.sequences[partition] = sequence + len(values)
 
     def add(self, partition: Partition) -> Script:
         topic, index = partition
@@ -315,8 +362,8 @@ class TransactionalProducer(Producer):
             request, 5 if self.is_new else 4, lambda answer: Error(answer.error_code)
         )
         if is_commit:
-            attempt.fate = Fate.KEPT
+            self.history.keep(attempt)
         self.history.count("committed" if is_commit else "aborted")
         if self.is_new:
             self.identity = answer.producer_id, answer.producer_epoch
-            self.sequences = dict.fromkeys(self.partitions, 0)
+            self.sequences = {}

@@ -10,18 +10,25 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+from kafkalite.env.clock import ManualClock
+from kafkalite.env.later import watch_waits
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import OffsetFetchRequest
 from kafkalite.sim.checker import Anomalies, Final, check, check_chain
 from kafkalite.sim.client import Ask, Client, Script, Sleep
-from kafkalite.sim.consumers import FETCH_VERSION, Chain, consume, fetch_request
+from kafkalite.sim.consumers import Chain, consume, fetch_request, skip_to_start
+from kafkalite.sim.crowd import Crowd, read_commits
 from kafkalite.sim.history import History, Partition, Reading
+from kafkalite.sim.life import SLOWEST_JOB_MS
+from kafkalite.sim.members import Membership
 from kafkalite.sim.producers import (
     IdempotentProducer,
     PlainProducer,
     Producer,
     TransactionalProducer,
 )
+from kafkalite.sim.topics import Keeper
+from kafkalite.sim.vigil import Vigil
 from kafkalite.sim.world import Stuck, World
 
 RUN_MS = 6_000
@@ -30,6 +37,8 @@ TRANSACTION_TIMEOUTS_MS = (1_000, 5_000, 60_000)
 # Longer than links are late, and than a broker takes to start.
 PEACE_MS = 8_000
 SOURCE, TARGET = ("in", 0), ("out", 0)
+COMPACTED = ("latest", 0)
+RENEWED = "renewed"
 
 
 @dataclass(slots=True)
@@ -74,37 +83,130 @@ class Role:
         self.live()
 
 
-def simulate(seed: int) -> Verdict:
+@dataclass(slots=True)
+class Renewal:
+    """A topic that comes and goes: whoever reads it begins with each of its lives."""
+
+    world: World
+    keeper: Keeper
+    client: Client
+
+    def begin(self) -> None:
+        """Unless it is under way."""
+        if not self.client.is_running:
+            self.client.start(self._renew())
+
+    def _note_what_is_under_way(self) -> None:
+        """In the broker, when its topic is about to be deleted."""
+        logs, count = self.world.broker.logs, self.world.history.count
+        for index in range(self.keeper.partition_count if self.world.is_up else 0):
+            log = logs.get(self.keeper.name, index)
+            if log is None:
+                continue
+            if log.last_stable_offset < log.high_watermark:
+                count("deletions under a transaction")
+            if log.high_watermark < log.log_end_offset:
+                count("deletions under a flush")
+            if logs.periodic.cleaner.is_running:
+                count("deletions while something is compacted")
+
+    def _renew(self) -> Script:
+        self._note_what_is_under_way()
+        yield from self.keeper.renew()
+        made = self.world.history.topics.current(self.keeper.name)
+        if made is not None and not self.world.is_ending:
+            _start_consumers(self.world, made.partitions)
+
+
+def simulate(seed: int, clock: ManualClock | None = None) -> Verdict:
     """Runs it and judges it."""
-    world = World(seed, durability="fsync" if seed % 2 else "page-cache")
+    durability = "fsync" if seed % 2 else "page-cache"
+    world = World(seed, durability, clock=clock or ManualClock())
     anomalies = Anomalies()
+    vigil = Vigil(world)
+    vigil.begin()
+    watch_waits()
     try:
-        finals, committed_offset = _run(world)
+        finals, committed_offset = _run(world, anomalies)
+        _stop(world)
     except Stuck as stuck:
         anomalies.add("stuck", str(stuck))
     else:
-        anomalies = check(world.history, finals)
+        check(world.history, finals, anomalies)
         check_chain(finals[SOURCE], finals[TARGET], committed_offset, anomalies)
+        for place, count in world.waits.items():
+            anomalies.add("open wait", f"{count} made at {place} were open when the broker stopped")
+    finally:
+        watch_waits(False)
+    for kind, what in vigil.found:
+        anomalies.add(kind, what)
     counts = {**world.history.counts, "values": len(world.history.sent)}
     return Verdict(seed, anomalies, counts, world.clock.monotonic_ms())
 
 
-def _run(world: World) -> tuple[dict[Partition, Final], int]:
+def _run(world: World, anomalies: Anomalies) -> tuple[dict[Partition, Final], int]:
     world.run_until(lambda: world.is_up, "the broker starts")
     shared = [("t", index) for index in range(world.random.randrange(1, 4))]
     world.create_topic("t", len(shared))
+    crowd = _begin_group(world, "t", len(shared))
     for name, _ in (SOURCE, TARGET):
         world.create_topic(name, 1)
+    world.create_topic(COMPACTED[0], 1, cleanup_policy="compact")
+    world.history.compacted.add(COMPACTED)
+    shared.append(COMPACTED)
+    renewal = _begin_renewals(world)
+    shared += [(RENEWED, index) for index in range(renewal.keeper.partition_count)]
     roles = _roles(world, shared)
     for role in roles:
         role.live()
-    partitions = [*shared, SOURCE, TARGET]
+    partitions = [each for each in shared if each[0] != RENEWED] + [SOURCE, TARGET]
     _start_consumers(world, partitions)
     world.begin_faults(FAULT_EVERY_MS)
     _begin_strikes(world, roles)
     world.run(RUN_MS)
-    _make_peace(world, roles)
-    return _read_all(world, partitions)
+    clients = [client for role in roles for client in role.clients]
+    crowd.membership.is_peaceful = True
+    _make_peace(world, [*clients, renewal.client])
+    _end_group(world, crowd, anomalies)
+    last = world.history.topics.current(RENEWED)
+    assert last is not None, "a topic is made anew whenever it was deleted"
+    return _read_all(world, [*partitions, *last.partitions])
+
+
+def _begin_group(world: World, topic: str, partition_count: int) -> Crowd:
+    topic_id = world.broker.cluster.image.topics[topic].topic_id
+    crowd = Crowd(world, Membership(topic, topic_id, partition_count))
+    crowd.come()
+    world.departures.append(crowd.strike)
+    return crowd
+
+
+def _end_group(world: World, crowd: Crowd, anomalies: Anomalies) -> None:
+    """Judged while its members live, and its commits when they have left."""
+    try:
+        world.run_until(lambda: not list(crowd.check()), "the group settles")
+    except Stuck:
+        for kind, what in crowd.check():
+            anomalies.add(kind, what)
+    crowd.membership.is_over = True
+    world.run_until(
+        lambda: not any(each.client.is_running for each in crowd.places), "every member leaves"
+    )
+    found: dict[int, int] = {}
+    _finish(world, read_commits(crowd.membership, found), "the group's commits are read")
+    for kind, what in crowd.check_commits(found):
+        anomalies.add(kind, what)
+
+
+def _begin_renewals(world: World) -> Renewal:
+    history = world.history
+    history.topics.promise(RENEWED)
+    keeper = Keeper(history, world.random, RENEWED, world.random.randrange(1, 3))
+    renewal = Renewal(world, keeper, world.client())
+    renewal.begin()
+    world.run_until(lambda: not renewal.client.is_running, "a topic is created")
+    world.renewals.append(renewal.begin)
+    return renewal
 
 
 def _roles(world: World, shared: list[Partition]) -> list[Role]:
@@ -159,14 +261,24 @@ def _begin_strikes(world: World, roles: list[Role]) -> None:
     world.clock.call_later(world.random.randrange(2 * FAULT_EVERY_MS), strike)
 
 
-def _make_peace(world: World, roles: list[Role]) -> None:
+def _make_peace(world: World, clients: list[Client]) -> None:
     """No more faults; everybody comes to an end, and what died leaves nothing open."""
     world.is_ending = True
+    world.end_trouble(world.trouble)
     world.run_until(lambda: world.is_up, "the broker comes back")
+    if world.has_had_trouble:  # a log that could not be opened is tried again at the next start
+        _stop(world)
+        world.run_until(lambda: world.is_up, "the broker comes back")
     world.network.slowest_ms = 4
-    clients = [client for role in roles for client in role.clients]
+    world.life.slowest_job_ms = SLOWEST_JOB_MS
     world.run_until(lambda: not any(each.is_running for each in clients), "every client ends")
     world.run(PEACE_MS + max(TRANSACTION_TIMEOUTS_MS))
+
+
+def _stop(world: World) -> None:
+    """A clean stop at the end keeps nobody waiting."""
+    world.stop_cleanly()
+    world.run_until(lambda: not world.life.is_alive, "the broker stops")
 
 
 def _read_all(world: World, partitions: list[Partition]) -> tuple[dict[Partition, Final], int]:
@@ -174,7 +286,8 @@ def _read_all(world: World, partitions: list[Partition]) -> tuple[dict[Partition
     for partition in partitions:
         committed, everything = Reading(partition, True), Reading(partition, False)
         tops: list[tuple[int, int]] = []
-        _finish(world, _read(committed, everything, tops), f"{partition} is read")
+        reading = _read(world.history, committed, everything, tops)
+        _finish(world, reading, f"{partition} is read")
         high_watermark, last_stable_offset = tops[0]
         finals[partition] = Final(committed, everything, high_watermark, last_stable_offset)
     offset: list[int] = []
@@ -188,9 +301,16 @@ def _finish(world: World, script: Script, what: str) -> None:
     world.run_until(lambda: not client.is_running, what)
 
 
-def _read(committed: Reading, everything: Reading, tops: list[tuple[int, int]]) -> Script:
+def _read(
+    history: History, committed: Reading, everything: Reading, tops: list[tuple[int, int]]
+) -> Script:
+    if everything.partition in history.fading:
+        yield from skip_to_start(history.topics, everything)
+        if everything.position > 0:
+            history.count("records that retention took")
+        committed.position = everything.position
     while True:
-        [answer] = yield Ask([(fetch_request(everything), FETCH_VERSION)])
+        [answer] = yield Ask([fetch_request(history.topics, everything)])
         if answer is not None and answer.responses:
             [fetched] = answer.responses[0].partitions
             assert fetched.error_code == Error.NONE, fetched
@@ -199,7 +319,7 @@ def _read(committed: Reading, everything: Reading, tops: list[tuple[int, int]]) 
     high_watermark, last_stable_offset = tops[0]
     for reading, end in ((everything, high_watermark), (committed, last_stable_offset)):
         if end:
-            yield from consume(History(), reading, partial(_has_reached, reading, end))
+            yield from consume(history, reading, partial(_has_reached, reading, end))
 
 
 def _has_reached(reading: Reading, end: int, _: int) -> bool:
