@@ -16,10 +16,12 @@ from pathlib import Path
 
 from rich.progress import track
 
-from kafkalite.testing.comparison.differences import as_page, explain
+from kafkalite.testing.comparison.differences import explain
+from kafkalite.testing.comparison.page import as_page
 from tests.compat import brokers
 from tests.differential import pieces
 from tests.differential.generating import THEMES, Generator, Step
+from tests.differential.ledger import Ledger
 from tests.differential.memory import Memory
 from tests.differential.pieces import Piece
 from tests.differential.report import show, show_piece
@@ -36,7 +38,8 @@ class Finding:
 
     number: int
     asked: tuple[tuple[str, int], ...]
-    allowed: tuple[str, ...]  # the reasons
+    allowed: tuple[str, ...]  # the rows
+    ledger: Ledger
     signature: tuple[str, str] | None
     text: str
 
@@ -61,6 +64,9 @@ def main() -> int:
         pieces.append(options.total, piece)
         print(f"\nall {len(earlier) + 1} pieces so far:")
         show_piece(pieces.total([*earlier, piece]), runner.served)
+    if piece.ledger.is_nothing:
+        print("nothing was compared")
+        return 1
     return len(piece.unexplained)
 
 
@@ -74,6 +80,7 @@ def fuzz(
         piece.rounds += 1
         piece.asked.update(found.asked)
         piece.allowed.update(found.allowed)
+        piece.ledger.update(found.ledger)
         if found.signature is not None:
             _look_into(runner, options, found, piece)
             if len(piece.unexplained) > options.keep_going:
@@ -93,7 +100,8 @@ def _converse(pair: list[Address], seed: str, theme: str | None, number: int) ->
     return Finding(
         number,
         tuple((step.api, step.version) for step in outcome.steps),
-        tuple(row.reason for row in rows if row),
+        tuple(row.name for row in rows if row),
+        outcome.ledger,
         outcome.differences[0].signature if outcome.differences else None,
         show(outcome) if outcome.differences else "",
     )

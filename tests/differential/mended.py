@@ -9,15 +9,18 @@ from kafkalite.protocol.messages import (
     AlterPartitionReassignmentsRequest,
     ConsumerGroupHeartbeatRequest,
     DeleteGroupsRequest,
+    DeleteRecordsRequest,
     DescribeConfigsRequest,
     DescribeGroupsRequest,
     DescribeTopicPartitionsRequest,
     ElectLeadersRequest,
+    FindCoordinatorRequest,
     LeaveGroupRequest,
     ListGroupsRequest,
     ListOffsetsRequest,
     ListTransactionsRequest,
     MetadataRequest,
+    ProduceRequest,
     UpdateFeaturesRequest,
 )
 from tests.differential.generating import Step
@@ -117,9 +120,35 @@ MENDED: dict[str, list[Step]] = {
     "a topic without a name among topics": [
         Step(
             DescribeTopicPartitionsRequest(
-                topics=[DescribeTopicPartitionsRequest.Topic(name=one) for one in ("", "nix-RUN")]
+                topics=[DescribeTopicPartitionsRequest.Topic(name=one) for one in ("", "nix-RUN")],
+                cursor=cursor,
             ),
             0,
+        )
+        for cursor in (None, DescribeTopicPartitionsRequest.Cursor(topic_name=""))
+    ],
+    "a topic that a fetch session knows, made again": [
+        created(),
+        fetch_by_id(0, 0),
+        deleted(),
+        created(),
+        fetch_by_id(1_000_000_001, 1),
+    ],
+    "topics without partitions are not answered": [
+        created(),
+        Step(ProduceRequest(topic_data=[ProduceRequest.TopicData(name=TOPIC)]), 9),
+        Step(DeleteRecordsRequest(topics=[DeleteRecordsRequest.Topic(name=TOPIC)]), 2),
+    ],
+    "why a coordinator of no known kind is not found": [
+        Step(FindCoordinatorRequest(key_type=9, key="x", coordinator_keys=["x"]), version)
+        for version in (3, 4, 6)
+    ],
+    "settings of a topic that is not there": [
+        Step(
+            DescribeConfigsRequest(resources=[
+                DescribeConfigsRequest.Resource(resource_type=2, resource_name="nix-RUN")
+            ]),
+            4,
         )
     ],
     "a name that a copy's directory has no room for": [copied("x" * 213), copied("x" * 214)],

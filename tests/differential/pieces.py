@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.differential.ledger import Ledger
+
 Version = tuple[str, int]
 
 
@@ -27,6 +29,7 @@ class Piece:
     unexplained: Counter[tuple[str, str]] = field(default_factory=Counter)
     unconfirmed: Counter[tuple[str, str]] = field(default_factory=Counter)
     allowed: Counter[str] = field(default_factory=Counter)
+    ledger: Ledger = field(default_factory=Ledger)
 
     def __str__(self) -> str:
         return (
@@ -47,6 +50,7 @@ def read(path: Path) -> list[Piece]:
 
 def append(path: Path, piece: Piece) -> None:
     row = {name: getattr(piece, name) for name in ("seed", "first", "rounds", "seconds")}
+    row["ledger"] = piece.ledger.to_plain()
     row |= {name: sorted(getattr(piece, name).items()) for name in _COUNTERS}
     with path.open("a", encoding="utf-8") as file:
         file.write(f"{json.dumps(row)}\n")
@@ -58,6 +62,7 @@ def _piece(row: dict[str, Any]) -> Piece:
         row[name] = Counter(
             {tuple(key) if isinstance(key, list) else key: count for key, count in pairs}
         )
+    row["ledger"] = Ledger.from_plain(row["ledger"])
     return Piece(**row)
 
 
@@ -71,6 +76,7 @@ def total(pieces: Iterable[Piece]) -> Piece:
     for piece in pieces:
         whole.rounds += piece.rounds
         whole.seconds += piece.seconds
+        whole.ledger.update(piece.ledger)
         for name in _COUNTERS:
             getattr(whole, name).update(getattr(piece, name))
     return whole

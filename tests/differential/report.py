@@ -28,6 +28,8 @@ def _describe(records: Any) -> Any:
 
 def show_piece(piece: Piece, served: Mapping[str, range]) -> None:
     print(table(piece.asked, served))
+    for line in piece.ledger.lines():
+        print(line)
     for reason, count in piece.allowed.most_common():
         print(f"{count:6} allowed: {reason}")
     for (api, path), count in piece.unexplained.most_common():

@@ -18,6 +18,7 @@ from kafkalite.testing.comparison import differences, settling
 from kafkalite.testing.comparison.comparing import Comparison, Difference, resolve
 from kafkalite.testing.comparison.side import Side
 from tests.differential.generating import Step
+from tests.differential.ledger import Ledger
 from tests.differential.memory import Memory
 from tests.differential.pools import ODD_TOPICS, TOPICS
 
@@ -40,6 +41,7 @@ class Outcome:
     differences: list[Difference] = field(default_factory=list)
     allowed: list[Difference] = field(default_factory=list)
     answers: list[Any] = field(default_factory=list)
+    ledger: Ledger = field(default_factory=Ledger)
 
 
 class Speaker(Side):
@@ -48,6 +50,7 @@ class Speaker(Side):
     def begin(self, run: str) -> None:
         self.close()
         self.names.__init__(run)  # type: ignore[misc]
+        self.name_addresses()
 
     def say(self, step: Step) -> None:
         self.send(step.request, step.version)
@@ -59,7 +62,7 @@ class Speaker(Side):
 
     def answer(self, step: Step) -> Any:
         """The view of the answer, or why there is none."""
-        if step.api == "Produce" and step.request.acks == 0:
+        if _has_no_answer(step):
             return self.is_still_open()
         return self.receive(step)
 
@@ -116,6 +119,7 @@ class Runner:
         outcome.answers.append(ours)
         outcome.differences = differences.unexplained(found)
         outcome.allowed += [each for each in found if differences.explain(each)]
+        _note(outcome, step, ours, theirs)
         self.comparison.learn(ours, theirs)
         if memory is not None and isinstance(ours, dict):
             memory.learn(resolve(ours, self.sides[0].names))
@@ -147,6 +151,18 @@ class Runner:
             elif step.api in settling.TRANSACTIONAL:
                 names = [side.names.text_out(name) for name in TRANSACTIONAL_IDS]
                 settling.settle_transactions(side, names)
+
+
+def _note(outcome: Outcome, step: Step, ours: Any, theirs: Any) -> None:
+    if _has_no_answer(step):
+        outcome.ledger.leave_out(step.api, "no answer is due (acks=0)", sent=True)
+        return
+    answered = isinstance(ours, dict) and isinstance(theirs, dict)
+    outcome.ledger.compared(step.api, answered=answered, differed=bool(outcome.differences))
+
+
+def _has_no_answer(step: Step) -> bool:
+    return step.api == "Produce" and bool(step.request.acks == 0)
 
 
 def _served(*sides: Speaker) -> dict[str, range]:

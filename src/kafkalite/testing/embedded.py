@@ -3,57 +3,68 @@
     with EmbeddedKafka(topics={"orders": 3}) as kafka:
         producer = KafkaProducer(bootstrap_servers=kafka.bootstrap_servers)
 
-Owns the thread and its event loop. Clients reach it over real sockets, as they reach any broker.
-In memory unless it is given a directory; what is in memory outlives a `restart` and ends with the
-object. With `brokers=3` there is a cluster: leaders are spread, the first broker is the controller.
+Clients reach it over real sockets, as they reach any broker. In memory unless it is given a
+directory; what is in memory outlives a `stop` and the next `start`, and ends with the object. With
+`brokers=3` there is a cluster: leaders are spread, the first broker is the controller.
+
+All may be called from any thread, from the handler of a signal and in any order; what fails raises
+BrokerFailed and leaves an object that can be started again.
 """
 
 from __future__ import annotations
 
-import asyncio
+import os
 import threading
-from collections.abc import Callable, Mapping
+import warnings
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from kafkalite.testing import arguments
+from kafkalite.testing.arguments import Settings, Topics
+from kafkalite.testing.running import BrokerFailed, Plan, Run
+
 if TYPE_CHECKING:
-    from kafkalite.broker import Broker
     from kafkalite.env.disk import Disk
-    from kafkalite.env.later import Later
-    from kafkalite.protocol.errors import KafkaError
+    from kafkalite.testing.outcome import Outcome
 
-START_TIMEOUT_SECONDS = 30
-STOP_TIMEOUT_SECONDS = 10
-MEMORY = "/memory"
+__all__ = ["BrokerFailed", "EmbeddedKafka"]
 
-
-class BrokerFailed(RuntimeError):
-    """The broker could not start or stop; the cause is chained."""
+CONTROLLER = 1
 
 
 class EmbeddedKafka:
-    """One broker or a few; `start` and `stop`, or a `with` block."""
+    """One broker or a few; `start` and `stop`, or a `with` block.
+
+    data_dir: a directory (str or Path) to keep data in; in memory without one.
+    topics: what is created unless it is there: numbers of partitions by name, or a list of names.
+    settings: of a server.properties, {"num.partitions": 3, "auto.create.topics.enable": False}.
+    host, port: where the first broker listens; port 0 is one that is free.
+    brokers: how many there are.
+    """
 
     def __init__(
         self,
-        data_dir: str | None = None,
+        data_dir: str | os.PathLike[str] | None = None,
         *,
-        topics: Mapping[str, int] | None = None,
-        settings: Mapping[str, str] | None = None,
+        topics: Topics | None = None,
+        settings: Settings | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
         brokers: int = 1,
     ) -> None:
-        self._data_dir = data_dir
-        self._topics = dict(topics or {})
-        self._settings = dict(settings or {})
-        self._host = host
-        self._ports = [port] + [0] * (brokers - 1)
+        self._run: Run | None = None
+        self._guard = threading.RLock()  # also for a signal's handler on the same thread
         self._disk: Disk | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._brokers: list[Broker] = []
-        self._bound: list[int] = []
+        count = arguments.broker_count(brokers)
+        texts = arguments.texts("settings", settings)
+        arguments.check_directories(data_dir, texts, count)
+        self._plan = Plan(
+            arguments.folder(data_dir),
+            arguments.topics(topics),
+            texts,
+            host,
+            [arguments.port_number(port)] + [0] * (count - 1),
+        )
 
     # --- life -------------------------------------------------------------------------------
 
@@ -68,48 +79,89 @@ class EmbeddedKafka:
     ) -> None:
         self.stop()
 
-    def start(self) -> EmbeddedKafka:
-        """Returns when the broker serves; again, on what is there, after `stop`."""
-        assert self._thread is None, "the broker runs already"
-        from kafkalite.env.loop import new_loop
+    def __del__(self) -> None:
+        run: Run | None = getattr(self, "_run", None)
+        if run is not None and run.is_alive:
+            run.stop_soon()
+            warnings.warn(f"{self!r} was not stopped", ResourceWarning, source=self, stacklevel=2)
 
-        started = _Outcome()
-        self._loop = new_loop()
-        self._thread = threading.Thread(
-            target=self._run, args=(started,), name="kafkalite", daemon=True
-        )
-        self._thread.start()
-        started.wait(START_TIMEOUT_SECONDS, "start")
-        self._bound = [
-            next(iter(broker.server.addresses.values()))[1] for broker in self._brokers
-        ]
+    @property
+    def is_running(self) -> bool:
+        """Whether it serves, or is about to."""
+        return self._run is not None and self._run.is_alive
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether this process was forked from the one that it runs in."""
+        return self._run is not None and self._run.is_inherited
+
+    def start(self) -> EmbeddedKafka:
+        """Returns when the broker serves; after `stop` again, on what is there and on the same
+        ports."""
+        with self._guard:
+            if self.is_running:
+                raise BrokerFailed("the broker runs already")
+            if self.is_inherited:
+                raise BrokerFailed(
+                    "the broker is that of the process which this one was forked from: make an "
+                    "EmbeddedKafka here"
+                )
+            run = self._run = Run(self._plan, self._disk)
+        try:
+            run.begin()
+        finally:
+            self._disk = run.disk
+        self._plan = run.plan
         return self
 
     def stop(self) -> None:
-        """Ends connections, and makes what is in a directory last."""
-        if self._thread is None or self._loop is None:
-            return
-        if self._brokers:
-            stopped = _Outcome()
-            self._loop.call_soon_threadsafe(self._stop, stopped)
-            stopped.wait(STOP_TIMEOUT_SECONDS, "stop")
-        self._thread.join(STOP_TIMEOUT_SECONDS)
-        self._thread = self._loop = None
-        self._brokers = []
+        """Ends connections, and makes what is in a directory last. Returns when all has ended, at
+        once where nothing runs; in a forked child, whose parent the broker belongs to, too."""
+        if self._run is not None:
+            self._run.stop()
 
     def restart(self) -> EmbeddedKafka:
         """Stops and starts on the same data and the same ports."""
-        self._ports = self.ports
         self.stop()
         return self.start()
+
+    # --- one of several ---------------------------------------------------------------------
+
+    def stop_broker(self, node_id: int) -> None:
+        """Stops one of several brokers: the others go on, and the partitions that it leads have no
+        leader until `start_broker`. The controller, broker 1, ends with all of them only."""
+        run = self._member(node_id)
+        if node_id == CONTROLLER:
+            raise BrokerFailed(
+                "broker 1 is the controller, which the others cannot do without: stop another "
+                "broker, or all of them with stop()"
+            )
+        run.ask(f"stop broker {node_id}", lambda outcome: run.stop_one(node_id, outcome))
+
+    def start_broker(self, node_id: int) -> None:
+        """Starts a broker that `stop_broker` stopped, with its data and on its port."""
+        run = self._member(node_id)
+        run.ask(f"start broker {node_id}", lambda outcome: run.start_one(node_id, outcome))
+
+    def _member(self, node_id: int) -> Run:
+        count = len(self._plan.ports)
+        if node_id not in range(1, count + 1):
+            raise ValueError(f"there is no broker {node_id!r}: their ids are 1 to {count}")
+        return self._running()
+
+    def _running(self) -> Run:
+        run = self._run
+        if run is None or not run.is_alive:
+            raise BrokerFailed("the broker does not run: start() it")
+        return run
 
     # --- what tests ask ---------------------------------------------------------------------
 
     @property
     def ports(self) -> list[int]:
-        """The port of each broker."""
-        assert self._brokers, "the broker does not run"
-        return self._bound
+        """The port of each broker, also of one that is stopped meanwhile."""
+        self._running()
+        return list(self._plan.ports)
 
     @property
     def port(self) -> int:
@@ -117,140 +169,24 @@ class EmbeddedKafka:
 
     @property
     def bootstrap_servers(self) -> str:
-        return ",".join(f"{self._host}:{port}" for port in self.ports)
+        host = f"[{self._plan.host}]" if ":" in self._plan.host else self._plan.host
+        return ",".join(f"{host}:{port}" for port in self.ports)
 
-    def create_topic(
-        self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None
-    ) -> None:
+    def create_topic(self, name: str, partitions: int = 1, configs: Settings | None = None) -> None:
         """Creates a topic; it can be used, and lasts as configured, when this returns. BrokerFailed
         when it is refused, or when the broker has ended because its disk failed."""
-        self._call(lambda broker: broker.create_topic(name, partitions, configs))
+        count = arguments.partitions("partitions", partitions)
+        texts = arguments.texts("configs", configs)
+        run = self._running()
 
-    def _call(self, action: Callable[[Broker], Later[KafkaError | None]]) -> None:
-        """Has something done on the broker's own thread, and returns when it is."""
-        assert self._loop is not None, "the broker does not run"
-        outcome = _Outcome()
-        controller = self._brokers[0]
-
-        def act() -> None:
+        def act(outcome: Outcome) -> None:
+            controller = run.brokers.get(CONTROLLER)
+            if controller is None:
+                raise BrokerFailed("it does not serve yet")
             if controller.failure is not None:
                 outcome.fail(controller.failure)
                 return
-            controller.ended.then(outcome.fail)
-            try:
-                action(controller).then(outcome.told)
-            except Exception as error:  # noqa: BLE001 it is raised again where it was asked for
-                outcome.fail(error)
+            controller.ended.then(outcome.told_if_failed)
+            controller.create_topic(name, count, texts).then(outcome.told)
 
-        self._loop.call_soon_threadsafe(act)
-        outcome.wait(STOP_TIMEOUT_SECONDS, "act")
-
-    # --- on the broker's thread ---------------------------------------------------------------
-
-    def _run(self, started: _Outcome) -> None:
-        loop = self._loop
-        assert loop is not None
-        asyncio.set_event_loop(loop)
-        try:
-            self._begin(loop, started)
-        except Exception as error:  # noqa: BLE001 it is raised again where the start was asked for
-            started.fail(error)
-            return
-        loop.run_forever()
-        loop.close()
-
-    def _begin(self, loop: asyncio.AbstractEventLoop, started: _Outcome) -> None:
-        from kafkalite.broker.broker import Broker, Peers
-        from kafkalite.config import broker_config
-        from kafkalite.env import real_env
-        from kafkalite.env.sockets import SocketNetwork
-
-        env = real_env(loop, in_memory=self._data_dir is None)
-        env.disk = self._disk = self._disk or env.disk
-        peers = Peers()
-        waiting = [
-            lambda node_id=node_id: Broker(
-                env, SocketNetwork(loop), broker_config(self._given(node_id))[0], peers
-            )
-            for node_id in range(1, len(self._ports) + 1)
-        ]
-
-        def start_next(failure: OSError | None) -> None:
-            if failure is not None:
-                started.fail(failure)
-                self._end()
-            elif waiting:
-                broker = waiting.pop(0)()
-                self._brokers.append(broker)
-                broker.start().then(start_next)
-            else:
-                self._create_topics(started)
-
-        start_next(None)
-
-    def _given(self, node_id: int) -> dict[str, str]:
-        directory = self._data_dir or MEMORY
-        is_alone = len(self._ports) == 1
-        return {
-            "node.id": str(node_id),
-            "listeners": f"PLAINTEXT://{self._host}:{self._ports[node_id - 1]}",
-            "log.dirs": directory if is_alone else f"{directory}/{node_id}",
-            **self._settings,
-        }
-
-    def _create_topics(self, started: _Outcome) -> None:
-        """Creates what is missing, and says that the start is done when all of it lasts."""
-        controller = self._brokers[0]
-        known = controller.cluster.image.topics
-        missing = [each for each in self._topics.items() if each[0] not in known]
-
-        def create_next(refusal: KafkaError | None) -> None:
-            if refusal is not None:
-                started.fail(refusal)
-                self._end()
-            elif not missing:
-                started.done()
-            else:
-                controller.create_topic(*missing.pop(0)).then(create_next)
-
-        create_next(None)
-
-    def _stop(self, stopped: _Outcome) -> None:
-        waiting = list(self._brokers)
-
-        def stop_next(_: None) -> None:
-            if waiting:
-                waiting.pop().stop().then(stop_next)
-            else:
-                stopped.done()
-                self._end()
-
-        stop_next(None)
-
-    def _end(self) -> None:
-        assert self._loop is not None
-        self._loop.call_soon(self._loop.stop)
-
-
-class _Outcome:
-    """A result that one thread waits for and another brings."""
-
-    def __init__(self) -> None:
-        self._event = threading.Event()
-        self._error: Exception | None = None
-
-    def done(self) -> None:
-        self._event.set()
-
-    def told(self, refusal: Exception | None) -> None:
-        self.done() if refusal is None else self.fail(refusal)
-
-    def fail(self, error: Exception) -> None:
-        self._error = error
-        self._event.set()
-
-    def wait(self, seconds: float, what: str) -> None:
-        if not self._event.wait(seconds):
-            raise BrokerFailed(f"the broker did not {what} within {seconds} s")
-        if self._error is not None:
-            raise BrokerFailed(f"the broker could not {what}: {self._error}") from self._error
+        run.ask(f"create topic {name}", act)

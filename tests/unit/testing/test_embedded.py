@@ -27,7 +27,7 @@ def values(kafka: EmbeddedKafka, topic: str, count: int) -> list[bytes]:
         consumer_timeout_ms=10_000,
     )
     try:
-        return [record.value for record, _ in zip(consumer, range(count), strict=False)]
+        return [record.value for _, record in zip(range(count), consumer, strict=False)]
     finally:
         consumer.close()
 
@@ -76,6 +76,19 @@ def test_two_brokers_do_not_share_a_directory(tmp_path) -> None:
         EmbeddedKafka(str(tmp_path)),
     ):
         pass
+
+
+@pytest.mark.parametrize(("first", "second"), [(3, 1), (1, 3), (3, 2)])
+def test_a_folder_is_served_by_as_many_brokers_as_began_it(tmp_path, first, second) -> None:
+    """They would find none of its data, and begin an empty cluster beside it."""
+    with EmbeddedKafka(str(tmp_path), brokers=first, topics={"kept": 1}) as kafka:
+        produce(kafka, "kept", b"value")
+    before = sorted(str(path) for path in tmp_path.rglob("*"))
+    with pytest.raises(BrokerFailed, match=f"start it with brokers={first}, or on a new folder"):
+        EmbeddedKafka(str(tmp_path), brokers=second).start()
+    assert sorted(str(path) for path in tmp_path.rglob("*")) == before
+    with EmbeddedKafka(str(tmp_path), brokers=first) as kafka:
+        assert produce(kafka, "kept", b"value") == 1
 
 
 def test_brokers_are_apart(fresh_kafkalite: EmbeddedKafka) -> None:

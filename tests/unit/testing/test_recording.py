@@ -59,8 +59,16 @@ def test_answers_are_those_to_the_questions() -> None:
 def test_what_is_never_answered_is_passed_over() -> None:
     spoken = conversation()
     spoken.request(request_frame(ProduceRequest(acks=0), 9, 1, "me"), 10)
+    assert not spoken.is_owed
     spoken.request(request_frame(MetadataRequest(), 9, 2, "me"), 11)
     assert spoken.response(response_frame(MetadataResponse(), 9, 2), 12).api == "Metadata"
+
+
+def test_what_nobody_asked_does_not_take_the_place_of_what_was_asked() -> None:
+    spoken = conversation()
+    spoken.request(request_frame(MetadataRequest(), 9, 1, "me"), 10)
+    assert "under 7" in spoken.response(response_frame(MetadataResponse(), 9, 7), 11).reason
+    assert spoken.response(response_frame(MetadataResponse(), 9, 1), 12).api == "Metadata"
 
 
 def test_refused_version_of_api_versions_is_answered_in_the_first() -> None:

@@ -20,11 +20,32 @@ from kafkalite.testing.comparison.batches import renamed
 TOPIC_ID, MEMBER_ID, SESSION_ID, OTHER_ID, NODE_ID = (
     "topic id", "member id", "fetch session", "id", "node id",
 )
+CLUSTER_ID, DIRECTORY, HOST, PORT = "cluster id", "directory", "host", "port"
 _MEMBER_FIELDS = frozenset(("member_id", "leader", "skip_member_id"))
 _NODE_FIELDS = frozenset(
     "node_id broker_id broker_ids controller_id leader leader_id voter_id replica_nodes isr_nodes"
     " offline_replicas replicas isr preferred_read_replica eligible_leader_replicas"
     " last_known_elr".split()
+)
+_OF_THE_MACHINE = {
+    "cluster_id": CLUSTER_ID, "log_dir": DIRECTORY, "host": HOST, "port": PORT,
+}  # fmt: skip
+# There the host is one that a rule is about.
+_WITH_HOSTS_IN_RULES = frozenset(("DescribeAcls", "CreateAcls", "DeleteAcls"))
+# No text tells these, or none but by chance.
+_NEVER_IN_TEXTS = frozenset((SESSION_ID, HOST, PORT))
+
+# What is translated, for the page: its kind, and the fields that hold it.
+TRANSLATED: tuple[tuple[str, str], ...] = (
+    ("ids of topics", "`topic_id`"),
+    ("ids of members", ", ".join(f"`{each}`" for each in sorted(_MEMBER_FIELDS))),
+    ("ids of producers", "`producer_id`, and those in batches"),
+    ("fetch sessions", "`Fetch session_id`"),
+    ("ids of brokers", ", ".join(f"`{each}`" for each in sorted(_NODE_FIELDS))),
+    ("other UUIDs", "of directories, client instances"),
+    ("cluster ids and directories", "`cluster_id`, `log_dir`"),
+    ("addresses of brokers", "`host`, `port`, but in rules of access"),
+    ("any of these in a text", "as a whole word"),
 )
 
 
@@ -38,6 +59,8 @@ def kind_of(field: spec.Field, api: str) -> str | None:
         return PRODUCER_ID
     if field.type == "int32" and field.name == "session_id" and api == "Fetch":
         return SESSION_ID
+    if field.name in _OF_THE_MACHINE and api not in _WITH_HOSTS_IN_RULES:
+        return _OF_THE_MACHINE[field.name]
     return None
 
 
@@ -52,14 +75,16 @@ def is_nothing(kind: str, value: Any) -> bool:
         return not any(value)
     if isinstance(value, str):
         return value == ""
-    return bool(value <= 0 if kind == SESSION_ID else value < 0)
+    return bool(value <= 0 if kind in (SESSION_ID, PORT) else value < 0)
 
 
 def canonical_id(kind: str, number: int) -> Any:
     """The canonical value of the id that was seen as the so-manieth of its kind."""
     if kind == MEMBER_ID:
         return f"member-{number}"
-    if kind in (PRODUCER_ID, SESSION_ID):
+    if kind in (CLUSTER_ID, DIRECTORY, HOST):
+        return f"{kind} {number}"
+    if kind in (PRODUCER_ID, SESSION_ID, PORT):
         return 1_000_000_000 + number
     return f"{kind} {number}".ljust(16, "\0").encode()
 
@@ -104,7 +129,7 @@ class Names:
         for (kind, actual), canonical in self._canonical.items():
             if isinstance(actual, bytes):
                 yield uuid_text(actual), uuid_text(canonical)
-            elif kind != SESSION_ID and len(str(actual)) > 2:
+            elif kind not in _NEVER_IN_TEXTS and len(str(actual)) > 2:
                 yield str(actual), str(canonical)
 
 

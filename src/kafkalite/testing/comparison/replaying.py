@@ -18,13 +18,13 @@ from typing import Any
 from kafkalite.protocol.messages import MetadataRequest, ProduceRequest
 from kafkalite.testing.comparison import differences, settling
 from kafkalite.testing.comparison.batches import with_epochs
-from kafkalite.testing.comparison.comparing import Comparison, Difference, resolve
+from kafkalite.testing.comparison.comparing import Comparison, Difference, in_order, resolve
 from kafkalite.testing.comparison.names import NODE_ID, Names
 from kafkalite.testing.comparison.shifts import Shifts
 from kafkalite.testing.comparison.side import Side
 from kafkalite.testing.comparison.views import View
 from kafkalite.testing.comparison.wire import NoReply
-from kafkalite.testing.recording.trace import REQUEST, Said
+from kafkalite.testing.recording.said import REQUEST, Said, frame_of
 
 ANSWER_TIMEOUT_S = 40.0
 # What is not answered in this time waits for something that comes later in the trace.
@@ -32,6 +32,14 @@ PARKED_AFTER_S = 0.1
 FETCH_WAIT_MS = 3_000
 ATTEMPTS, PAUSE_S = 9, 0.03
 SETTLED_USER = "kafkalite-replay-settled"
+
+# Why a request is left out, or sent and not compared.
+UNREAD = "could not be read when it was recorded"
+NOT_ON_THE_WIRE = "cannot be put on the wire"
+TOO_EARLY = "was answered “not yet” when it was recorded"
+UNANSWERED = "has no answer in the trace"
+SILENT = "was answered by neither broker in time"
+UNREADABLE = "was answered by both in a way that cannot be read"
 
 
 @dataclass(slots=True, eq=False)
@@ -43,7 +51,17 @@ class Exchange:
     frames: dict[int, bytes | NoReply] = field(default_factory=dict)  # by side
     differences: list[Difference] = field(default_factory=list)
     allowed: list[Difference] = field(default_factory=list)
-    is_left_out: bool = False
+    left_out: str = ""  # why it was not sent
+    not_compared: str = ""  # why not, although it was sent
+
+    @property
+    def is_left_out(self) -> bool:
+        return bool(self.left_out)
+
+    @property
+    def is_never_answered(self) -> bool:
+        message = self.asked.message
+        return isinstance(message, ProduceRequest) and message.acks == 0
 
     @property
     def api(self) -> str:
@@ -62,7 +80,7 @@ class Replay:
         self.sides = (ours, theirs)
         self._events = list(_exchanges(trace))
         self._comparison = Comparison(ours.names, theirs.names)
-        self._recorded = View(Names(), lambda: 0)
+        self._recorded = View(Names())
         self._shifts = Shifts()
         self._waiting: dict[int, deque[Exchange]] = defaultdict(deque)
         self._last_use = {
@@ -97,19 +115,30 @@ class Replay:
     # --- asking -----------------------------------------------------------------------------------
 
     def _ask(self, exchange: Exchange) -> None:
-        exchange.is_left_out = exchange.asked.message is None or self._came_too_early(exchange)
-        if exchange.is_left_out:
+        exchange.left_out = self._why_left_out(exchange)
+        if exchange.left_out:
             return
         _adjust_waiting(exchange)
         self._shift(exchange.asked.message)
         connection = exchange.asked.connection
         for side in self.sides:
             side.send(exchange.asked.message, exchange.version, connection)
+        if not exchange.is_never_answered:
+            self._waiting[connection].append(exchange)
         if exchange.answered is None:
+            exchange.not_compared = UNANSWERED
             return
-        self._waiting[connection].append(exchange)
         for number in range(len(self.sides)):
             self._receive(number, exchange, PARKED_AFTER_S)
+
+    def _why_left_out(self, exchange: Exchange) -> str:
+        if exchange.asked.message is None:
+            return UNREAD
+        try:
+            frame_of(exchange.asked)
+        except ValueError:
+            return NOT_ON_THE_WIRE
+        return TOO_EARLY if self._came_too_early(exchange) else ""
 
     def _shift(self, message: Any) -> None:
         if isinstance(message, ProduceRequest):
@@ -146,15 +175,21 @@ class Replay:
         waiting = self._waiting[exchange.asked.connection]
         while waiting.popleft() is not exchange:
             pass
+        if all(exchange.frames.get(each) == NoReply.SILENT for each in (0, 1)):
+            exchange.not_compared = SILENT
+            return
         ours, theirs = self._views(exchange)
+        if ours == theirs and not isinstance(ours, dict) and ours != NoReply.CLOSED.value:
+            exchange.not_compared = UNREADABLE
+            return
         found = self._found(exchange, ours, theirs)
         exchange.differences = differences.unexplained(found)
         exchange.allowed = [each for each in found if differences.explain(each)]
         then = self._view_then(exchange)
         self._comparison.learn(ours, theirs, then)
         if not found:
-            answer = resolve(ours, self.sides[0].names)
-            self._shifts.learn(exchange.asked.message, answer, resolve(then, Names()))
+            answer = in_order(resolve(ours, self.sides[0].names))
+            self._shifts.learn(exchange.asked.message, answer, in_order(resolve(then, Names())))
         self._settle(exchange.api)
 
     def _found(self, exchange: Exchange, ours: Any, theirs: Any) -> list[Difference]:
@@ -187,7 +222,6 @@ class Replay:
         said = exchange.answered
         if said is None or said.message is None or said.version is None:
             return None
-        self._recorded.now_ms = lambda: said.time_ms
         return self._recorded.of(said.message, said.version)
 
     def _settle(self, api: str) -> None:
@@ -200,15 +234,15 @@ class Replay:
 
 def _exchanges(trace: Sequence[Said]) -> Iterator[tuple[str, Exchange]]:
     """What was said, in order: each request, and each response that answers one."""
-    asked: dict[tuple[int, int | None], Exchange] = {}
+    asked: dict[tuple[int, int | None], deque[Exchange]] = defaultdict(deque)
     for said in trace:
-        key = said.connection, said.correlation_id
+        waiting = asked[said.connection, said.correlation_id]
         if said.kind == REQUEST:
-            asked[key] = Exchange(said)
-            yield said.kind, asked[key]
-        elif key in asked:
-            asked[key].answered = said
-            yield said.kind, asked.pop(key)
+            waiting.append(Exchange(said))
+            yield said.kind, waiting[-1]
+        elif waiting:
+            waiting[0].answered = said
+            yield said.kind, waiting.popleft()
 
 
 def _adjust_waiting(exchange: Exchange) -> None:

@@ -19,6 +19,7 @@ from kafkalite.protocol.messages import (
     HeartbeatRequest,
 )
 from kafkalite.testing.comparison.side import PATIENCE_S, Side
+from kafkalite.testing.comparison.wire import NoAnswer
 
 # Asking again changes nothing.
 READING = frozenset(
@@ -78,7 +79,8 @@ def settle_metadata(side: Side, user: str) -> None:
 
 def _alter(side: Side, request: AlterUserScramCredentialsRequest) -> None:
     [result] = side.ask(request, 0).results
-    assert not result.error_code, f"{side.host}:{side.port} refuses: {result}"
+    if result.error_code:
+        raise NoAnswer(f"{side.host}:{side.port} refuses: {result}")
 
 
 def settle_transactions(side: Side, transactional_ids: Iterable[str]) -> None:
@@ -95,6 +97,7 @@ def settle_transactions(side: Side, transactional_ids: Iterable[str]) -> None:
 
 def warm_up(side: Side) -> None:
     """Until the coordinators of all groups and transactional ids have loaded."""
+    side.name_addresses()
     for number in range(16):
         name = f"warm-{number}"
         beat = HeartbeatRequest(group_id=name, member_id="x")
@@ -117,6 +120,7 @@ def _until_ready(side: Side, question: Any, version: int) -> None:
 def _until(happened: Callable[[], bool], what: str) -> None:
     deadline, pause = time.monotonic() + PATIENCE_S, 0.002
     while not happened():
-        assert time.monotonic() < deadline, f"waited in vain until {what}"
+        if time.monotonic() >= deadline:
+            raise NoAnswer(f"waited in vain until {what}")
         time.sleep(pause)
         pause = min(2 * pause, 0.05)

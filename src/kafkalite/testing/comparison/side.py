@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from kafkalite.protocol.errors import MalformedFrame
-from kafkalite.testing.comparison.names import Names, translate
+from kafkalite.protocol.messages import MetadataRequest
+from kafkalite.testing.comparison.names import HOST, PORT, Names, translate
 from kafkalite.testing.comparison.views import View
-from kafkalite.testing.comparison.wire import NoReply, Wire, decode_response, request_frame
+from kafkalite.testing.comparison.wire import (
+    NoAnswer,
+    NoReply,
+    Wire,
+    decode_response,
+    request_frame,
+)
 
 PATIENCE_S = 60.0
 CLIENT_ID = "comparison"
 FIRST = 0
+_FIRST_PORT = 2_000_000_000
+_CORRELATION_ID = 1
 _BESIDE = -1  # the connection of questions that are not part of the conversation
 
 
@@ -20,8 +28,21 @@ class Side:
     def __init__(self, host: str, port: int) -> None:
         self.host, self.port = host, port
         self.names = Names()
-        self.view = View(self.names, lambda: int(time.time() * 1000))
+        self.view = View(self.names)
         self._wires: dict[int, Wire] = {}
+        self._brokers: list[tuple[int, str, int]] | None = None
+
+    def name_addresses(self) -> None:
+        """Where its brokers are reached means the same on both sides, by the order of node ids."""
+        if self._brokers is None:
+            self._brokers = sorted(
+                (each.node_id, each.host, each.port)
+                for each in self.ask(MetadataRequest(topics=[]), 5).brokers
+            )
+        for number, (_, host, port) in enumerate(self._brokers, 1):
+            if not self.names.knows(HOST, host):
+                self.names.bind(HOST, host, f"host of broker {number}")
+            self.names.bind(PORT, port, _FIRST_PORT + number)
 
     def wire(self, connection: int = FIRST) -> Wire:
         """The connection of this number; it is opened by what is sent first."""
@@ -41,13 +62,15 @@ class Side:
     def send(self, request: Any, version: int, connection: int = FIRST) -> None:
         """Under the names of this side."""
         renamed = translate(request, version, self.names)
-        self.wire(connection).send(request_frame(renamed, version, 1, CLIENT_ID))
+        self.wire(connection).send(request_frame(renamed, version, _CORRELATION_ID, CLIENT_ID))
 
     def understand(self, frame: bytes | NoReply, api_key: int, version: int) -> Any:
         """The view of an answer, or why there is none."""
         if isinstance(frame, NoReply):
             return frame.value
         try:
+            if not frame.startswith(_CORRELATION_ID.to_bytes(4)):
+                return "an answer to another request"
             message = decode_response(frame, api_key, version)
         except MalformedFrame as reason:
             return f"malformed: {reason}"
@@ -61,7 +84,9 @@ class Side:
     def ask(self, request: Any, version: int) -> Any:
         """Beside the conversation: the message as it is."""
         wire = self.wire(_BESIDE)
-        wire.send(request_frame(request, version, 1, CLIENT_ID))
+        wire.send(request_frame(request, version, _CORRELATION_ID, CLIENT_ID))
         frame = wire.receive(PATIENCE_S)
-        assert not isinstance(frame, NoReply), f"{type(request).__name__}: {frame.value}"
+        if isinstance(frame, NoReply):
+            name = type(request).__name__
+            raise NoAnswer(f"{self.host}:{self.port}, asked {name}: {frame.value}")
         return decode_response(frame, request.API_KEY, version)

@@ -1,12 +1,11 @@
-"""Makes an answer comparable: plain values, canonical names, times and places left out, sorted.
+"""Makes an answer comparable: plain values, and canonical names for what brokers choose.
 
-A view holds every field of the answer's version. Lists are sorted by what identifies their
-elements, because Apache Kafka answers many of them in the order of a hash table.
+A view holds every field of the answer's version, every element of its lists in the order in which
+they came, and every batch and record in it. Nothing is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,20 +23,6 @@ from kafkalite.testing.comparison.names import (
     kind_of,
 )
 
-NOW = "a time about now"
-HIDDEN = "…"
-DAY_MS = 86_400_000
-# Of a machine, a directory or a moment, not of the protocol.
-_HIDDEN = frozenset(
-    "throttle_time_ms host port cluster_id log_dir total_bytes usable_bytes"
-    " finalized_features_epoch".split()
-)
-_IDENTITY = (
-    "name", "topic", "topic_name", "topic_id", "partition_index", "partition", "partition_id",
-    "index", "group_id", "transactional_id", "member_id", "key", "resource_type", "resource_name",
-    "api_key", "producer_id", "entity", "user", "entity_type", "entity_name", "first_offset",
-)  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
@@ -51,20 +36,16 @@ class Unknown:
 
 
 class View:
-    """Makes views of one side's answers. `is_own` says whose name belongs to the comparison."""
+    """Makes views of one side's answers."""
 
-    def __init__(self, names: Names, now_ms: Callable[[], int]) -> None:
+    def __init__(self, names: Names) -> None:
         self.names = names
-        self.now_ms = now_ms
 
     def of(self, message: Any, version: int) -> dict[str, Any]:
         self._api = message.SPEC.api.name
-        self._now = self.now_ms()
-        return to_values(message, version, self._one, _sorted)
+        return to_values(message, version, self._one)
 
     def _one(self, value: Any, field: spec.Field) -> Any:
-        if field.name in _HIDDEN:
-            return HIDDEN
         if is_node(field):
             return self.names.canonical(NODE_ID, value)
         kind = kind_of(field, self._api)
@@ -76,8 +57,6 @@ class View:
             return self.names.text_in(value)
         if field.type == "records":
             return self._records(value)
-        if field.type == "int64" and abs(value - self._now) < DAY_MS:
-            return NOW
         return bytes(value) if isinstance(value, memoryview) else value
 
     def _id(self, kind: str, value: Any) -> Any:
@@ -86,7 +65,7 @@ class View:
         return Unknown(kind, value)
 
     def _records(self, buffer: memoryview) -> list[dict[str, Any]]:
-        """Each batch's header and records; the bytes of control batches hold times and ids."""
+        """Each batch's header and records."""
         found: list[dict[str, Any]] = []
         position = 0
         while position < len(buffer):
@@ -109,7 +88,8 @@ class View:
             "attributes": header.attributes,
             "leader_epoch": header.partition_leader_epoch,
             "count": header.record_count,
-            "max_timestamp": self._time(header.max_timestamp),
+            "base_timestamp": header.base_timestamp,
+            "max_timestamp": header.max_timestamp,
             "epoch": header.producer_epoch,
             "sequence": header.base_sequence,
             "producer_id": header.producer_id,
@@ -117,42 +97,16 @@ class View:
         if header.producer_id >= 0:
             batch["producer_id"] = self._id(PRODUCER_ID, header.producer_id)
         batch["records"] = [
-            (each.offset, self._time(each.timestamp), each.key, each.value, each.headers)
+            {
+                "offset": each.offset,
+                "timestamp": each.timestamp,
+                "key": each.key,
+                "value": each.value,
+                "headers": [list(one) for one in each.headers],
+            }
             for each in iterate_any(buffer, header)
         ]
         return batch
-
-    def _time(self, value: int) -> Any:
-        return NOW if abs(value - self._now) < DAY_MS else value
-
-
-def _sorted(elements: list[Any]) -> list[Any]:
-    return sorted(_merged(elements), key=_identity)
-
-
-def _merged(elements: Iterable[Any]) -> list[Any]:
-    """A topic may be answered in several places, some of its partitions in each."""
-    found: list[Any] = []
-    for each in elements:
-        twin = next((one for one in found if _is_same_topic(one, each)), None)
-        if twin is None:
-            found.append(each)
-        else:
-            parts = twin["partitions"] + each["partitions"]
-            twin["partitions"] = sorted(parts, key=_identity)
-    return found
-
-
-def _is_same_topic(one: Any, other: Any) -> bool:
-    if not (isinstance(one, dict) and "partitions" in one):
-        return False
-    return all(one[key] == other[key] for key in one if key != "partitions")
-
-
-def _identity(value: Any) -> str:
-    if isinstance(value, dict):
-        return f"{[value[key] for key in _IDENTITY if key in value]} {value}"
-    return repr(value)
 
 
 def _error_name(code: int) -> str:

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any
 
 from kafkalite.protocol import codec, headers
+from kafkalite.protocol.errors import MalformedFrame
 from kafkalite.protocol.framing import MAX_FRAME_BYTES, FrameCutter, frame_size
 from kafkalite.protocol.messages import RequestHeader, ResponseHeader, message_class
 
@@ -24,6 +25,11 @@ class NoReply(Enum):
 
     CLOSED = "the broker closed the connection"
     SILENT = "no answer in time"
+    FOREIGN = "the broker sent bytes that are no answer"
+
+
+class NoAnswer(ConnectionError):
+    """A question that the comparison cannot go on without has no answer."""
 
 
 class Wire:
@@ -31,6 +37,7 @@ class Wire:
         self.host, self.port = host, port
         self._socket: socket.socket | None = None
         self._cutter = FrameCutter(MAX_FRAME_BYTES)
+        self._end = NoReply.CLOSED
 
     def send(self, frame: bytes) -> None:
         """Sends a frame without its size."""
@@ -38,6 +45,7 @@ class Wire:
             self._socket = socket.create_connection((self.host, self.port), CONNECT_TIMEOUT_S)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._cutter = FrameCutter(MAX_FRAME_BYTES)
+            self._end = NoReply.CLOSED
         with suppress(ConnectionError):  # the answer to it will tell
             self._socket.sendall(frame_size([frame]) + frame)
 
@@ -46,11 +54,11 @@ class Wire:
         try:
             return self._next(timeout_s)
         except TimeoutError:
-            self.close()
-            return NoReply.SILENT
+            return self._ended(NoReply.SILENT)
         except ConnectionError:
-            self.close()
-            return NoReply.CLOSED
+            return self._ended(self._end)
+        except MalformedFrame:
+            return self._ended(NoReply.FOREIGN)
 
     def poll(self, timeout_s: float) -> bytes | NoReply | None:
         """The next frame, or None when there is none so far; then the connection stays."""
@@ -59,8 +67,15 @@ class Wire:
         except TimeoutError:
             return None
         except ConnectionError:
-            self.close()
-            return NoReply.CLOSED
+            return self._ended(self._end)
+        except MalformedFrame:
+            return self._ended(NoReply.FOREIGN)
+
+    def _ended(self, end: NoReply) -> NoReply:
+        """What was asked on this connection and has no answer so far ends in the same way."""
+        self.close()
+        self._end = end
+        return end
 
     def _next(self, timeout_s: float) -> bytes:
         if self._socket is None:

@@ -8,34 +8,68 @@ client that came to one port stays with the proxy wherever the cluster sends it.
 from __future__ import annotations
 
 import asyncio
-import copy
 import socket
-import time
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
-from kafkalite.protocol.errors import MalformedFrame
-from kafkalite.protocol.framing import MAX_FRAME_BYTES, FrameCutter, frame_size
-from kafkalite.testing.recording.addresses import addresses
-from kafkalite.testing.recording.conversation import Conversation, Peer, response_frame
-from kafkalite.testing.recording.trace import REQUEST, RESPONSE, Said
+from kafkalite.log.failures import is_out_of_descriptors
+from kafkalite.protocol.framing import frame_size
+from kafkalite.testing.recording.addresses import addresses, has_addresses
+from kafkalite.testing.recording.conversation import Conversation, Peer, copied
+from kafkalite.testing.recording.cutting import Held
+from kafkalite.testing.recording.link import Ends, Hearer, Link, shut
+from kafkalite.testing.recording.said import RESPONSE, Said, frame_of
 
 Address = tuple[str, int]
-Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 SETTLING_TURNS = 10  # of the event loop
-READ_BYTES = 1 << 16
 CONNECT_TIMEOUT_SECONDS = 10
+PAUSE_SECONDS = 0.1
+MOST_PORTS = 1_000
+HIGHEST_PORT = 65_535
+
+
+async def _always() -> None:
+    """There is always room."""
+
+
+def _nobody(text: str) -> None:
+    """Nobody is told."""
+
+
+@dataclass(slots=True)
+class Port:
+    """Where the proxy listens for one broker."""
+
+    server: asyncio.Server
+    peer: Peer
+    is_away: bool = False  # said so, and not been reached since
+
+    @property
+    def number(self) -> int:
+        number: int = self.server.sockets[0].getsockname()[1]
+        return number
 
 
 class Proxy:
-    """`saw` is given everything that is said, in the order in which it came by."""
+    """`saw` is given everything that is said, in the order in which it came by; before more is
+    read `room` is awaited. `tell` is told what somebody should know who looks after the proxy."""
 
-    def __init__(self, to: Address, listen: Address, saw: Callable[[Said], None]) -> None:
+    def __init__(
+        self,
+        to: Address,
+        listen: Address,
+        saw: Callable[[Said], None],
+        *,
+        room: Callable[[], Awaitable[None]] = _always,
+        tell: Callable[[str], None] = _nobody,
+    ) -> None:
         self._first = to
         self._host, self._port = listen
-        self._saw = saw
-        self._servers: dict[Address, asyncio.Server] = {}
-        self._peers: dict[Address, Peer] = {}
+        self._hearer, self._tell = Hearer(saw, room), tell
+        self._held = Held()
+        self._ports: dict[Address, Port] = {}
+        self._left: set[Address | str] = set()  # what was said to stay as it is
         self._connections: set[asyncio.Task[None]] = set()
         self._opening = asyncio.Lock()
         self.connections = 0
@@ -46,12 +80,13 @@ class Proxy:
 
     async def stop(self) -> None:
         loop = asyncio.get_running_loop()
-        for server in self._servers.values():
+        servers = [port.server for port in self._ports.values()]
+        for server in servers:
             # A server that is closed loses the connections that it has only just accepted.
             for listening in server.sockets:
                 loop.remove_reader(listening.fileno())
         await _settled()
-        for server in self._servers.values():
+        for server in servers:
             server.close()
         for task in self._connections:
             task.cancel()
@@ -60,15 +95,11 @@ class Proxy:
 
     @property
     def port(self) -> int:
-        return self._port_for(self._first)
+        return self._ports[self._first].number
 
-    def _port_for(self, address: Address) -> int:
-        port: int = self._servers[address].sockets[0].getsockname()[1]
-        return port
+    # --- connections ------------------------------------------------------------------------------
 
-    async def _open(self, address: Address, port: int) -> None:
-        self._peers[address] = peer = Peer(*address)
-
+    async def _open(self, address: Address, number: int) -> Port:
         async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             task = asyncio.current_task()
             assert task is not None
@@ -76,102 +107,133 @@ class Proxy:
             task.add_done_callback(self._connections.discard)
             self.connections += 1
             with suppress(asyncio.CancelledError):  # by `stop`; nobody asks the task how it ended
-                await self._serve(self.connections, peer, reader, writer)
+                await self._serve(self.connections, port, (reader, writer))
 
-        self._servers[address] = await asyncio.start_server(
-            accept, sock=_listening(self._host, port)
+        server = await asyncio.start_server(
+            accept, sock=_listening(self._host, number), start_serving=False
         )
+        port = self._ports[address] = Port(server, Peer(*address))
+        await server.start_serving()
+        return port
 
-    async def _serve(
-        self, number: int, peer: Peer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        """One client's connection, until either end closes it."""
-        with closing(writer):
-            try:
-                connecting = asyncio.open_connection(peer.host, peer.port)
-                there = await asyncio.wait_for(connecting, CONNECT_TIMEOUT_SECONDS)
-            except (OSError, TimeoutError):
-                return
-            link = _Link(self, Conversation(number, peer), writer.get_extra_info("sockname")[0])
-            with closing(there[1]):
-                await link.carry_both((reader, writer), there)
-
-    def saw(self, said: Said) -> None:
-        self._saw(said)
-
-    async def keep_here(self, said: Said, own_host: str) -> Said | None:
-        """A copy of a response with the proxy's addresses; None when it names no broker."""
-        if said.message is None or next(addresses(said.message), None) is None:
-            return None
-        moved = copy.deepcopy(said)
-        for each in addresses(moved.message):
-            async with self._opening:
-                if each.address not in self._servers:
-                    await self._open(each.address, 0)
-            self._peers[each.address].node_id = each.node_id
-            each.holder.host, each.holder.port = own_host, self._port_for(each.address)
-        return moved
-
-
-class _Link:
-    """The two ways of one connection. The client knows the proxy as `own_host`."""
-
-    def __init__(self, proxy: Proxy, conversation: Conversation, own_host: str) -> None:
-        self._proxy, self._conversation, self._own_host = proxy, conversation, own_host
-
-    async def carry_both(self, client: Ends, broker: Ends) -> None:
-        """Until one way ends."""
-        ways = [
-            asyncio.create_task(self.carry(REQUEST, client[0], broker[1])),
-            asyncio.create_task(self.carry(RESPONSE, broker[0], client[1])),
-        ]
+    async def _serve(self, number: int, port: Port, client: Ends) -> None:
+        """One client's connection, until both ends have closed it or one is gone."""
+        broker = None
         try:
-            done, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-            for way in done:
-                way.result()
+            broker = await self._connected(port)
+            if broker is not None:
+                own_host = client[1].get_extra_info("sockname")[0]
+                link = Link(
+                    Conversation(number, port.peer), self._hearer, self._held,
+                    lambda said: self._named_here(said, own_host),
+                )
+                await link.carry(client, broker)
         finally:
-            for way in ways:
-                way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
+            task = asyncio.current_task()
+            is_stopped = task is not None and bool(task.cancelling())
+            for end in filter(None, (client, broker)):
+                shut(end[1], at_once=is_stopped)
 
-    async def carry(
-        self, kind: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        """Frame by frame; bytes that are not frames (TLS, say) as they come."""
-        cutter: FrameCutter | None = FrameCutter(MAX_FRAME_BYTES)
-        with suppress(ConnectionError):
-            while data := await reader.read(READ_BYTES):
-                if cutter is None:
-                    writer.write(data)
-                else:
-                    cutter = await self._cut(kind, cutter, data, writer)
-                await writer.drain()
-
-    async def _cut(
-        self, kind: str, cutter: FrameCutter, data: bytes, writer: asyncio.StreamWriter
-    ) -> FrameCutter | None:
-        cutter.feed(data)
+    async def _connected(self, port: Port) -> Ends | None:
+        """None when the broker is not there, which is said once until it is there again."""
         try:
-            while (frame := cutter.take()) is not None:
-                seen = await self._seen(kind, bytes(frame))
-                writer.write(frame_size([seen]))
-                writer.write(seen)
-        except MalformedFrame as reason:
-            said = self._conversation.unreadable(kind, data, str(reason), _now_ms())
-            self._proxy.saw(said)
-            writer.write(cutter.release())
+            there = await _connection_to(port.peer)
+        except (OSError, UnicodeError) as reason:  # a TimeoutError is one
+            if not port.is_away:
+                self._tell(_away(port.peer, reason, is_first=port is self._ports[self._first]))
+            port.is_away = True
             return None
-        return cutter
+        if port.is_away:
+            self._tell(f"{_named(port.peer)} is there again")
+        port.is_away = False
+        return there
 
-    async def _seen(self, kind: str, frame: bytes) -> bytes:
-        """Notes what a frame says; the frame that goes on."""
-        if kind == REQUEST:
-            self._proxy.saw(self._conversation.request(frame, _now_ms()))
-            return frame
-        said = self._conversation.response(frame, _now_ms())
-        self._proxy.saw(said)
-        moved = await self._proxy.keep_here(said, self._own_host)
-        return frame if moved is None else response_frame(moved)
+    # --- addresses --------------------------------------------------------------------------------
+
+    async def _named_here(self, said: Said, own_host: str) -> bytes | None:
+        """A response with the proxy's addresses; None when it names no broker."""
+        if said.message is None:
+            self._warn_of_unread(said)
+            return None
+        if next(addresses(said.message), None) is None:
+            return None
+        moved = replace(said, message=copied(said))
+        for each in addresses(moved.message):
+            port = await self._port_of(each.address, own_host)
+            if port is not None:
+                port.peer.node_id = each.node_id
+                each.holder.host, each.holder.port = own_host, port.number
+        frame = frame_of(moved)
+        return frame_size([frame]) + frame
+
+    async def _port_of(self, address: Address, own_host: str) -> Port | None:
+        """Where the proxy stands for a broker; None when its address has to stay."""
+        async with self._opening:
+            if address in self._ports:
+                return self._ports[address]
+            reason = self._cannot_stand_for(address, own_host)
+            if reason is None:
+                try:
+                    return await self._open(address, 0)
+                except OSError as error:
+                    reason = f"no port can be opened for it: {error.strerror or error}"
+        if address not in self._left and len(self._left) < MOST_PORTS:
+            self._left.add(address)
+            self._tell(f"{address[0]}:{address[1]} stays in answers as it is ({reason}):"
+                       " what clients say there is not recorded")
+        return None
+
+    def _cannot_stand_for(self, address: Address, own_host: str) -> str | None:
+        host, number = address
+        if not host or number > HIGHEST_PORT:
+            return "no client can go there"
+        own_numbers = {port.number for port in self._ports.values()}
+        if number in own_numbers and _is_host_of(host, own_host):
+            return "it is the proxy's own, and should be the broker's: see advertised.listeners"
+        if len(self._ports) >= MOST_PORTS:
+            return f"the proxy stands for {MOST_PORTS} brokers already"
+        return None
+
+    def _warn_of_unread(self, said: Said) -> None:
+        what = f"{said.api} v{said.version}"
+        names_brokers = said.api is not None and has_addresses(f"{said.api}Response")
+        if said.kind == RESPONSE and names_brokers and what not in self._left:
+            self._left.add(what)
+            self._tell(f"an answer to {what} passes as it is ({said.reason}):"
+                       " clients may leave the proxy by the addresses in it")
+
+
+async def _connection_to(peer: Peer) -> Ends:
+    """Waits while too many files are open: others may go."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + CONNECT_TIMEOUT_SECONDS
+    while True:
+        try:
+            connecting = asyncio.open_connection(peer.host, peer.port)
+            return await asyncio.wait_for(connecting, CONNECT_TIMEOUT_SECONDS)
+        except OSError as reason:
+            if not is_out_of_descriptors(reason) or loop.time() > deadline:
+                raise
+        await asyncio.sleep(PAUSE_SECONDS)
+
+
+def _is_host_of(host: str, own_host: str) -> bool:
+    return host.lower() in (own_host, "localhost", "127.0.0.1", "::1", socket.gethostname().lower())
+
+
+def _away(peer: Peer, reason: Exception, *, is_first: bool) -> str:
+    if is_out_of_descriptors(reason):
+        cure = "raise `ulimit -n`"
+    elif is_first:
+        cure = "start it, or give its address with --to"
+    else:
+        cure = "start it, or have it advertise an address that can be reached from here"
+    text = getattr(reason, "strerror", None) or str(reason) or "no answer"
+    return f"{_named(peer)} cannot be reached ({text}): clients are turned away; {cure}"
+
+
+def _named(peer: Peer) -> str:
+    return f"broker {peer}" if peer.node_id is None else f"broker {peer.node_id} at {peer}"
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -184,7 +246,3 @@ async def _settled() -> None:
     """What was accepted has become a task by then, and what was closed has let go of its socket."""
     for _ in range(SETTLING_TURNS):
         await asyncio.sleep(0)
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)

@@ -1,14 +1,15 @@
-"""What was said, one request or response after the other, and the file of JSON lines that keeps it.
+"""The lines of a trace: what was said, as JSON, one request or response after the other.
 
-A line holds the fields of its message, or as `frame` the bytes of what could not be understood,
-with the reason.
+A line holds the fields of its message; or as `frame` the bytes of what could not be understood,
+with the reason; or both, where the fields alone would not make the same bytes again. Invariant:
+what is read is what was written, byte for byte, and a line ends at a line feed, nowhere else.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from kafkalite.protocol.messages import message_class
@@ -19,32 +20,17 @@ from kafkalite.testing.recording.plain import (
     text_of,
     to_plain,
 )
-
-REQUEST, RESPONSE = "request", "response"
-
-
-@dataclass(slots=True)
-class Said:
-    """One request or response. `message` is None when `frame` could not be understood."""
-
-    kind: str
-    time_ms: int
-    connection: int  # the so-manieth that the proxy took
-    broker: str  # host:port of the real one
-    node_id: int | None  # which of its cluster that is, once an answer has told it
-    api: str | None = None
-    version: int | None = None
-    correlation_id: int | None = None
-    client_id: str | None = None
-    message: Any | None = None
-    frame: bytes = b""
-    reason: str = ""
-
+from kafkalite.testing.recording.said import REQUEST as REQUEST
+from kafkalite.testing.recording.said import RESPONSE as RESPONSE
+from kafkalite.testing.recording.said import Said as Said
+from kafkalite.testing.recording.said import frame_of
 
 _HEAD = (
     "kind", "time_ms", "connection", "broker", "node_id",
     "api", "version", "correlation_id", "client_id",
 )  # fmt: skip
+# What some programs take for the end of a line, and halves of characters, which UTF-8 has not.
+_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def to_json(said: Said, describe: DescribeRecords | None = None) -> str:
@@ -55,27 +41,38 @@ def to_json(said: Said, describe: DescribeRecords | None = None) -> str:
     else:
         assert said.version is not None
         row["fields"] = to_plain(said.message, said.version, describe)
-    return json.dumps(row, ensure_ascii=False)
+        if said.frame and frame_of(said) != said.frame:
+            row["frame"] = text_of(said.frame)
+    text = json.dumps(row, ensure_ascii=False)
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def from_json(line: str) -> Said:
+def from_json(line: str | bytes) -> Said:
     """ValueError when it is no line of a trace."""
     try:
         row = json.loads(line)
         head = {name: row[name] for name in _HEAD}
-        if "frame" in row:
-            return Said(**head, frame=bytes_of(row["frame"]), reason=row["reason"])
-        cls = message_class(f"{row['api']}{row['kind'].capitalize()}")
-        return Said(**head, message=from_plain(cls, row["version"], row["fields"]))
-    except (KeyError, TypeError) as reason:
+        frame = bytes_of(row["frame"]) if "frame" in row else b""
+        if "fields" not in row:
+            return Said(**head, frame=frame, reason=row["reason"])
+        return Said(**head, frame=frame, message=_message(row))
+    except (KeyError, TypeError, AttributeError) as reason:
         raise ValueError(f"not a line of a trace: {reason!r}") from None
 
 
-def read(lines: Iterable[str]) -> Iterator[Said]:
+def _message(row: dict[str, Any]) -> Any:
+    cls = message_class(f"{row['api']}{row['kind'].capitalize()}")
+    version = row["version"]
+    if version not in cls.SPEC.api.versions:
+        raise ValueError(f"{row['api']} has no version {version}")
+    return from_plain(cls, version, row["fields"])
+
+
+def read(lines: Iterable[str | bytes]) -> Iterator[Said]:
     """ValueError with the line's number where it is wrong."""
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
                 yield from_json(line)
-            except ValueError as reason:
+            except (ValueError, RecursionError) as reason:
                 raise ValueError(f"line {number}: {reason}") from None

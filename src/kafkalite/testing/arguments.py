@@ -1,0 +1,119 @@
+"""Folders, settings and topics as people write them in Python, and the texts that they stand for.
+
+Owns what is understood of them. Raises TypeError or ValueError, which names the argument, for what
+is not; that a setting takes its value is for the broker to say.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+# Of settings and of topic configs; None leaves a setting as it is.
+SettingValue = str | int | float | bool | os.PathLike[str] | list[Any] | tuple[Any, ...] | None
+Settings = Mapping[str, Any]  # each a SettingValue
+Topics = Mapping[str, int] | Iterable[str]
+
+MAX_BROKERS = 100
+_HIGHEST_PORT = 65_535
+
+
+def folder(data_dir: str | os.PathLike[str] | None) -> str | None:
+    """The path of a directory, None where there is none."""
+    if data_dir is None:
+        return None
+    path = os.fspath(data_dir)
+    if not isinstance(path, str):
+        raise TypeError(f"data_dir={data_dir!r}: expected a str or a pathlib.Path")
+    if not path:
+        raise ValueError(
+            "data_dir is empty: name a directory, or leave it out to keep all in memory"
+        )
+    return path
+
+
+def check_directories(
+    data_dir: str | os.PathLike[str] | None, settings: Mapping[str, str], brokers: int
+) -> None:
+    """That data is in one place, and each broker's in its own."""
+    named = [name for name in ("log.dirs", "log.dir") if name in settings]
+    if named and data_dir is not None:
+        raise ValueError(f"data_dir and settings[{named[0]!r}] both say where data lies: give one")
+    if named and brokers > 1:
+        raise ValueError(
+            f"settings[{named[0]!r}] would be the directory of all {brokers} brokers: give "
+            "data_dir, in which each has its own"
+        )
+
+
+def texts(what: str, values: Settings | None) -> dict[str, str]:
+    """Settings as a server.properties has them."""
+    if values is None:
+        return {}
+    if not isinstance(values, Mapping):
+        raise TypeError(f"{what}={values!r}: expected a mapping of names to values")
+    found = {}
+    for name, value in values.items():
+        if not isinstance(name, str):
+            raise TypeError(f"{what}: {name!r} is no name of a setting")
+        if value is not None:
+            found[name] = _text(f"{what}[{name!r}]", value)
+    return found
+
+
+def _text(what: str, value: SettingValue) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, str | os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, list | tuple):
+        return ",".join(_text(what, each) for each in value)
+    raise TypeError(f"{what}={value!r}: expected a str, a number, True or False, a path or a list")
+
+
+def topics(wanted: Topics | None) -> dict[str, int]:
+    """Numbers of partitions by the names of topics; -1 is the broker's own num.partitions."""
+    if wanted is None:
+        return {}
+    if isinstance(wanted, str | bytes):
+        raise TypeError(f"topics={wanted!r}: expected {{{wanted!r}: 1}} or [{wanted!r}]")
+    pairs = wanted.items() if isinstance(wanted, Mapping) else ((name, -1) for name in wanted)
+    found = {}
+    for name, count in pairs:
+        if not isinstance(name, str):
+            raise TypeError(f"topics: {name!r} is no name of a topic")
+        found[name] = partitions(f"topics[{name!r}]", count)
+    return found
+
+
+def partitions(what: str, count: int) -> int:
+    """A number of partitions, -1 for the broker's own."""
+    number = _whole(what, count)
+    if number < 1 and number != -1:
+        raise ValueError(f"{what}={count!r}: a topic has at least one partition")
+    return number
+
+
+def broker_count(brokers: int) -> int:
+    """How many brokers there are to be."""
+    number = _whole("brokers", brokers)
+    if not 1 <= number <= MAX_BROKERS:
+        raise ValueError(f"brokers={brokers!r}: expected 1 to {MAX_BROKERS}")
+    return number
+
+
+def port_number(port: int) -> int:
+    """A port, 0 for one that is free."""
+    number = _whole("port", port)
+    if not 0 <= number <= _HIGHEST_PORT:
+        raise ValueError(f"port={port!r}: expected 0 (one that is free) to {_HIGHEST_PORT}")
+    return number
+
+
+def _whole(what: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{what}={value!r}: expected a whole number")
+    return value

@@ -1,0 +1,194 @@
+"""Conditions of rows of the table of allowed differences: on what was asked, and on both answers.
+
+Each speaks of one difference. Where a value has not the form that a condition is about, the row
+does not hold; conditions need not ask.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from kafkalite.protocol import spec
+from kafkalite.records.batch import (
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    HEADER,
+    HEADER_BYTES,
+    LOG_APPEND_TIME_BIT,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+)
+from kafkalite.testing.comparison.comparing import ABSENT, Difference
+
+# Two brokers that are asked at once do the same within this time, on a busy machine too.
+CLOSE_MS = 10_000
+HOUR_MS = 3_600_000
+_PRODUCER_ID, _PRODUCER_EPOCH = 9, 10  # in a batch's header
+SILENT = "answer: an answer | no answer in time"
+CLOSED = "answer: an answer | the broker closed the connection"
+# States of a classic group of which nothing needs to have been recorded.
+_UNRECORDED = frozenset(("Empty", "PreparingRebalance", "CompletingRebalance"))
+# What Apache Kafka serves and kafkalite does not, so far.
+UNSERVED_FEATURES = ("share.version", "streams.version")
+UNSERVED_APIS = frozenset((17, 36, *range(38, 42), *range(76, 82), *range(83, 93)))
+
+
+def two_texts(difference: Difference) -> bool:
+    both = (difference.ours, difference.theirs)
+    return all(isinstance(each, str) and each for each in both)
+
+
+def of_this_moment(difference: Difference) -> bool:
+    """Times that the two brokers took from their clocks for the same."""
+    both = (difference.ours, difference.theirs)
+    if not all(type(each) is int for each in both):
+        return False
+    now = time.time() * 1000
+    is_new = all(-HOUR_MS <= each - now <= CLOSE_MS for each in both)
+    return is_new and abs(difference.ours - difference.theirs) <= CLOSE_MS
+
+
+def found_behind_the_start(difference: Difference) -> bool:
+    """An answer to a time, of a log that does not begin at 0 any more."""
+    ours, theirs = difference.around[-1]
+    is_found = theirs["offset"] == theirs["timestamp"] == -1 and ours["offset"] > 0
+    times = [
+        partition.timestamp
+        for topic in difference.asked.topics
+        for partition in topic.partitions
+        if partition.partition_index == ours["partition_index"]
+    ]
+    return bool(is_found and any(0 <= each <= ours["timestamp"] for each in times))
+
+
+def times_of_a_broker(difference: Difference) -> bool:
+    """In a batch whose times the broker set: by the topic's setting, or because it wrote it."""
+    batch = next(one for one, _ in reversed(difference.around) if "attributes" in one)
+    bits = LOG_APPEND_TIME_BIT | CONTROL_BIT
+    if difference.path.endswith(".base_timestamp"):
+        bits |= DELETE_HORIZON_BIT
+    is_ours = batch["attributes"] & bits
+    return bool(is_ours) and of_this_moment(difference)
+
+
+def refused(difference: Difference) -> bool:
+    ours, theirs = difference.beside("error_code")
+    return bool(ours == theirs != "NONE")
+
+
+def only_unrecorded(difference: Difference) -> bool:
+    ours = difference.ours
+    return (
+        difference.theirs is ABSENT
+        and not ours["protocol_type"]
+        and ours.get("group_state", "Empty") == "Empty"
+    )
+
+
+def asked_for_nothing(difference: Difference) -> bool:
+    """An element without parts that one side lacks, of which the request named no part either."""
+    element = difference.theirs if difference.ours is ABSENT else difference.ours
+    if not isinstance(element, dict) or not _is_hollow(element):
+        return False
+    return any(
+        one.get("name") == element["name"] and _is_hollow(one)
+        for one in _structs(difference.asked)
+    )
+
+
+def _is_hollow(fields: dict[str, Any]) -> bool:
+    lists = [each for each in fields.values() if isinstance(each, list)]
+    return bool(lists) and not any(lists)
+
+
+def _structs(value: Any) -> Iterator[dict[str, Any]]:
+    """The structs of a request, as dictionaries."""
+    for each in value if isinstance(value, list) else [value]:
+        if hasattr(each, "__slots__"):
+            fields = {name: getattr(each, name) for name in each.__slots__}
+            yield fields
+            for inner in fields.values():
+                yield from _structs(inner)
+
+
+def marked(marker: Any) -> list[tuple[str, int]]:
+    return [(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
+
+
+def lacks_an_epoch(difference: Difference) -> bool:
+    """Whether a batch has the id of a producer and no epoch."""
+    identities = [
+        _identity(partition.records)
+        for topic in difference.asked.topic_data
+        for partition in topic.partition_data
+        if partition.records is not None
+    ]
+    return any(producer_id >= 0 > epoch for producer_id, epoch in identities)
+
+
+def _identity(records: Any) -> tuple[int, int]:
+    """Producer id and epoch of a batch: in its bytes, or as a generator describes it."""
+    if not isinstance(records, bytes | bytearray | memoryview):
+        return records.producer_id, records.epoch
+    if len(records) < HEADER_BYTES:
+        return NO_PRODUCER_ID, NO_PRODUCER_EPOCH
+    header = HEADER.unpack_from(records)
+    return header[_PRODUCER_ID], header[_PRODUCER_EPOCH]
+
+
+def has_twins(names: list[Any]) -> bool:
+    return len(set(names)) < len(names)
+
+
+def names_a_protocol_twice(asked: Any) -> bool:
+    return has_twins([one.name for one in asked.protocols])
+
+
+def names_an_id_of_zeros(difference: Difference) -> bool:
+    return difference.version >= 13 and any(
+        not any(topic.topic_id) for topic in difference.asked.topics
+    )
+
+
+def theirs_failed(difference: Difference) -> bool:
+    """Whether the whole answer is that Apache Kafka failed, or there is none."""
+    if not difference.around:
+        return True
+    ours, theirs = (each["error_code"] for each in difference.around[0])
+    return bool(theirs not in ("NONE", ours))
+
+
+def is_described_before_it_is_recorded(difference: Difference) -> bool:
+    ours, theirs = difference.beside("group_state")
+    return theirs == "Dead" and ours in _UNRECORDED
+
+
+def is_told_later(difference: Difference) -> bool:
+    """Of a subscription by a pattern: a later epoch, or partitions that one side tells of now."""
+    if not difference.asked.subscribed_topic_regex:
+        return False
+    if difference.path == "member_epoch":
+        return bool(difference.ours > difference.theirs)
+    return any(each in (None, ABSENT) for each in (difference.ours, difference.theirs))
+
+
+def same_records_of_a_part(difference: Difference) -> bool:
+    """Two batches with holes that compaction made, alike in all but how they are written."""
+    ours, theirs = difference.around[-1]
+    written = dict.fromkeys(("base_timestamp", "size", "compressed_size"), 0)
+    has_holes = 0 < ours["count"] <= ours["last_offset"] - ours["base_offset"]
+    return has_holes and {**ours, **written} == {**theirs, **written}
+
+
+def same_records(difference: Difference) -> bool:
+    """Whether two batches are alike in all but their size."""
+    ours, theirs = difference.around[-1]
+    sizes = ours["compressed_size"], theirs["compressed_size"]
+    return min(sizes) > 0 and {**ours, "compressed_size": 0} == {**theirs, "compressed_size": 0}
+
+
+def drops_versions(difference: Difference) -> bool:
+    dropped = spec.api(difference.around[-1][0]["api_key"]).dropped
+    return (difference.ours, difference.theirs) == (dropped.start, dropped.stop)

@@ -1,0 +1,76 @@
+"""Whether a Kafka broker answers at an address; and if none does, what does."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+
+from kafkalite.protocol.errors import MalformedFrame
+from kafkalite.protocol.framing import SIZE_BYTES, frame_size
+from kafkalite.protocol.messages import ApiVersionsRequest
+from kafkalite.testing.comparison.wire import NoAnswer, decode_response, request_frame
+
+PATIENCE_S = 5
+MOST_BYTES = 1 << 20
+_CLIENT_ID = "kafkalite-replay"
+# What who reads lines is waiting for, after a request without an end of a line in it.
+_LINES = b"\r\n\r\n"
+
+
+def expect_broker(host: str, port: int) -> None:
+    """NoAnswer, with a sentence, unless a broker answers a request for its versions."""
+    where = f"{host}:{port}"
+    try:
+        with socket.create_connection((host, port), PATIENCE_S) as link:
+            answer = _answer(link)
+    except (OSError, UnicodeError) as reason:
+        text = getattr(reason, "strerror", None) or reason
+        raise NoAnswer(f"{where} cannot be reached: {text}") from None
+    if not _is_of_broker(answer):
+        raise NoAnswer(f"{where} {_what_else(answer)}")
+
+
+def _answer(link: socket.socket) -> bytes:
+    """What comes in time, up to a frame."""
+    frame = request_frame(ApiVersionsRequest(), 0, 1, _CLIENT_ID)
+    link.sendall(frame_size([frame]) + frame)
+    answer = _received(link)
+    if not answer:
+        with suppress(OSError):
+            link.sendall(_LINES)
+            answer = _received(link)
+    return answer
+
+
+def _received(link: socket.socket) -> bytes:
+    received = b""
+    with suppress(OSError):  # among them that nothing more comes in time
+        while len(received) < MOST_BYTES and not _is_whole(received):
+            data = link.recv(MOST_BYTES)
+            if not data:
+                break
+            received += data
+    return received
+
+
+def _is_whole(data: bytes) -> bool:
+    return len(data) >= SIZE_BYTES and len(data) - SIZE_BYTES >= int.from_bytes(data[:SIZE_BYTES])
+
+
+def _is_of_broker(answer: bytes) -> bool:
+    try:
+        return _is_whole(answer) and bool(
+            decode_response(answer[SIZE_BYTES:], ApiVersionsRequest.API_KEY, 0).api_keys
+        )
+    except MalformedFrame:
+        return False
+
+
+def _what_else(answer: bytes) -> str:
+    if not answer:
+        return "takes connections, but does not answer as a Kafka broker does (does it want TLS?)"
+    if answer.startswith(b"HTTP/") or b"<html" in answer.lower():
+        return "speaks HTTP, not the Kafka protocol"
+    if answer[:2] in (b"\x15\x03", b"\x16\x03"):
+        return "speaks TLS; replay compares plaintext listeners"
+    return "speaks another protocol than Kafka's"

@@ -1,0 +1,446 @@
+"""Brokers on a thread of their own, from one start to one stop.
+
+Owns the thread, its event loop and everything that the brokers have open. What is asked of it comes
+from any thread, and is done on the loop, one after the other. Invariant: when `ended` is there,
+nothing is left: no thread, no descriptor, no port.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kafkalite.testing.outcome import Outcome
+
+if TYPE_CHECKING:
+    from kafkalite.broker.broker import Broker, Peers
+    from kafkalite.env import Env
+    from kafkalite.env.background import ThreadBackground
+    from kafkalite.env.disk import Disk
+    from kafkalite.protocol.errors import KafkaError
+
+START_TIMEOUT_SECONDS = 30
+STOP_TIMEOUT_SECONDS = 10
+# For what a client is owed: an acknowledgement comes in less, a poll that waits may be cut off.
+STOP_GRACE_MS = 100
+MEMORY = "/memory"
+
+
+class BrokerFailed(RuntimeError):
+    """The broker could not do what it was asked to; the cause is chained."""
+
+
+class _Refused(Exception):
+    """Why one of several brokers does not start."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """What is to run."""
+
+    data_dir: str | None
+    topics: dict[str, int]
+    settings: dict[str, str]
+    host: str
+    ports: list[int]
+
+    @property
+    def names_directories(self) -> bool:
+        """Whether the settings say themselves where data lies."""
+        return not self.settings.keys().isdisjoint(("log.dirs", "log.dir"))
+
+    @property
+    def is_in_memory(self) -> bool:
+        return self.data_dir is None and not self.names_directories
+
+    def config_of(self, node_id: int) -> dict[str, str]:
+        """The settings of one of the brokers."""
+        from kafkalite.testing.folder import broker_directory
+
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        directory = broker_directory(self.data_dir or MEMORY, node_id, len(self.ports))
+        return {
+            "node.id": str(node_id),
+            "listeners": f"PLAINTEXT://{host}:{self.ports[node_id - 1]}",
+            **({} if self.names_directories else {"log.dirs": directory}),
+            **self.settings,
+        }
+
+
+# An action is told what to call when it is through.
+Action = Callable[[Callable[[], None]], None]
+
+
+class Run:
+    """One life of the brokers of a plan."""
+
+    def __init__(self, plan: Plan, disk: Disk | None) -> None:
+        self.plan = replace(plan, ports=list(plan.ports))  # of which those of 0 are found here
+        self.disk = disk
+        self.brokers: dict[int, Broker] = {}  # those that serve, by their ids
+        self.ended = Outcome()
+        self._started = Outcome()
+        self._process = os.getpid()
+        self._thread = threading.Thread(target=self._live, name="kafkalite", daemon=True)
+        self._told: deque[Callable[[], None]] = deque([self._begin])
+        self._loop: asyncio.AbstractEventLoop | None = None  # made, used and closed on the thread
+        self._background: ThreadBackground | None = None
+        self._env: Env | None = None
+        self._peers: Peers | None = None
+        self._actions: deque[Action] = deque()
+        self._asked: set[Outcome] = set()
+        self._starting: Broker | None = None
+        self._failure: Exception | None = None
+        self._has_begun = self._is_stopping = False
+
+    # --- from any thread ------------------------------------------------------------------------
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether it is that of a parent process, which a fork left here without its thread."""
+        return os.getpid() != self._process
+
+    @property
+    def is_alive(self) -> bool:
+        return not self.is_inherited and not self.ended.is_there
+
+    def begin(self) -> None:
+        """Returns when all brokers serve; raises BrokerFailed when all have ended instead."""
+        try:
+            self._has_begun = True
+            _alive.add(self)
+            self._begin_thread()
+            self._wait_for_start()
+        except BaseException:  # such as Ctrl-C
+            self.stop()
+            raise
+
+    def _begin_thread(self) -> None:
+        if self.ended.is_there:
+            self._tell_all(BrokerFailed("it was stopped meanwhile"))
+            return
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self._tell_all(BrokerFailed(f"no thread can be had: {error}"))
+
+    def _wait_for_start(self) -> None:
+        """As long as it takes, while logs are being opened; else for a while."""
+        come, has_moved = "", True
+        while has_moved and not self._started.wait(START_TIMEOUT_SECONDS):
+            starting = self._starting
+            now = "" if starting is None else str(starting.logs.loading)
+            come, has_moved = now, now != come
+        if not self._started.is_there:
+            raise BrokerFailed(f"the broker did not start within {START_TIMEOUT_SECONDS} s")
+        error = self._started.error
+        if error is not None:
+            self.ended.wait(STOP_TIMEOUT_SECONDS)
+            cause = error.__cause__ if isinstance(error, _Refused) else error
+            whose = str(error)
+            if not isinstance(error, _Refused):
+                whose = f"the broker could not start: {error}"
+            raise BrokerFailed(whose) from cause
+
+    def stop(self) -> None:
+        """Ends it, and returns when nothing of it is left; from wherever and however often."""
+        self.stop_soon()
+        if not self._has_begun:  # who was about to was interrupted
+            self.ended.done()
+        if self.is_inherited or threading.current_thread() is self._thread:
+            return  # it cannot wait for itself
+        if not self.ended.wait(STOP_TIMEOUT_SECONDS):
+            raise BrokerFailed(f"the broker did not stop within {STOP_TIMEOUT_SECONDS} s")
+        with suppress(RuntimeError):  # it was never begun
+            self._thread.join(STOP_TIMEOUT_SECONDS)
+
+    def stop_soon(self) -> None:
+        """The same without waiting."""
+        if self.is_alive:
+            self._tell(self._request_stop)
+
+    def _tell(self, what: Callable[[], None]) -> bool:
+        """Has something called on the loop, as soon as there is one; False when it has ended."""
+        self._told.append(what)
+        loop = self._loop
+        with suppress(RuntimeError):
+            if loop is not None:
+                loop.call_soon_threadsafe(self._hear)
+            return True
+        return False
+
+    def ask(self, what: str, act: Callable[[Outcome], None]) -> None:
+        """Has something done on the loop, and returns when it is; BrokerFailed when it is not."""
+        outcome = Outcome()
+
+        def acting() -> None:
+            try:
+                act(outcome)
+            except Exception as error:  # noqa: BLE001 it is raised again where it was asked for
+                outcome.fail(error)
+
+        self._asked.add(outcome)
+        if not self._tell(acting) or not self.is_alive:
+            outcome.fail(BrokerFailed("it was stopped meanwhile"))
+        is_there = outcome.wait(STOP_TIMEOUT_SECONDS)
+        self._asked.discard(outcome)
+        if not is_there:
+            raise BrokerFailed(f"the broker did not {what} within {STOP_TIMEOUT_SECONDS} s")
+        if outcome.error is not None:
+            raise BrokerFailed(f"the broker could not {what}: {outcome.error}") from outcome.error
+
+    def stop_one(self, node_id: int, outcome: Outcome) -> None:
+        """On the loop: the others go on, and the partitions that it leads wait for it."""
+        self._do(partial(self._stop_one, node_id, outcome))
+
+    def start_one(self, node_id: int, outcome: Outcome) -> None:
+        """On the loop: brings back one that was stopped."""
+        self._do(partial(self._start_one, node_id, outcome))
+
+    # --- on its thread --------------------------------------------------------------------------
+
+    def _live(self) -> None:
+        try:
+            import kafkalite.broker.broker  # noqa: F401 - before anybody is served
+            from kafkalite.env.loop import new_loop
+            from kafkalite.env.turns import run
+
+            loop = self._loop = new_loop()
+        except Exception as error:  # noqa: BLE001 it is raised again where the start was asked for
+            self._tell_all(error)
+            return
+        try:
+            asyncio.set_event_loop(loop)
+            loop.call_soon(self._hear)
+            run(loop)
+        finally:
+            self._leave(loop)
+
+    def _leave(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Ends what the loop still has, and then tells everybody who waits."""
+        if self._background is not None:
+            self._background.close(STOP_TIMEOUT_SECONDS)
+            loop.call_soon(loop.stop)  # the outcomes of the last jobs
+            loop.run_forever()
+        asyncio.set_event_loop(None)
+        loop.close()
+        self.brokers.clear()
+        self._env = self._peers = self._starting = None
+        self._tell_all(self._failure or BrokerFailed("it was stopped meanwhile"))
+
+    def _tell_all(self, why: Exception) -> None:
+        """Nothing is left, and nobody waits any longer."""
+        _alive.discard(self)
+        self._started.fail(why)
+        for outcome in list(self._asked):
+            outcome.fail(why)
+        self.ended.done()
+
+    def _hear(self) -> None:
+        while self._told:
+            self._told.popleft()()
+
+    def _begin(self) -> None:
+        self._do(self._start_all)
+
+    def _do(self, action: Action) -> None:
+        """Has an action done after those that were asked for before it."""
+        self._actions.append(action)
+        if len(self._actions) == 1:
+            action(self._go_on)
+
+    def _go_on(self) -> None:
+        self._actions.popleft()
+        if self._actions:
+            self._soon(partial(self._actions[0], self._go_on))
+
+    def _request_stop(self) -> None:
+        if not self._is_stopping:
+            self._is_stopping = True
+            self._do(self._stop_all)
+
+    # --- starting -------------------------------------------------------------------------------
+
+    def _start_all(self, then: Callable[[], None]) -> None:
+        try:
+            self._prepare()
+        except Exception as error:  # noqa: BLE001 it is raised again where the start was asked for
+            self._give_up(error, then)
+        else:
+            self._start_next(then)
+
+    def _prepare(self) -> None:
+        from kafkalite.broker.broker import Peers
+        from kafkalite.env import real_env
+        from kafkalite.env.background import ThreadBackground
+        from kafkalite.testing.folder import check_folder
+
+        assert self._loop is not None
+        plan = self.plan
+        self._background = ThreadBackground(self._loop)
+        env = self._env = real_env(self._loop, in_memory=plan.is_in_memory)
+        env.background = self._background
+        env.disk = self.disk = self.disk or env.disk
+        self._peers = Peers()
+        if not plan.names_directories:
+            check_folder(env.disk, plan.data_dir or MEMORY, len(plan.ports))
+
+    def _start_next(self, then: Callable[[], None]) -> None:
+        node_id = len(self.brokers) + 1
+        if self._is_stopping:
+            then()  # to the stop, which tells who waits for the start
+        elif node_id > len(self.plan.ports):
+            self._create_topics(list(self.plan.topics.items()), then)
+        else:
+            self._start_broker(node_id, partial(self._has_started, then))
+
+    def _has_started(self, then: Callable[[], None], failure: Exception | None) -> None:
+        if failure is None:
+            self._start_next(then)
+        else:
+            self._give_up(failure, then)
+
+    def _start_broker(self, node_id: int, told: Callable[[Exception | None], None]) -> None:
+        """Tells that a broker serves, or why it does not."""
+
+        def opened(failure: OSError | None) -> None:
+            self._starting = None
+            if failure is None:
+                self.brokers[node_id] = broker
+                address = next(iter(broker.server.addresses.values()))
+                self.plan.ports[node_id - 1] = address[1]
+            # In a turn of its own: what goes wrong here must not be taken for the broker's.
+            outcome = None if failure is None else self._refusal(node_id, failure)
+            self._soon(partial(told, outcome))
+
+        try:
+            broker = self._starting = self._new_broker(node_id)
+            broker.start().then(opened)
+        except Exception as error:  # noqa: BLE001 it is raised again where the start was asked for
+            self._starting = None
+            told(self._refusal(node_id, error))
+
+    def _refusal(self, node_id: int, error: Exception) -> Exception:
+        """The error, with the broker's number when there are several."""
+        if len(self.plan.ports) == 1:
+            return error
+        refusal = _Refused(f"broker {node_id} of {len(self.plan.ports)} could not start: {error}")
+        refusal.__cause__ = error
+        return refusal
+
+    def _new_broker(self, node_id: int) -> Broker:
+        from kafkalite.broker.broker import Broker
+        from kafkalite.config import broker_config
+        from kafkalite.env.sockets import SocketNetwork
+
+        assert self._env is not None
+        assert self._loop is not None
+        config, _ = broker_config(self.plan.config_of(node_id))
+        return Broker(self._env, SocketNetwork(self._loop), config, self._peers)
+
+    def _create_topics(self, wanted: list[tuple[str, int]], then: Callable[[], None]) -> None:
+        """Creates what is missing, and says that the start is done when all of it lasts."""
+        controller = self.brokers[1]
+        missing = [each for each in wanted if each[0] not in controller.cluster.image.topics]
+
+        def create_next(refusal: KafkaError | None) -> None:
+            if refusal is not None:
+                self._give_up(refusal, then)
+            elif missing and not self._is_stopping:
+                controller.create_topic(*missing.pop(0)).then(create_next)
+            else:
+                if not missing:
+                    self._started.done()
+                then()
+
+        create_next(None)
+
+    def _give_up(self, error: Exception, then: Callable[[], None]) -> None:
+        """Ends what has begun; who waits is told why when it has ended."""
+        self._failure = error
+        self._request_stop()
+        then()
+
+    # --- stopping -------------------------------------------------------------------------------
+
+    def _stop_all(self, then: Callable[[], None]) -> None:
+        """The controller last: the others tell it that they go."""
+        if self.brokers:
+            _, broker = self.brokers.popitem()
+            self._stop_broker(broker, partial(self._stop_all, then))
+        else:
+            assert self._loop is not None
+            self._loop.stop()
+            then()
+
+    def _stop_broker(self, broker: Broker, then: Callable[[], None]) -> None:
+        try:
+            broker.stop(STOP_GRACE_MS).then(lambda _: self._soon(then))
+        except Exception:
+            then()
+            raise
+
+    def _soon(self, then: Callable[[], None]) -> None:
+        assert self._loop is not None
+        self._loop.call_soon(then)
+
+    # --- one of several -------------------------------------------------------------------------
+
+    def _stop_one(self, node_id: int, outcome: Outcome, then: Callable[[], None]) -> None:
+        broker = self.brokers.pop(node_id, None)
+
+        def stopped() -> None:
+            outcome.done()
+            then()
+
+        if broker is None:
+            stopped()
+            return
+        with suppress(Exception):
+            broker.cluster.fence_broker(node_id)
+        broker.peers.transactions.pop(node_id, None)
+        self._stop_broker(broker, stopped)
+
+    def _start_one(self, node_id: int, outcome: Outcome, then: Callable[[], None]) -> None:
+        def told(failure: Exception | None) -> None:
+            outcome.told(failure)
+            then()
+
+        if node_id in self.brokers or self._is_stopping:
+            told(None)
+        else:
+            self._start_broker(node_id, told)
+
+
+# --- what outlives the objects of a process -------------------------------------------------------
+
+_alive: set[Run] = set()
+
+
+@atexit.register
+def _end_all() -> None:
+    """What is in a directory is closed in good order, also when nobody said `stop`."""
+    for run in list(_alive):
+        with suppress(BrokerFailed):
+            run.stop()
+
+
+def _keep_what_is_the_parents() -> None:
+    """In a forked child: the loop's descriptors are shared, and its end would take the sockets that
+    it watches from the parent's loop as well. Nothing but the child's own end may end it."""
+    import ctypes
+
+    for run in _alive:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(run._loop))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_keep_what_is_the_parents)

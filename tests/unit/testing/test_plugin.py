@@ -1,0 +1,159 @@
+"""The fixtures in a suite of somebody else's, which has settings, markers and tests that stop."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from kafkalite.testing import plugin
+
+ABOUT = """
+    from confluent_kafka.admin import AdminClient
+
+    def topics(broker):
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        found = admin.list_topics(timeout=10)
+        return {name: len(each.partitions) for name, each in found.topics.items()}
+"""
+
+
+def run_suite(folder: Path, tests: str, ini: str = "", *words: str) -> str:
+    """What pytest says of a suite, in a process of its own."""
+    (folder / "pytest.ini").write_text(f"[pytest]\naddopts = --strict-markers\n{dedent(ini)}\n")
+    (folder / "about.py").write_text(dedent(ABOUT))
+    (folder / "test_suite.py").write_text(dedent(tests))
+    call = [sys.executable, "-m", "pytest", "-p", "no:randomly", "-p", "no:cacheprovider", *words]
+    done = subprocess.run(
+        [*call, "-q", str(folder)], cwd=folder, capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+    return done.stdout + done.stderr
+
+
+def test_brokers_are_as_the_configuration_and_the_marker_say(tmp_path: Path) -> None:
+    said = run_suite(
+        tmp_path,
+        """
+        import pytest
+        from about import topics
+
+        def test_shared(kafkalite):
+            assert topics(kafkalite) == {"orders": 3, "payments": 2}
+
+        def test_fresh(fresh_kafkalite):
+            assert topics(fresh_kafkalite) == {"orders": 3, "payments": 2}
+            assert len(fresh_kafkalite.ports) == 1
+
+        @pytest.mark.kafkalite(brokers=3, topics={"more": 1}, settings={"num.partitions": 4})
+        def test_marked(fresh_kafkalite):
+            assert topics(fresh_kafkalite) == {"orders": 3, "payments": 4, "more": 1}
+            assert len(fresh_kafkalite.ports) == 3
+
+        @pytest.mark.kafkalite(topics=["only"])
+        class TestOfAClass:
+            def test_inherits(self, fresh_kafkalite):
+                assert topics(fresh_kafkalite) == {"only": 2}
+
+            @pytest.mark.kafkalite(settings={"num.partitions": 7})
+            def test_the_nearest_counts(self, fresh_kafkalite):
+                assert topics(fresh_kafkalite) == {"only": 7}
+        """,
+        """
+        kafkalite_settings =
+            num.partitions = 2
+        kafkalite_topics =
+            orders:3
+            payments
+        """,
+    )
+    assert "5 passed" in said, said
+
+
+def test_what_a_test_stopped_is_there_for_the_next_and_the_test_is_named(tmp_path: Path) -> None:
+    suite = """
+        from about import topics
+
+        def test_first(kafkalite):
+            kafkalite.create_topic("kept")
+            global port
+            port = kafkalite.port
+
+        def test_that_stops(kafkalite):
+            kafkalite.stop()
+
+        def test_next(kafkalite):
+            assert kafkalite.port == port
+            assert topics(kafkalite) == {"kept": 1}
+        """
+    said = run_suite(tmp_path, suite)
+    assert "3 passed, 1 warning" in said, said
+    assert "test_suite.py::test_that_stops stopped the broker `kafkalite`, which all tests" in said
+    said = run_suite(tmp_path, suite, "", "-W", "error")
+    assert "3 passed, 1 error" in said, said
+    assert "ERROR at teardown of test_that_stops" in said
+
+
+def test_what_does_not_come_back_is_told_of_the_test_that_stopped_it(tmp_path: Path) -> None:
+    said = run_suite(
+        tmp_path,
+        """
+        import socket
+
+        def test_that_stops(kafkalite):
+            global taken
+            port = kafkalite.port
+            kafkalite.stop()
+            taken = socket.create_server(("127.0.0.1", port))
+
+        def test_next():
+            pass
+        """,
+    )
+    assert "ERROR at teardown of test_that_stops" in said
+    assert "and it does not come back: the broker could not start: " in said
+
+
+def test_a_marker_that_nothing_heeds_fails_its_test(tmp_path: Path) -> None:
+    said = run_suite(
+        tmp_path,
+        """
+        import pytest
+
+        @pytest.mark.kafkalite(brokers=3)
+        def test_shared(kafkalite):
+            pass
+
+        @pytest.mark.kafkalite(3)
+        def test_positional(fresh_kafkalite):
+            pass
+
+        @pytest.mark.kafkalite(broker=3)
+        def test_misspelt(fresh_kafkalite):
+            pass
+        """,
+    )
+    assert "describes the broker of fresh_kafkalite, which this test does not use" in said
+    assert "takes keywords only" in said
+    assert "unexpected keyword argument 'broker'" in said
+
+
+@pytest.mark.parametrize("line", ["num.partitions", "=3", ""])
+def test_a_setting_that_is_none_is_named(line: str) -> None:
+    with pytest.raises(pytest.UsageError, match=f"{line!r} is not NAME=VALUE"):
+        plugin._setting(line)
+
+
+@pytest.mark.parametrize("line", ["orders:", "orders:many", "orders:-1"])
+def test_a_topic_that_is_none_is_named(line: str) -> None:
+    with pytest.raises(pytest.UsageError, match=f"{line!r} is not NAME or NAME:PARTITIONS"):
+        plugin._topic(line)
+
+
+def test_a_configuration_that_is_wrong_says_so(tmp_path: Path) -> None:
+    ini = "kafkalite_settings = num.partition=3\nkafkalite_brokers = 3"
+    said = run_suite(tmp_path, "def test_shared(kafkalite): pass", ini)
+    assert "broker 1 of 3 could not start: num.partition: no such setting; the nearest" in said
