@@ -9,10 +9,10 @@ from kafkalite.broker import Broker
 
 DURABILITY = "kafkalite.durability"
 
+USUAL_ADDRESS = "localhost:9092"
 EXAMPLES = """\
-  try     kcat -b {address} -t greetings -P <<< hello
-          kcat -b {address} -t greetings -C -e
-          kafka-topics.sh --bootstrap-server {address} --list
+  try     echo hello | kafkalite produce {where}greetings
+          kafkalite consume {where}greetings
 """
 
 
@@ -24,7 +24,8 @@ def show(broker: Broker, *, in_memory: bool) -> None:
     for name, bound in addresses.items():
         click.echo(f"  listen  {name}://{_readable(bound)}")
     click.echo(f"  data    {_data(broker, in_memory)}")
-    click.echo(EXAMPLES.format(address=address), nl=False)
+    where = "" if address == USUAL_ADDRESS else f"-b {address} "
+    click.echo(EXAMPLES.format(where=where), nl=False)
     click.echo(f"[KafkaServer id={broker.node_id}] started")
 
 

@@ -3,6 +3,7 @@ terminal."""
 
 from __future__ import annotations
 
+import errno
 import sys
 from datetime import UTC, datetime
 
@@ -13,9 +14,16 @@ from kafkalite.cli._frames import describe_records
 from kafkalite.cli._rendering import as_text, plain_bytes, plain_message
 from kafkalite.testing.recording.trace import REQUEST, Said
 
+
+class _Out(Console):
+    def on_broken_pipe(self) -> None:
+        """The writer's to handle; rich would end the program."""
+        raise BrokenPipeError(errno.EPIPE, "nobody reads what is printed")
+
+
 # Wide when nobody looks, so that a pipe gets whole lines.
-OUT = Console() if sys.stdout.isatty() else Console(width=160, soft_wrap=True)
-ERR = Console(stderr=True)
+OUT = _Out() if sys.stdout.isatty() else _Out(width=160, soft_wrap=True)
+ERR = _Out(stderr=True)
 _ARROWS = {True: ("→", "cyan"), False: ("←", "green")}
 
 

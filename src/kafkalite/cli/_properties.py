@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TextIO
+
+import click
 
 from kafkalite import config as settings
 from kafkalite.broker import Broker
-from kafkalite.config import BrokerConfig, InvalidSetting, Judgement, parse_properties
+from kafkalite.config import (
+    BrokerConfig,
+    InvalidSetting,
+    Judgement,
+    MalformedProperties,
+    parse_properties,
+)
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error, KafkaError
 
@@ -26,15 +34,44 @@ class TopicWanted:
     configs: dict[str, str] = field(default_factory=dict)
 
 
+class PropertiesFile(click.ParamType[dict[str, str]]):
+    """A server.properties: UTF-8 or, as Java reads it, Latin-1; - is standard input."""
+
+    name = "FILE"
+
+    def convert(
+        self, value: str | dict[str, str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> dict[str, str]:
+        if isinstance(value, dict):
+            return value
+        try:
+            with click.File("rb").convert(value, param, ctx) as file:
+                return parse_properties(_text_of(file.read()))
+        except (OSError, MalformedProperties) as error:
+            raise click.ClickException(f"{value}, {error}") from None
+
+
+def _text_of(data: bytes) -> str:
+    if b"\0" in data:
+        raise MalformedProperties("this is no text but a binary file")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
 def broker_config(
-    properties: TextIO | None,
+    properties: Mapping[str, str] | None,
     listen: str | None,
     data_dir: str | None,
     in_memory: bool,
     overrides: tuple[str, ...],
 ) -> tuple[BrokerConfig, list[Judgement]]:
     """The configuration, and the keys of the file that have no effect."""
-    given = parse_properties(properties.read()) if properties is not None else {}
+    given = dict(properties or {})
+    changes = dict(_pair(text) for text in overrides)
+    if in_memory and (data_dir is not None or changes.keys() & {"log.dirs", "log.dir"}):
+        raise InvalidSetting("--memory keeps nothing in a directory: leave it or the directory out")
     if listen is not None:
         given["listeners"] = f"PLAINTEXT://{listen}"
         given.pop("advertised.listeners", None)
@@ -46,13 +83,13 @@ def broker_config(
         given["log.dirs"] = data_dir
     elif "log.dirs" not in given and "log.dir" not in given:
         given["log.dirs"] = DEFAULT_DATA
-    given |= dict(_pair(text) for text in overrides)
+    given |= changes
     return settings.broker_config(given)
 
 
 def _pair(text: str) -> tuple[str, str]:
     key, separator, value = text.partition("=")
-    if not separator:
+    if not separator or not key.strip():
         raise InvalidSetting(f"--override {text}: expected KEY=VALUE")
     return key.strip(), value.strip()
 

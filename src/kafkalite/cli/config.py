@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TextIO
 
 import click
 
-from kafkalite.config import Judgement, MalformedProperties, Verdict, judge, parse_properties
+from kafkalite.cli._properties import PropertiesFile
+from kafkalite.config import Judgement, Verdict, judge
 
 COLOURS = {Verdict.HONOURED: "green", Verdict.IGNORED: "yellow", Verdict.REFUSED: "red"}
 
@@ -49,19 +49,16 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("file", type=click.File(encoding="utf-8"))
+@click.argument("properties", metavar="FILE", type=PropertiesFile())
 @click.option("--format", "shape", type=click.Choice(["text", "json"]), default="text",
               help="How to print the findings.")
 @click.pass_context
-def check(context: click.Context, file: TextIO, shape: str) -> None:
+def check(context: click.Context, properties: dict[str, str], shape: str) -> None:
     """Tell for each key of FILE (- is standard input) whether it is honoured, ignored or refused.
 
     Exits with 1 when a key is refused: a broker would not start with this file.
     """
-    try:
-        report = Report(judge(parse_properties(file.read())))
-    except MalformedProperties as error:
-        raise click.ClickException(f"{file.name}, {error}") from None
+    report = Report(judge(properties))
     if shape == "json":
         click.echo(report.as_json())
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
@@ -11,7 +12,7 @@ import click
 from kafkalite.cli import _frames, _layouts, _log_files
 from kafkalite.cli._internal_records import TOPICS
 from kafkalite.cli._rendering import Plain, as_json, as_text
-from kafkalite.protocol.errors import MalformedFrame
+from kafkalite.protocol.errors import KafkaError, MalformedFrame
 
 shape_option = click.option(
     "--format", "shape", type=click.Choice(["text", "json"]), default="text", help="How to print."
@@ -43,7 +44,8 @@ def frame(file: BinaryIO, api: str | None, version: int | None, shape: str) -> N
 
 
 @command.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("files", nargs=-1, required=True,
+                type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--deep/--headers", default=True, help="Print records, or batch headers only.")
 @click.option("--as", "topic", type=click.Choice(TOPICS), help="Decode records as this topic's.")
 @shape_option
@@ -55,7 +57,10 @@ def segment(files: tuple[Path, ...], deep: bool, topic: str | None, shape: str) 
     for path in files:
         if len(files) > 1:
             click.echo(f"# {path}")
-        _print(_log_files.describe_file(path, deep=deep, topic=topic), shape)
+        try:
+            _print(_log_files.describe_file(path, deep=deep, topic=topic), shape)
+        except (OSError, ValueError, KafkaError, struct.error) as reason:
+            raise click.ClickException(f"{path} is no file of a log directory: {reason}") from None
 
 
 @command.command()

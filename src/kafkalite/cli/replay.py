@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,13 +14,20 @@ from rich.text import Text
 
 from kafkalite.cli import _conversation_screen as screen
 from kafkalite.cli._addresses import Address
+from kafkalite.cli._replay_ledger import NOT_COMPARED, Ledger
+from kafkalite.protocol.errors import MalformedFrame
 from kafkalite.testing.comparison.comparing import Difference
 from kafkalite.testing.comparison.differences import explain
-from kafkalite.testing.comparison.replaying import Exchange, Replay
+from kafkalite.testing.comparison.reaching import expect_broker
+from kafkalite.testing.comparison.replaying import Replay
 from kafkalite.testing.comparison.side import Side
 from kafkalite.testing.recording import trace
 
 SHOWN_CHARACTERS = 300
+
+
+class CannotCompare(click.ClickException):
+    exit_code = NOT_COMPARED
 
 
 @click.command()
@@ -38,48 +44,66 @@ def command(
     """Send the requests in FILE, a trace of `kafkalite proxy`, to two brokers and compare.
 
     Both should be without the topics and groups of the trace, or the same in them. Ids that
-    brokers choose are translated. Exit code 0: both answered alike; 1: they did not.
+    brokers choose are translated.
+
+    \b
+    Exit code 0: all that was compared was answered alike.
+              1: something was answered differently.
+              2: wrong usage.
+              3: not compared, or not to the end: nothing in FILE can be, FILE cannot be
+                 read, a broker is not there or goes away, or this was interrupted.
     """
-    try:
-        said = list(trace.read(file.read_text(encoding="utf-8").splitlines()))
-    except ValueError as reason:
-        raise click.ClickException(f"{file}: {reason}") from None
+    said = _read(file)
+    for address in (ours, theirs):
+        _expect(address)
     sides = Side(*ours), Side(*theirs)
     try:
-        sys.exit(_report(Replay(*sides, said), shows_allowed))
-    except OSError as reason:
-        raise click.ClickException(f"a broker cannot be reached: {reason}") from None
+        sys.exit(_run(Replay(*sides, said), shows_allowed))
     finally:
         for side in sides:
             side.close()
 
 
-def _report(replay: Replay, shows_allowed: bool) -> int:
+def _read(file: Path) -> list[trace.Said]:
+    try:
+        with file.open("rb") as lines:
+            return list(trace.read(lines))
+    except (OSError, ValueError) as reason:
+        raise CannotCompare(f"{file}: {reason}") from None
+
+
+def _expect(address: tuple[str, int]) -> None:
+    try:
+        expect_broker(*address)
+    except OSError as reason:
+        raise CannotCompare(str(reason)) from None
+
+
+def _run(replay: Replay, shows_allowed: bool) -> int:
     """The exit code."""
-    asked: Counter[tuple[str, int]] = Counter()
-    left_out = differing = 0
-    allowed: Counter[str] = Counter()
-    with _progress(len(replay)) as advance:
-        for number, exchange in enumerate(replay.run(), 1):
-            advance()
-            left_out += exchange.is_left_out
-            asked[exchange.api, exchange.asked.version or 0] += not exchange.is_left_out
-            differing += bool(exchange.differences)
-            allowed.update(row.reason for row in map(explain, exchange.allowed) if row)
-            _show(number, exchange, exchange.differences, shows_allowed)
-    screen.OUT.print(
-        f"{sum(asked.values())} requests, {len({api for api, _ in asked})} APIs,"
-        f" {len(+asked)} versions; {differing} answered differently;"
-        f" {left_out} left out; {sum(allowed.values())} differences are allowed", highlight=False,
-    )
-    return 1 if differing else 0
+    ledger = Ledger(len(replay))
+    trouble = None
+    try:
+        with _progress(ledger.total) as advance:
+            for number, exchange in enumerate(replay.run(), 1):
+                advance()
+                ledger.add(exchange)
+                _show(number, exchange.differences)
+                if shows_allowed:
+                    _show(number, exchange.allowed)
+    except (OSError, MalformedFrame) as reason:
+        trouble = f"the comparison ended: {reason}"
+    except KeyboardInterrupt:
+        trouble = "the comparison was interrupted"
+    for line in ledger.lines():
+        screen.OUT.print(line, highlight=False)
+    if trouble is not None:
+        raise CannotCompare(trouble)
+    return ledger.exit_code
 
 
-def _show(
-    number: int, exchange: Exchange, found: list[Difference], shows_allowed: bool
-) -> None:
-    shown = found + (exchange.allowed if shows_allowed else [])
-    for each in shown:
+def _show(number: int, found: list[Difference]) -> None:
+    for each in found:
         row = explain(each)
         screen.OUT.print(
             Text.assemble(

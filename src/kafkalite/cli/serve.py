@@ -9,7 +9,6 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from typing import TextIO
 
 import click
 from rich.console import Console
@@ -18,13 +17,19 @@ from kafkalite.broker import Broker
 from kafkalite.cli import _banner, _properties
 from kafkalite.cli._properties import DEFAULT_DATA, DEFAULT_LISTEN
 from kafkalite.cli._recovery_bar import RecoveryBar
-from kafkalite.config import BrokerConfig, InvalidSetting, MalformedProperties
+from kafkalite.config import BrokerConfig, InvalidSetting, Judgement
 from kafkalite.env import real_env
+from kafkalite.env.background import ThreadBackground
 from kafkalite.env.disk import LockedByOther
+from kafkalite.env.later import open_waits, watch_waits
 from kafkalite.env.loop import new_loop
 from kafkalite.env.sockets import SocketNetwork
+from kafkalite.env.turns import run
 from kafkalite.log.directory import WrongDirectory
 
+# For whoever looks for a reply that never came: says at the stop what is still waited for.
+WATCH_WAITS = "KAFKALITE_WATCH_WAITS"
+WAITS_LEFT = "nobody will ever answer"
 OPEN_FILES = 1 << 16
 
 
@@ -35,7 +40,7 @@ OPEN_FILES = 1 << 16
 @click.option("--memory", "in_memory", is_flag=True,
               help="Keep everything in memory; it ends with the process.")
 @click.option("--port-file", metavar="FILE", help="Write the port to FILE once the broker serves.")
-@click.option("-c", "--config", "properties", type=click.File(encoding="utf-8"), metavar="FILE",
+@click.option("-c", "--config", "properties", type=_properties.PropertiesFile(),
               help="An unmodified Kafka server.properties.")
 @click.option("--override", "overrides", multiple=True, metavar="KEY=VALUE",
               help="One more setting; may be repeated.")
@@ -46,7 +51,7 @@ def command(
     data_dir: str | None,
     in_memory: bool,
     port_file: str | None,
-    properties: TextIO | None,
+    properties: dict[str, str] | None,
     overrides: tuple[str, ...],
     topics: tuple[str, ...],
 ) -> None:
@@ -62,13 +67,22 @@ def command(
             properties, listen, data_dir, in_memory, overrides
         )
         wanted = [_properties.topic(text) for text in topics]
-    except (InvalidSetting, MalformedProperties) as error:
+    except InvalidSetting as error:
         raise click.ClickException(str(error)) from None
-    for judgement in ignored:
-        logging.warning("%s has no effect: %s", judgement.key, judgement.reason)
+    for reason, keys in _by_reason(ignored).items():
+        has = "has" if len(keys) == 1 else "have"
+        logging.warning("%s %s no effect: %s", ", ".join(keys), has, reason)
     _raise_open_files()
     serving = _Serving(config, in_memory, port_file, wanted)
     sys.exit(serving.run())
+
+
+def _by_reason(ignored: list[Judgement]) -> dict[str, list[str]]:
+    """Keys that are ignored, so that one line names all that are for the same reason."""
+    found: dict[str, list[str]] = {}
+    for judgement in ignored:
+        found.setdefault(judgement.reason, []).append(judgement.key)
+    return found
 
 
 class _Serving:
@@ -86,6 +100,7 @@ class _Serving:
         self._port_file = port_file
         self._topics = topics
         self._loop = new_loop()
+        self._background = ThreadBackground(self._loop)
         self._broker: Broker | None = None
         self._is_stopping = False
         self._exit_code = 0
@@ -94,18 +109,23 @@ class _Serving:
         asyncio.set_event_loop(self._loop)
         for number in (signal.SIGTERM, signal.SIGINT):
             self._loop.add_signal_handler(number, self._stop)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+            self._loop.add_signal_handler(signal.SIGHUP, self._hung_up)
         try:
             self._start()
         except (LockedByOther, WrongDirectory, OSError) as error:
             click.echo(f"kafkalite cannot start: {_reason(error)}", err=True)
             return 1
-        self._loop.run_forever()
+        run(self._loop)
+        self._background.close()
         return self._exit_code
 
     def _start(self) -> None:
+        watch_waits(bool(os.environ.get(WATCH_WAITS)))
         env = real_env(self._loop, in_memory=self._in_memory)
+        env.background = self._background
         broker = self._broker = Broker(env, SocketNetwork(self._loop), self._config)
-        broker.ended.then(lambda _: _halt())
+        broker.ended.then(_halt_if_failed)
         started = broker.start()
         bar = RecoveryBar(self._loop.call_later, broker.logs.loading, Console(stderr=True))
         started.then(lambda failure: self._started(failure, bar))
@@ -120,14 +140,18 @@ class _Serving:
         _properties.create(broker, self._topics).then(lambda refusal: self._ready(broker, refusal))
 
     def _ready(self, broker: Broker, refusal: InvalidSetting | None) -> None:
-        if refusal is not None:
-            reason = str(refusal)
-            broker.stop().then(lambda _: self._fail(reason))
-        if refusal is not None or self._is_stopping:
+        if self._is_stopping:
             return
-        if self._port_file is not None:
-            _write_port(self._port_file, broker)
-        _banner.show(broker, in_memory=self._in_memory)
+        try:
+            if refusal is not None:
+                raise refusal
+            if self._port_file is not None:
+                _write_port(self._port_file, broker)
+        except (InvalidSetting, OSError) as error:
+            reason = str(error)
+            broker.stop().then(lambda _: self._fail(reason))
+        else:
+            _banner.show(broker, in_memory=self._in_memory)
 
     def _fail(self, reason: str) -> None:
         click.echo(f"kafkalite cannot start: {reason}", err=True)
@@ -138,17 +162,29 @@ class _Serving:
         if self._is_stopping or self._broker is None:
             os._exit(1)
         self._is_stopping = True
-        click.echo("kafkalite is stopping; once more to stop at once", err=True)
-        self._broker.stop().then(lambda _: self._end())
+        with suppress(OSError):  # the terminal may have gone
+            click.echo("kafkalite is stopping; once more to stop at once", err=True)
+        self._broker.stop().then(self._stopped)
+
+    def _stopped(self, _: None) -> None:
+        for place, count in open_waits().items():
+            click.echo(f"{WAITS_LEFT}: {count} made at {place}", err=True)
+        self._end()
+
+    def _hung_up(self) -> None:
+        """The terminal has gone: a stop in good order, and nobody there to be impatient."""
+        if not self._is_stopping:
+            self._stop()
 
     def _end(self) -> None:
         self._loop.call_soon(self._loop.stop)
 
 
-def _halt() -> None:
+def _halt_if_failed(failure: OSError | None) -> None:
     """At once, as Apache Kafka does: a worker may hang on the disk that has failed."""
-    logging.shutdown()
-    os._exit(1)
+    if failure is not None:
+        logging.shutdown()
+        os._exit(1)
 
 
 def _raise_open_files() -> None:
@@ -168,7 +204,11 @@ def _write_port(path: str, broker: Broker) -> None:
     temporary = f"{path}.tmp"
     with open(temporary, "w", encoding="ascii") as file:
         file.write(f"{port}\n")
-    os.replace(temporary, path)
+    try:
+        os.replace(temporary, path)
+    except OSError:
+        os.unlink(temporary)
+        raise
 
 
 def _reason(error: Exception) -> str:
@@ -179,4 +219,8 @@ def _reason(error: Exception) -> str:
         )
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
         return f"{error}; choose another --listen, or port 0 for a free one"
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return f"{error.filename} is no directory; choose another --data-dir"
+    if isinstance(error, PermissionError) and error.filename is None:
+        return f"{error}; ports below 1024 are the system's, choose another --listen"
     return str(error)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
+import socket
+import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -11,7 +15,8 @@ from click.testing import CliRunner, Result
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from kafkalite.cli.main import main
-from kafkalite.testing.comparison.replaying import Replay
+from kafkalite.testing.comparison import reaching
+from kafkalite.testing.comparison.replaying import Exchange, Replay
 from kafkalite.testing.comparison.side import Side
 from kafkalite.testing.embedded import EmbeddedKafka
 from kafkalite.testing.recording.recorder import Recorder
@@ -20,6 +25,7 @@ from kafkalite.testing.recording.trace import Said, to_json
 COUNT = 3
 POLL_S, POLLS = 0.5, 40
 CLUSTERS = 8
+ALIKE, DIFFERENT, NOT_COMPARED = 0, 1, 3
 
 
 def application(bootstrap_servers: str) -> None:
@@ -66,6 +72,15 @@ def replay(trace: Path, against: EmbeddedKafka, oracle: EmbeddedKafka) -> Result
     return CliRunner().invoke(main, ["replay", str(trace), *addresses])
 
 
+def counts(done: Result) -> list[int]:
+    """Of requests: all, compared, only sent, left out."""
+    found = re.search(
+        r"(\d+) requests: (\d+) compared, (\d+) only sent, (\d+) left out", done.output
+    )
+    assert found is not None, done.output
+    return [int(each) for each in found.groups()]
+
+
 def positions(kafka: EmbeddedKafka) -> tuple[int, int]:
     """The end of the topic, and what the group has committed."""
     where = TopicPartition("orders", 0)
@@ -80,15 +95,16 @@ def test_brokers_that_agree(trace: Path, oracle: EmbeddedKafka) -> None:
     with EmbeddedKafka() as against:
         done = replay(trace, against, oracle)
         end, committed = positions(against)
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == ALIKE, done.output
     assert " 0 answered differently" in done.output
+    assert sum(counts(done)[1:]) == counts(done)[0] > counts(done)[1] / 2 > 0
     assert (end, committed) == (COUNT, COUNT), "what was recorded further on happens at the start"
 
 
 def test_broker_that_differs(trace: Path, oracle: EmbeddedKafka) -> None:
     with EmbeddedKafka(settings={"log.message.timestamp.type": "LogAppendTime"}) as against:
         done = replay(trace, against, oracle)
-    assert done.exit_code == 1
+    assert done.exit_code == DIFFERENT
     assert "log_append_time_ms" in done.output
 
 
@@ -112,9 +128,181 @@ def test_trace_of_a_cluster(oracle: EmbeddedKafka) -> None:
     assert len({each.asked.broker for each in exchanges}) > 1
 
 
-def test_file_that_is_no_trace(tmp_path: Path, oracle: EmbeddedKafka) -> None:
+# --- what cannot be compared ----------------------------------------------------------------------
+
+
+def is_one_sentence(done: Result) -> bool:
+    """Behind the counts: an error of one line, and no traceback."""
+    *_, last = done.output.splitlines()
+    return last.startswith("Error: ") and isinstance(done.exception, SystemExit)
+
+
+@pytest.mark.parametrize("content", [b"{}\n", b"\xff\n", b"GET / HTTP/1.1\r\n", b"[1, 2\n"])
+def test_a_file_that_is_no_trace(tmp_path: Path, oracle: EmbeddedKafka, content: bytes) -> None:
     path = tmp_path / "no-trace.jsonl"
-    path.write_text("{}\n", encoding="utf-8")
+    path.write_bytes(content)
     done = replay(path, oracle, oracle)
-    assert done.exit_code == 1
+    assert done.exit_code == NOT_COMPARED
     assert "line 1" in done.output
+    assert is_one_sentence(done)
+
+
+def lines_of(trace: Path) -> list[dict]:
+    return [json.loads(line) for line in trace.read_text(encoding="utf-8").split("\n") if line]
+
+
+def written(folder: Path, rows: list[dict]) -> Path:
+    path = folder / "changed.jsonl"
+    path.write_text("".join(f"{json.dumps(each)}\n" for each in rows), encoding="utf-8")
+    return path
+
+
+UNREAD = {"api": None, "version": None, "frame": "AAAA", "reason": "no request"}
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected", "reason"),
+    [
+        ("nothing", [0, 0, 0, 0], "nothing was compared"),
+        ("answers", [0, 0, 0, 0], "nothing was compared"),
+        ("requests", [3, 0, 3, 0], "3 that has no answer in the trace"),
+        ("unread", [3, 0, 0, 3], "3 that could not be read when it was recorded"),
+    ],
+)
+def test_a_trace_in_which_nothing_can_be_compared(
+    trace: Path, tmp_path: Path, oracle: EmbeddedKafka, kept: str, expected: list[int], reason: str
+) -> None:
+    rows = [each for each in lines_of(trace) if each["api"] in ("ApiVersions", "Metadata")]
+    asked = [each for each in rows if each["kind"] == "request"][:3]
+    rows = {
+        "nothing": [],
+        "answers": [each for each in rows if each["kind"] == "response"],
+        "requests": asked,
+        "unread": [{name: each[name] for name in each if name != "fields"} | UNREAD
+                   for each in asked],
+    }[kept]  # fmt: skip
+    done = replay(written(tmp_path, rows), oracle, oracle)
+    assert done.exit_code == NOT_COMPARED, done.output
+    assert counts(done) == expected
+    assert reason in done.output
+    assert isinstance(done.exception, SystemExit)
+
+
+def test_an_answer_that_is_missing_in_the_trace_does_not_shift_the_others(
+    trace: Path, tmp_path: Path, oracle: EmbeddedKafka
+) -> None:
+    rows = lines_of(trace)
+    rows.remove(next(each for each in rows if each["kind"] == "response"))
+    assert rows[0]["api"] == "ApiVersions"
+    with EmbeddedKafka() as against:
+        done = replay(written(tmp_path, rows), against, oracle)
+    assert done.exit_code == ALIKE, done.output
+    assert counts(done)[2] == counts(replay(trace, oracle, oracle))[2] + 1
+
+
+def test_text_without_bytes_is_left_out(
+    trace: Path, tmp_path: Path, oracle: EmbeddedKafka
+) -> None:
+    rows = lines_of(trace)
+    asked = next(
+        each for each in rows if each["api"] == "ApiVersions" and each["kind"] == "request"
+    )
+    asked["fields"]["client_software_name"] = "half a \ud83d pair"
+    with EmbeddedKafka() as against:
+        done = replay(written(tmp_path, rows), against, oracle)
+    assert done.exit_code == ALIKE, done.output
+    assert "left out: 1 that cannot be put on the wire" in done.output
+
+
+@contextmanager
+def answering(answer: bytes, needs: bytes = b"") -> Iterator[str]:
+    """The address of a server that answers so when it has heard that, and closes then."""
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                taken, _ = listening.accept()
+                with taken:
+                    heard = b""
+                    while needs not in heard or not heard:
+                        heard += taken.recv(1000) or needs
+                    taken.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+        listening.shutdown(socket.SHUT_RDWR)
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    ("answer", "needs", "reason"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", b"", "speaks HTTP"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\n", "speaks HTTP"),
+        (b"\x15\x03\x03\0\2\2\x46", b"", "speaks TLS"),
+        (b"-ERR unknown command\r\n", b"", "another protocol"),
+        (b"", b"", "does not answer as a Kafka broker"),
+        (b"\0\0\0\2\0\0", b"", "another protocol"),
+    ],
+)
+def test_what_is_no_broker_is_told(
+    trace: Path, oracle: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch, answer: bytes,
+    needs: bytes, reason: str,
+) -> None:
+    monkeypatch.setattr(reaching, "PATIENCE_S", 0.1)
+    with answering(answer, needs) as address:
+        call = ["replay", str(trace), "--against", oracle.bootstrap_servers, "--oracle", address]
+        done = CliRunner().invoke(main, call)
+    assert done.exit_code == NOT_COMPARED
+    assert f"{address} " in done.output
+    assert reason in done.output
+    assert is_one_sentence(done)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "no-such-host.invalid:9092"])
+def test_a_broker_that_is_not_there(trace: Path, oracle: EmbeddedKafka, address: str) -> None:
+    call = ["replay", str(trace), "--against", address, "--oracle", oracle.bootstrap_servers]
+    done = CliRunner().invoke(main, call)
+    assert done.exit_code == NOT_COMPARED
+    assert f"{address} cannot be reached" in done.output
+    assert is_one_sentence(done)
+
+
+def test_a_broker_that_goes_away_ends_the_comparison(
+    trace: Path, oracle: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with EmbeddedKafka() as against:
+        compare, compared = Replay._compare, []
+
+        def compare_and_stop(self: Replay, exchange: Exchange) -> None:
+            compare(self, exchange)
+            compared.append(exchange)
+            if len(compared) == 3:
+                against.stop()
+
+        monkeypatch.setattr(Replay, "_compare", compare_and_stop)
+        done = replay(trace, against, oracle)
+    assert done.exit_code == NOT_COMPARED, done.output
+    assert "not come to" in done.output
+    assert "the comparison ended" in done.output
+    assert is_one_sentence(done)
+
+
+def test_an_interruption_is_no_difference(
+    trace: Path, oracle: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(self: Replay, exchange: Exchange) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Replay, "_compare", interrupted)
+    done = replay(trace, oracle, oracle)
+    assert done.exit_code == NOT_COMPARED
+    assert "interrupted" in done.output
+
+
+def test_the_exit_codes_are_in_the_help() -> None:
+    for name in ("replay", "proxy"):
+        text = CliRunner().invoke(main, [name, "--help"]).output
+        assert "Exit code 0" in text

@@ -1,0 +1,122 @@
+"""What a command is as one of several programs in a pipe: where its input and output end, signals,
+and exit codes.
+
+1 for what failed, with one sentence; 130 for Ctrl-C, 141 when nobody reads any more, as the shell
+has it for programs that these signals end.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+INTERRUPTED = 130
+NOBODY_READS = 141
+READ_BYTES = 1 << 16
+
+
+class Addresses(click.ParamType[list[tuple[str, int]]]):
+    """HOST:PORT, several of them with commas."""
+
+    name = "HOST:PORT"
+
+    def convert(
+        self,
+        value: str | list[tuple[str, int]],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> list[tuple[str, int]]:
+        from kafkalite.cli._addresses import Address
+
+        if isinstance(value, list):
+            return value
+        items = [item.strip() for item in value.split(",") if item.strip()]
+        if not items:
+            self.fail(f"{value!r} is not HOST:PORT", param, ctx)
+        return [Address().convert(item, param, ctx) for item in items]
+
+
+bootstrap_option = click.option(
+    "-b", "--bootstrap", type=Addresses(), default="localhost:9092", show_default=True,
+    help="Some broker of the cluster.",
+)  # fmt: skip
+
+
+@contextmanager
+def ending_well() -> Iterator[None]:
+    """Turns the ends of a program into its exit codes."""
+    from kafkalite.cli._cluster_client import ClientFailed
+    from kafkalite.records.errors import CorruptRecords
+
+    try:
+        yield
+        sys.stdout.flush()
+    except (ClientFailed, CorruptRecords) as failure:
+        _flush()
+        click.echo(f"kafkalite: {failure}", err=True)
+        sys.exit(1)
+    except BrokenPipeError:
+        _leave_output()
+        sys.exit(NOBODY_READS)
+    except KeyboardInterrupt:
+        _flush()
+        sys.exit(INTERRUPTED)
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _leave_output()
+
+
+def _leave_output() -> None:
+    """So that the interpreter's end does not try again what nobody reads."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def pieces_of_input() -> Iterator[bytes | None]:
+    """What comes in on standard input, as it comes; None where nothing waits to be read."""
+    try:
+        descriptor = sys.stdin.fileno()
+    except OSError:  # another program's stand-in for an input
+        yield sys.stdin.buffer.read()
+        return
+    while True:
+        if not _is_waiting(descriptor):
+            yield None
+        data = os.read(descriptor, READ_BYTES)
+        if not data:
+            return
+        yield data
+
+
+def _is_waiting(descriptor: int) -> bool:
+    try:
+        return bool(select.select([descriptor], [], [], 0)[0])
+    except (OSError, ValueError):  # no select for what it is
+        return True
+
+
+def split(pieces: Iterator[bytes | None], delimiter: bytes) -> Iterator[bytes | None]:
+    """Records between delimiters, the last with or without one; None is passed on."""
+    kept: list[bytes] = []
+    edge, reach = b"", len(delimiter) - 1  # a delimiter may come in two pieces
+    for piece in pieces:
+        if piece is None:
+            yield None
+            continue
+        near = edge + piece
+        kept.append(piece)
+        if delimiter in near:
+            *whole, rest = b"".join(kept).split(delimiter)
+            kept, near = [rest] if rest else [], rest
+            yield from whole
+        edge = near[-reach:] if reach else b""
+    if kept:
+        yield b"".join(kept)

@@ -1,0 +1,193 @@
+"""A client for commands: asks the brokers of a cluster, one request after the other.
+
+Owns connections, the version of each request that both sides know, and who leads what. Built on
+the project's own codecs, so that a light installation has it. Raises TryAgain for what may go
+better soon and ClientFailed for the rest; each says cause and cure in one sentence.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from kafkalite.protocol.errors import Error, MalformedFrame
+from kafkalite.protocol.messages import ApiVersionsRequest, MetadataRequest
+from kafkalite.testing.comparison.wire import NoReply, Wire, decode_response, request_frame
+
+CLIENT_ID = "kafkalite"
+ANSWER_TIMEOUT_S = 40  # more than what a broker is given for a request
+FIRST_ANSWER_TIMEOUT_S = 10
+PAUSE_S = 0.1
+# The highest versions that this client speaks: those that know topics by name.
+SPOKEN = {"Produce": 12, "Fetch": 12, "ListOffsets": 7, "Metadata": 12, "InitProducerId": 4}
+
+T = TypeVar("T")
+Address = tuple[str, int]
+
+
+class ClientFailed(Exception):
+    """What a person is told, in one sentence."""
+
+
+class Unreachable(ClientFailed):
+    """Nobody answers there, or nobody who speaks the protocol."""
+
+
+class TryAgain(ClientFailed):
+    """It may go better soon: a leader that moved, a connection that ended."""
+
+
+@dataclass(slots=True)
+class Topic:
+    """The partitions of a topic and their leaders; -1 where there is none."""
+
+    name: str
+    leaders: dict[int, int] = field(default_factory=dict)
+
+
+class Peer:
+    """One broker's connection."""
+
+    def __init__(self, address: Address) -> None:
+        self._wire = Wire(*address)
+        self._where = f"{address[0]}:{address[1]}"
+        self._versions: dict[int, tuple[int, int]] = {}
+        self._correlation_id = 0
+
+    def ask(self, request: Any) -> Any:
+        """The answer to a request, in the highest version that both sides know."""
+        if not self._versions:
+            answer = self._exchange(ApiVersionsRequest(), 0, FIRST_ANSWER_TIMEOUT_S)
+            self._versions = {
+                each.api_key: (each.min_version, each.max_version) for each in answer.api_keys
+            }
+        return self._exchange(request, self._version(request))
+
+    def _version(self, request: Any) -> int:
+        name = type(request).SPEC.api.name
+        lowest, highest = self._versions.get(request.API_KEY, (0, -1))
+        version = min(highest, SPOKEN[name])
+        if version < lowest:
+            raise Unreachable(
+                f"the broker at {self._where} serves {name} in versions {lowest} to {highest}, and "
+                f"this client speaks up to {SPOKEN[name]}"
+            )
+        return version
+
+    def _exchange(self, request: Any, version: int, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
+        self._correlation_id += 1
+        try:
+            self._wire.send(request_frame(request, version, self._correlation_id, CLIENT_ID))
+            frame = self._wire.receive(timeout_s)
+            if not isinstance(frame, NoReply):
+                return decode_response(frame, request.API_KEY, version)
+        except OSError as error:
+            raise Unreachable(f"{self._where}: {error.strerror or error}") from error
+        except MalformedFrame as error:
+            self.close()
+            raise Unreachable(
+                f"what answers at {self._where} does not speak the Kafka protocol: {error}"
+            ) from error
+        self._versions.clear()
+        raise TryAgain(f"{frame.value} at {self._where}")
+
+    def close(self) -> None:
+        self._wire.close()
+
+
+class Cluster:
+    """All brokers of a cluster, found through some of them."""
+
+    def __init__(self, bootstrap: Sequence[Address]) -> None:
+        self._bootstrap = list(bootstrap)
+        self._first: Peer | None = None
+        self._has_answered = False
+        self._addresses: dict[int, Address] = {}
+        self._peers: dict[int, Peer] = {}
+
+    def ask(self, node_id: int, request: Any) -> Any:
+        """Asks one of the brokers."""
+        if node_id not in self._peers:
+            self._peers[node_id] = Peer(self._addresses[node_id])
+        try:
+            return self._peers[node_id].ask(request)
+        except Unreachable as error:
+            self._peers.pop(node_id).close()
+            host, port = self._addresses[node_id]
+            raise TryAgain(
+                f"broker {node_id} is advertised at {host}:{port} and cannot be reached there "
+                f"({error}): is it up, and is that an address that this machine can reach?"
+            ) from error
+
+    def ask_any(self, request: Any) -> Any:
+        """Asks whoever can be reached."""
+        if self._first is not None:
+            try:
+                return self._first.ask(request)
+            except ClientFailed:
+                self._first.close()
+                self._first = None
+        failures = []
+        for address in self._bootstrap:
+            peer = Peer(address)
+            try:
+                answer = peer.ask(request)
+            except ClientFailed as error:
+                peer.close()
+                failures.append(str(error))
+            else:
+                self._first, self._has_answered = peer, True
+                return answer
+        kind = TryAgain if self._has_answered else Unreachable
+        raise kind(
+            f"no broker answers ({'; '.join(failures)}): start one with `kafkalite serve`, or say "
+            "with --bootstrap where it is"
+        )
+
+    def topic(self, name: str, *, may_create: bool) -> Topic:
+        """A topic as the cluster now has it; TryAgain while it has no leaders."""
+        request = MetadataRequest(
+            topics=[MetadataRequest.Topic(name=name)], allow_auto_topic_creation=may_create
+        )
+        answer = self.ask_any(request)
+        for each in answer.brokers:
+            self._addresses[each.node_id] = (each.host, each.port)
+        [found] = answer.topics
+        self._check(name, Error(found.error_code), may_create)
+        return Topic(name, {each.partition_index: each.leader_id for each in found.partitions})
+
+    def _check(self, name: str, code: Error, may_create: bool) -> None:
+        if code is Error.UNKNOWN_TOPIC_OR_PARTITION and not may_create:
+            raise ClientFailed(f"there is no topic {name}")
+        if code is Error.UNKNOWN_TOPIC_OR_PARTITION:
+            raise TryAgain(
+                f"there is no topic {name}, and asking for it does not create it: create it, or "
+                "look for auto.create.topics.enable and the cause in the broker's log"
+            )
+        if code is not Error.NONE:
+            kind = TryAgain if code.is_retriable else ClientFailed
+            raise kind(f"topic {name}: {code.name}: {code.message}")
+
+    def close(self) -> None:
+        for peer in (self._first, *self._peers.values()):
+            if peer is not None:
+                peer.close()
+
+
+class Patience:
+    """How long something is tried again; begins anew with each success."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.renew()
+
+    def renew(self) -> None:
+        self._deadline = time.monotonic() + self._seconds
+
+    def wait_after(self, failure: TryAgain) -> None:
+        """Lets a moment pass; raises the failure when there was time enough for it to heal."""
+        if time.monotonic() >= self._deadline:
+            raise failure
+        time.sleep(PAUSE_S)

@@ -1,0 +1,233 @@
+"""Records of one topic as a client without a group reads them, up to where its partitions now end.
+
+Owns the positions. Shows what a consumer with read_committed sees unless it is told otherwise:
+nothing of aborted transactions, nothing behind open ones, no control record.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kafkalite.cli._cluster_client import ClientFailed, Cluster, Patience, Topic, TryAgain
+from kafkalite.protocol.errors import Error
+from kafkalite.protocol.messages import FetchRequest, ListOffsetsRequest
+from kafkalite.records.batch import BatchHeader, iterate_headers, verify
+from kafkalite.records.control import ControlType
+from kafkalite.records.convert import iterate_any
+from kafkalite.records.record import Record, iterate_records
+
+LATEST, EARLIEST = -1, -2
+MAX_WAIT_MS = 500
+PARTITION_BYTES = 1 << 20
+FETCH_BYTES = 16 << 20
+CONSUMER = -1  # in the place of a replica's id
+
+
+@dataclass(slots=True)
+class Start:
+    """Where to begin: at an offset, so many before the end (below 0), or by LATEST, EARLIEST or a
+    time in milliseconds as ListOffsets takes it."""
+
+    offset: int | None = None
+    timestamp: int = EARLIEST
+
+
+@dataclass(slots=True)
+class _Place:
+    """How far one partition is read."""
+
+    position: int
+    end: int
+
+
+class Reader:
+    """Reads partitions of a topic; iterate over `records`."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        topic: str,
+        *,
+        partitions: Sequence[int],
+        start: Start,
+        follows: bool,
+        is_committed: bool,
+        timeout_s: float,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._cluster = cluster
+        self._name = topic
+        self._follows = follows
+        self._isolation = int(is_committed)
+        self._patience = Patience(timeout_s)
+        self._tell = tell
+        self._topic = self._found_topic()
+        missing = sorted(set(partitions) - set(self._topic.leaders))
+        if missing:
+            raise ClientFailed(
+                f"topic {topic} has no partition {missing[0]}: it has "
+                f"{len(self._topic.leaders)}, from 0 on"
+            )
+        self._places = self._begin(sorted(set(partitions) or self._topic.leaders), start)
+
+    def records(self) -> Iterator[tuple[int, Record]]:
+        """Records with their partitions, each partition's in order; to the end, or for ever."""
+        while places := self._unfinished():
+            try:
+                for leader, indexes in self._by_leader(places).items():
+                    yield from self._read_from(leader, indexes)
+            except TryAgain as failure:
+                self._patience.wait_after(failure)
+                self._topic = self._found_topic()
+
+    def _unfinished(self) -> list[int]:
+        return [
+            index
+            for index, place in self._places.items()
+            if self._follows or place.position < place.end
+        ]
+
+    # --- beginning --------------------------------------------------------------------------------
+
+    def _found_topic(self) -> Topic:
+        while True:
+            try:
+                return self._cluster.topic(self._name, may_create=False)
+            except TryAgain as failure:
+                self._patience.wait_after(failure)
+
+    def _begin(self, indexes: list[int], start: Start) -> dict[int, _Place]:
+        first = self._offsets(indexes, EARLIEST)
+        end = self._offsets(indexes, LATEST)
+        if start.offset is not None:
+            begin = {i: start.offset if start.offset >= 0 else end[i] + start.offset for i in first}
+        elif start.timestamp == LATEST:
+            begin = end
+        elif start.timestamp == EARLIEST:
+            begin = first
+        else:
+            found = self._offsets(indexes, start.timestamp)
+            begin = {i: end[i] if found[i] < 0 else found[i] for i in found}
+        return {i: _Place(max(begin[i], first[i]), end[i]) for i in indexes}
+
+    def _offsets(self, indexes: list[int], timestamp: int) -> dict[int, int]:
+        found: dict[int, int] = {}
+        while missing := [index for index in indexes if index not in found]:
+            try:
+                for leader, some in self._by_leader(missing).items():
+                    found |= self._offsets_of(leader, some, timestamp)
+            except TryAgain as failure:
+                self._patience.wait_after(failure)
+                self._topic = self._found_topic()
+        self._patience.renew()
+        return found
+
+    def _offsets_of(self, leader: int, indexes: list[int], timestamp: int) -> dict[int, int]:
+        partitions = [
+            ListOffsetsRequest.Partition(partition_index=index, timestamp=timestamp)
+            for index in indexes
+        ]
+        request = ListOffsetsRequest(
+            replica_id=CONSUMER, isolation_level=self._isolation,
+            topics=[ListOffsetsRequest.Topic(name=self._name, partitions=partitions)],
+        )  # fmt: skip
+        found = {}
+        for each in self._cluster.ask(leader, request).topics[0].partitions:
+            self._check(each.partition_index, Error(each.error_code))
+            found[each.partition_index] = each.offset
+        return found
+
+    def _by_leader(self, indexes: list[int]) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = defaultdict(list)
+        for index in indexes:
+            leader = self._topic.leaders.get(index, -1)
+            if leader < 0:
+                raise TryAgain(f"{self._name}-{index} has no leader: is its broker up?")
+            found[leader].append(index)
+        return found
+
+    def _check(self, index: int, code: Error) -> None:
+        if code is not Error.NONE:
+            kind = TryAgain if code.is_retriable else ClientFailed
+            raise kind(f"{self._name}-{index} cannot be read: {code.name}: {code.message}")
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def _read_from(self, leader: int, indexes: list[int]) -> Iterator[tuple[int, Record]]:
+        partitions = [
+            FetchRequest.Partition(
+                partition=index, fetch_offset=self._places[index].position,
+                partition_max_bytes=PARTITION_BYTES,
+            )
+            for index in indexes
+        ]  # fmt: skip
+        brokers = len(set(self._topic.leaders.values()))
+        request = FetchRequest(
+            max_wait_ms=MAX_WAIT_MS // brokers, min_bytes=1, max_bytes=FETCH_BYTES,
+            isolation_level=self._isolation,
+            topics=[FetchRequest.Topic(topic=self._name, partitions=partitions)],
+        )  # fmt: skip
+        answer = self._cluster.ask(leader, request)
+        self._check(indexes[0], Error(answer.error_code))
+        self._patience.renew()
+        for topic in answer.responses:
+            for each in topic.partitions:
+                yield from self._records_of(each)
+
+    def _records_of(self, answer: Any) -> Iterator[tuple[int, Record]]:
+        index, place = answer.partition_index, self._places[answer.partition_index]
+        if Error(answer.error_code) is Error.OFFSET_OUT_OF_RANGE:
+            self._come_back(index, place)
+            return
+        self._check(index, Error(answer.error_code))
+        begun = sorted(
+            (each.first_offset, each.producer_id) for each in answer.aborted_transactions or ()
+        )
+        aborted: set[int] = set()
+        for header, buffer in _batches(answer.records or b""):
+            while begun and begun[0][0] <= header.last_offset:
+                aborted.add(begun.pop(0)[1])
+            if self._is_shown(header, buffer, aborted):
+                for record in iterate_any(buffer, header):
+                    if record.offset >= place.position and self._is_before_end(record, place):
+                        yield index, record
+            place.position = max(place.position, header.next_offset)
+
+    def _is_before_end(self, record: Record, place: _Place) -> bool:
+        return self._follows or record.offset < place.end
+
+    def _is_shown(self, header: BatchHeader, buffer: memoryview, aborted: set[int]) -> bool:
+        """Keeps `aborted`, the producers whose open transaction will be, up to this batch."""
+        if header.is_control:
+            if _marker(buffer, header) is ControlType.ABORT:
+                aborted.discard(header.producer_id)
+            return False
+        is_aborted = header.is_transactional and header.producer_id in aborted
+        return not (self._isolation and is_aborted)
+
+    def _come_back(self, index: int, place: _Place) -> None:
+        """What was to be read next is gone, by retention or with the topic it was in."""
+        first, end = self._offsets([index], EARLIEST), self._offsets([index], LATEST)
+        self._tell(
+            f"{self._name}-{index}: offset {place.position} is not there, the partition has "
+            f"{first[index]} to {end[index]}"
+        )
+        place.position = min(max(place.position, first[index]), end[index])
+
+
+def _batches(records: Any) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """Whole batches, each as it was written."""
+    buffer = memoryview(records)
+    for header in iterate_headers(buffer):
+        verify(buffer, header)
+        yield header, buffer
+
+
+def _marker(buffer: memoryview, header: BatchHeader) -> ControlType | None:
+    for record in iterate_records(buffer, header):
+        kind = int.from_bytes((record.key or b"")[2:4], "big", signed=True)
+        return ControlType(kind) if kind in (0, 1) else None
+    return None
