@@ -5,6 +5,7 @@ A keeper beside it stops what was started there and removes it, also if the run 
 """
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.compat.brokers import RUN_FOLDER
+from tests.compat.brokers import RUN_FOLDER, STARTED
 from tests.compat.matrix import Matrix
 
 # How long an example takes says something of the machine, and nothing of the code.
@@ -23,6 +24,9 @@ settings.register_profile("any-machine", deadline=None, suppress_health_check=SL
 settings.load_profile("any-machine")
 
 KEEPER_TIMEOUT_S = 60
+# What a broker's log says when nobody was served for long; a busy machine makes it no more.
+HELD_UP = re.compile(r"nobody was served for \d+ ms, (\d+) ms of it computing.*")
+HELD_UP_CPU_MS = 100
 _keeper = pytest.StashKey[subprocess.Popen[bytes]]()
 
 
@@ -80,6 +84,28 @@ def leaves_out_cases(config: pytest.Config) -> bool:
     """Whether a test may run without some of its cases, by what the command line says."""
     names = ("keyword", "markexpr", "broker", "maxfail", "lf", "deselect")
     return any(map(config.getoption, names)) or any("[" in word for word in config.args)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Lists whoever held up the loop of a broker that ran in a process of its own."""
+    if hasattr(terminalreporter.config, "workerinput") or RUN_FOLDER not in os.environ:
+        return
+    said = held_up(Path(os.environ[RUN_FOLDER]))
+    if said:
+        terminalreporter.section("loops that were held up")
+        for line in said:
+            terminalreporter.line(line)
+
+
+def held_up(run_folder: Path) -> list[str]:
+    """What the logs of this run's brokers say of turns that computed for long, most first."""
+    found = [
+        (int(match[1]), match[0])
+        for row in (run_folder / STARTED).glob("*")
+        if (log := Path(row.read_text(), "log")).exists()
+        for match in HELD_UP.finditer(log.read_text(errors="replace"))
+    ]
+    return [line for cpu_ms, line in sorted(found, reverse=True) if cpu_ms >= HELD_UP_CPU_MS]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -57,6 +57,8 @@ COMMON = {
     "transaction.state.log.num.partitions": "4",
     "transaction.state.log.replication.factor": "1",
 }
+# No pass of retention goes over what all tests of a run write, of whatever time its records are.
+SHARED = {"log.retention.check.interval.ms": "1000000000"}
 
 LOG4J_2 = """rootLogger.level=warn
 rootLogger.appenderRef.console.ref=console
@@ -168,7 +170,7 @@ def shared(kind: str, folder: Path) -> Broker:
             _, host, port = address.read_text().split()
             return Broker(kind, host, int(port), home)
         try:
-            broker = start(kind, home)
+            broker = start(kind, home, SHARED)
         except BrokerFailed as failure:
             failed.write_text(str(failure))
             raise

@@ -115,7 +115,8 @@ class GroupPeer:
         return self.client.call(request, version, response_class(request))
 
     def topic(self, name: str, partitions: int = 4) -> str:
-        make_topic(self.client, name, partitions)
+        """It keeps records of any age: retention passes over the shared brokers now and then."""
+        make_topic(self.client, name, partitions, retention_ms="-1")
         return name
 
     def topic_id(self, name: str) -> bytes:

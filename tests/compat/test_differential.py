@@ -11,16 +11,19 @@ from typing import Any
 
 import pytest
 
-from kafkalite.protocol.messages import JoinGroupRequest
-from kafkalite.testing.comparison.differences import as_page
+from kafkalite.protocol.messages import JoinGroupRequest, ProduceRequest
+from kafkalite.testing.comparison.differences import explain
+from kafkalite.testing.comparison.page import as_page
 from tests.compat import brokers
 from tests.differential import pieces
 from tests.differential.__main__ import converse
+from tests.differential.batches import TIMESTAMP, Batch
 from tests.differential.generating import THEMES, Step
 from tests.differential.mended import MENDED
 from tests.differential.pieces import Piece
 from tests.differential.report import show
 from tests.differential.running import Runner, Speaker
+from tests.differential.steps import TOPIC, created_with, deleted_before, earliest
 
 SAMPLE_ROUNDS = 6  # of each theme, of 26 requests
 
@@ -113,6 +116,24 @@ def test_a_planted_difference_is_found(runner: Runner, api: str, field: str, val
             for outcome in outcomes
             for each in outcome.differences
         )
+
+
+def test_a_time_behind_the_start_of_a_log_has_its_row(runner: Runner) -> None:
+    """The first segment holds the time only before the log's start; the second holds a later."""
+    produced = [of_times(5000, 1000, 2000), of_times(20_000)]
+    asked = earliest()
+    asked.request.topics[0].partitions[0].timestamp = TIMESTAMP + 4000
+    outcome = runner.run([created_with("segment.ms", "1000"), *produced, deleted_before(1), asked])
+    assert outcome.differences == [], show(outcome)
+    rows = {row.name for row in map(explain, outcome.allowed) if row}
+    assert "time before the start" in rows
+
+
+def of_times(*times: int) -> Step:
+    batch = Batch(tuple((TIMESTAMP + each, None, b"value", ()) for each in times))
+    data = ProduceRequest.PartitionData(index=0, records=batch)
+    topic = ProduceRequest.TopicData(name=TOPIC, partition_data=[data])
+    return Step(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic]), 9)
 
 
 # --- the table ------------------------------------------------------------------------------------

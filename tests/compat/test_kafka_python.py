@@ -324,13 +324,12 @@ def test_create_partitions(broker, admin, make_topic) -> None:
         admin.create_partitions({topic: 3})
 
 
-def test_describe_cluster_and_log_dirs(admin, make_topic) -> None:
+def test_describe_cluster_and_log_dirs(broker, admin, make_topic) -> None:
     topic = make_topic()
     cluster = admin.describe_cluster()
     assert [each["broker_id"] for each in cluster["brokers"]] == [1]
     assert cluster["cluster_id"]
-    [on_broker] = admin.describe_log_dirs({topic: [0]})
-    assert topic in str(on_broker)
+    eventually(broker, lambda: topic in str(admin.describe_log_dirs({topic: [0]})))
 
 
 def test_offset_look_ups(admin, make_producer, make_topic) -> None:

@@ -70,8 +70,12 @@ CHANGING = (
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[:,.]\d{3}"), "TIME"),
 )
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:E-?\d+)?")
-# Blank, a line of a Java stack, or how a tool that wanted to end its JVM takes that it does not.
-NOISE = re.compile(r"\s*|\s+at .*|null|Tools\$Ended|.* error Ended: null .*")
+# Blank, a line of a Java stack, how a tool that wanted to end its JVM takes that it does not, or a
+# line of a tool's own log, which goes where its output went when the first of them was written.
+NOISE = re.compile(
+    r"\s*|\s+at .*|null|Tools\$Ended|.* error Ended: null .*"
+    r"|\d\d:\d\d:\d\d\.\d{3} \[\w+\] [A-Z]+ .*"
+)
 
 
 def class_of(script: str) -> str:

@@ -1,0 +1,46 @@
+"""`python -m tests.mutants [ID …]`: plants every defect and says which net caught it."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from tests.mutants.planting import Mutant, Verdict, all_mutants, copy_project, try_out
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("names", nargs="*", help="only these")
+    names = set(parser.parse_args().names)
+    mutants = [mutant for mutant in all_mutants() if not names or mutant.name in names]
+    unknown = names - {mutant.name for mutant in mutants}
+    if unknown or not mutants:
+        parser.error(f"no such defect: {', '.join(sorted(unknown)) or 'there is none at all'}")
+    with tempfile.TemporaryDirectory(prefix="kafkalite-mutants-") as folder:
+        copy_project(Path(folder))
+        verdicts = [
+            (mutant, try_out(mutant, Path(folder)))
+            for mutant in track(mutants, "planting", transient=True)
+        ]
+    Console(width=160, soft_wrap=True).print(_table(verdicts))
+    caught = sum(verdict.is_caught for _, verdict in verdicts)
+    print(f"{caught} of {len(verdicts)} planted defects caught")
+    return 0 if caught == len(verdicts) else 1
+
+
+def _table(verdicts: list[tuple[Mutant, Verdict]]) -> Table:
+    table = Table("defect", "what is wrong", "net", "s", "caught by", show_lines=False)
+    for mutant, verdict in verdicts:
+        said = verdict.detail if verdict.is_caught else f"NOT CAUGHT: {verdict.detail}"
+        net = " ".join(mutant.net)
+        table.add_row(mutant.name, mutant.what, net, f"{verdict.seconds:.0f}", said)
+    return table
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""One directory that goes round between Apache Kafka and this broker, compared at every turn."""
