@@ -23,13 +23,15 @@ TESTS ?= tests/compat
 COMPILED := $(VENV)/side/compiled
 # Workers for `make test`; the two brokers of the compatibility tests are shared by all of them.
 WORKERS ?= 2
+NAMES ?=
 ARGS ?=
 
 # Tests and benchmarks start many processes; compiling all of kafkalite in each would tell of that.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test unit lint compat conformance differential crash hostile simulate test-compiled bench profile dist compiled clean
+.PHONY: help setup run test unit lint compat conformance differential settings together crash histories damage out-and-in mutants hostile simulate \
+	between planted migrations test-compiled bench fairness profile dist compiled clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -89,6 +91,33 @@ conformance: setup ## codecs against Apache Kafka's own classes: SEED=1 ROUNDS=1
 differential: setup ## random requests to kafkalite and Apache Kafka side by side: SEED=1 ROUNDS=100
 	@$(PY) -m tests.differential --seed $(SEED) --rounds $(ROUNDS) $(ARGS)
 
+settings: setup ## every change of every setting, to kafkalite and Apache Kafka side by side: SEED=1 ARGS=--record writes the table anew
+	@$(PY) -m tests.differential.settings --seed $(SEED) $(ARGS)
+
+together: setup ## consumers that start together, rounds of two, three and ten of each client: ROUNDS=100
+	@$(PY) -m tests.compat.start_together $(ROUNDS) $(ARGS)
+
+between: setup ## cleaning, retention, restarts and kills between random requests, both brokers compared after each: SEED=1 ROUNDS=20
+	@$(PY) -m tests.differential.between --seed $(SEED) --rounds $(if $(filter command line,$(origin ROUNDS)),$(ROUNDS),20) $(ARGS)
+
+planted: $(VENV)/.dev ## differences planted in every field of every answer: each is seen, or a row that names it lets it pass: ARGS=--write
+	@$(PY) -m tests.differential.planting $(ARGS)
+
+migrations: setup ## every state of a group x whatever comes to it x every policy, to kafkalite and Apache Kafka: ARGS=--record writes the table anew
+	@$(PY) -m tests.differential.migrations $(ARGS)
+
+out-and-in: setup ## directories to and fro between Apache Kafka and kafkalite, compared at each switch: SEED=1 ROUNDS=10
+	@$(PY) -m tests.out_and_in --seed $(SEED) --rounds $(if $(filter command line,$(origin ROUNDS)),$(ROUNDS),10) $(ARGS)
+
+damage: $(VENV)/.dev ## derived files deleted, cut, emptied, swapped, flipped: SEED=1 ROUNDS=100
+	@SEED=$(SEED) ROUNDS=$(ROUNDS) $(PY) -m pytest tests/damage --timeout 0 $(ARGS)
+
+histories: $(VENV)/.dev ## every history of a compacted partition with transactions up to seven events, two keys, two producers: SECONDS=600
+	@$(PY) -m pytest tests/unit/log/test_compaction_histories.py -m full -s -o faulthandler_timeout=0 --timeout 0 $(ARGS)
+
+mutants: $(VENV)/.dev ## plant defects that were once made, and say which net catches each: NAMES="L1 L2"
+	@$(PY) -m tests.mutants $(NAMES)
+
 crash: setup ## crashes at every disk operation, and of real processes: SEED=1 ROUNDS=100
 	@SEED=$(SEED) ROUNDS=$(ROUNDS) $(PY) -m pytest tests -m crash --timeout 0 $(ARGS)
 
@@ -109,6 +138,9 @@ test-compiled: setup $(COMPILED)/.made ## the tests of what is compiled, crashes
 
 bench: setup ## measure kafkalite beside Apache Kafka: QUICK=1 for the core, ARGS="--suites raw"
 	@$(PY) -m bench $(if $(QUICK),--quick) $(ARGS)
+
+fairness: setup ## what others wait beside the largest requests and passes, kafkalite and Apache Kafka: ARGS=--quick
+	@$(PY) -m bench --suites fairness $(ARGS)
 
 profile: setup ## flame graphs of kafkalite under load, into bench/results/
 	@$(PY) -m bench.profile $(ARGS)

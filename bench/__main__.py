@@ -56,6 +56,7 @@ SUITES = (
     Suite("transactions", "transactions", True, False, "what exactly-once costs"),
     Suite("start", "startup", False, True, "start to first acknowledgement, memory"),
     Suite("growth", "scale", False, False, "topics, partitions, connections, a long log"),
+    Suite("fairness", "fairness", False, False, "what others wait beside large requests"),
     Suite("log", "log", False, False, "the log alone: append, open, compaction, partitions"),
     Suite("spark", "spark", True, False, "a million records through Spark"),
 )

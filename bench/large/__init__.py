@@ -1,0 +1,1 @@
+"""The most that a well-meaning client may ask for, and the largest passes of housekeeping."""
