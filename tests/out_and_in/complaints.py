@@ -24,6 +24,9 @@ ALLOWED = {
     r"|Failed atomic move of \S+-future/"
     r"|Non-monotonic update of high watermark from \(offset=\d+, segment=\[\d+:0\]\)":
         "how it moves a log whose first records are deleted, also where no other broker has been",
+    r"Failed to load metadata from __\S+ with epoch \d+ due to Stopped loading records from":
+        "its own race: its registration, or its stop, takes the lead from a partition that is being"
+        " read; it reads it again when it leads it again, or the answers differ",
     r"Upgrading metadata\.version from ":
         "somebody finalizes a newer version",
     r"nobody was served for \d+ ms":
