@@ -20,7 +20,7 @@ from pathlib import Path
 
 from bench import pair
 from bench.large import data, groups, topics, writing
-from bench.large.stage import ROWS, Sizes, Stage
+from bench.large.stage import BYSTANDERS_TOPIC, ROWS, Sizes, Stage
 from bench.pair import OURS, THEIRS, Run
 from bench.raw_client import RawClient, make_topic
 from bench.rows import Row
@@ -29,7 +29,6 @@ from tests.compat.brokers import BROKERS
 SUITE = "fairness"
 MODULES = (topics, data, groups, writing)  # which put their rows into the table
 WORST_MS = 25.0
-BYSTANDERS_TOPIC = "bystander"
 QUIET_SECONDS = 0.3  # before and after, so that what comes late is seen, too
 
 
@@ -77,7 +76,8 @@ def _measure_alone(run: Run, kind: str, folder: Path, sizes: Sizes) -> Iterator[
             waits = Waits()
             with _bystander(target.host, target.port, waits):
                 next(steps, None)
-            next(steps, None)  # what is to be tidied up
+            next(steps, None)
+            stage.tidy_up()
             yield name, waits
     finally:
         target.broker.kill()

@@ -1,8 +1,9 @@
 """What the rows of large requests share: how much is asked for, a broker, and what is there.
 
 Owns the table of rows. A row is a generator: what it does before its first `yield` is not looked
-at, what comes then is, and what comes after the second one is not. Rows leave behind what they
-made, but for what the next ones would stumble over.
+at, what comes then is, and what comes after the second one is not. What a row made goes when it is
+over, but for what others use, too; of that, only one thing at a time is there: Apache Kafka holds a
+descriptor for each partition, and there are machines with 20,000 for a process.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from bench.raw_client import PRODUCE_VERSION, RawClient, make_batch
 from kafkalite.protocol import messages
 from kafkalite.protocol.messages import (
     CreateTopicsRequest,
+    DeleteTopicsRequest,
     FetchRequest,
     FindCoordinatorRequest,
     MetadataRequest,
@@ -26,6 +28,9 @@ from kafkalite.protocol.messages import (
 
 TIMEOUT_MS = 120_000
 TOPICS_PER_REQUEST = 500
+FILES_GO_SECONDS = 2.0
+ALREADY_GONE = 3  # UNKNOWN_TOPIC_OR_PARTITION: metadata may still tell of what a row has deleted
+BYSTANDERS_TOPIC = "bystander"
 _unique = count()
 
 
@@ -55,6 +60,7 @@ class Sizes:
             "offsets_topic_num_partitions": "4",
             "transaction_state_log_num_partitions": "4",
             "transaction_max_timeout_ms": "900000",
+            "log_segment_delete_delay_ms": "500",
         }
 
 
@@ -66,7 +72,7 @@ class Stage:
     port: int
     client: RawClient
     sizes: Sizes
-    made: dict[str, int] = field(default_factory=dict)  # topics that rows share, by partitions
+    made: dict[str, int] = field(default_factory=lambda: {BYSTANDERS_TOPIC: 1})  # what rows share
 
     def ask(self, request: Any, version: int) -> Any:
         """A request and its answer."""
@@ -109,8 +115,27 @@ class Stage:
             time.sleep(0.05)
         raise AssertionError(f"{name} has no coordinator")
 
+    def tidy_up(self) -> None:
+        """Deletes the topics that no other row uses, and waits until their files are gone."""
+        found = self.ask(MetadataRequest(topics=None), 12).topics
+        names = [one.name for one in found if not one.is_internal and one.name not in self.made]
+        while names:
+            some, names = names[:TOPICS_PER_REQUEST], names[TOPICS_PER_REQUEST:]
+            request = DeleteTopicsRequest(topic_names=some, timeout_ms=TIMEOUT_MS)
+            answers = self.ask(request, 5).responses
+            failed = [one for one in errors_in(answers) if one.error_code != ALREADY_GONE]
+            assert not failed, failed[:3]
+            if not names:
+                time.sleep(FILES_GO_SECONDS)
+
+    def _make_room_for(self, name: str) -> None:
+        if name not in self.made:
+            self.made = {BYSTANDERS_TOPIC: 1}
+            self.tidy_up()
+
     def large_topic(self) -> str:
         """One of as many partitions as there may be in a request, a record in each."""
+        self._make_room_for("large")
         if "large" not in self.made:
             self.create({"large": self.sizes.partitions})
             self.made["large"] = self.sizes.partitions
@@ -119,6 +144,7 @@ class Stage:
 
     def many_topics(self) -> list[str]:
         names = [f"many-{number}" for number in range(self.sizes.topics)]
+        self._make_room_for(names[0])
         if names[0] not in self.made:
             self.create(dict.fromkeys(names, 1))
             self.made |= dict.fromkeys(names, 1)
