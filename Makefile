@@ -115,8 +115,8 @@ damage: $(VENV)/.dev ## derived files deleted, cut, emptied, swapped, flipped: S
 histories: $(VENV)/.dev ## every history of a compacted partition with transactions up to seven events, two keys, two producers: SECONDS=600
 	@$(PY) -m pytest tests/unit/log/test_compaction_histories.py -m full -s -o faulthandler_timeout=0 --timeout 0 $(ARGS)
 
-mutants: $(VENV)/.dev ## plant defects that were once made, and say which net catches each: NAMES="L1 L2"
-	@$(PY) -m tests.mutants $(NAMES)
+mutants: $(VENV)/.dev ## plant defects that were once made, and say which net catches each: NAMES="L1 L2" ARGS="--jobs 2"
+	@$(PY) -m tests.mutants $(NAMES) $(ARGS)
 
 crash: setup ## crashes at every disk operation, and of real processes: SEED=1 ROUNDS=100
 	@SEED=$(SEED) ROUNDS=$(ROUNDS) $(PY) -m pytest tests -m crash --timeout 0 $(ARGS)

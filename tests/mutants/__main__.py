@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 
 from rich.console import Console
 from rich.progress import track
@@ -16,21 +18,37 @@ from tests.mutants.planting import Mutant, Verdict, all_mutants, copy_project, t
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("names", nargs="*", help="only these")
-    names = set(parser.parse_args().names)
+    parser.add_argument("--jobs", type=int, default=1, help="so many at a time")
+    arguments = parser.parse_args()
+    names = set(arguments.names)
     mutants = [mutant for mutant in all_mutants() if not names or mutant.name in names]
     unknown = names - {mutant.name for mutant in mutants}
     if unknown or not mutants:
         parser.error(f"no such defect: {', '.join(sorted(unknown)) or 'there is none at all'}")
     with tempfile.TemporaryDirectory(prefix="kafkalite-mutants-") as folder:
-        copy_project(Path(folder))
-        verdicts = [
-            (mutant, try_out(mutant, Path(folder)))
-            for mutant in track(mutants, "planting", transient=True)
-        ]
+        verdicts = _verdicts(mutants, Path(folder), max(1, arguments.jobs))
     Console(width=160, soft_wrap=True).print(_table(verdicts))
     caught = sum(verdict.is_caught for _, verdict in verdicts)
     print(f"{caught} of {len(verdicts)} planted defects caught")
     return 0 if caught == len(verdicts) else 1
+
+
+def _verdicts(mutants: list[Mutant], folder: Path, jobs: int) -> list[tuple[Mutant, Verdict]]:
+    copies: SimpleQueue[Path] = SimpleQueue()
+    for number in range(jobs):
+        copy_project(folder / str(number))
+        copies.put(folder / str(number))
+
+    def verdict_on(mutant: Mutant) -> tuple[Mutant, Verdict]:
+        copy = copies.get()
+        try:
+            return mutant, try_out(mutant, copy)
+        finally:
+            copies.put(copy)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        found = pool.map(verdict_on, mutants)
+        return list(track(found, "planting", total=len(mutants), transient=True))
 
 
 def _table(verdicts: list[tuple[Mutant, Verdict]]) -> Table:

@@ -65,6 +65,7 @@ def still_applies(mutant: Mutant, root: Path = ROOT) -> bool:
 
 def copy_project(into: Path) -> None:
     """All that tests need, to be spoilt at will."""
+    into.mkdir(exist_ok=True)
     ignored = shutil.ignore_patterns("__pycache__", "node_modules", "target", "*.class")
     for name in COPIED:
         source = ROOT / name
