@@ -434,10 +434,13 @@ class Run:
         log = self.log
         if log.log_end_offset <= log.log_start_offset:
             return
-        offset = self.random.randrange(log.log_start_offset, log.log_end_offset)
+        # What follows a leader that lost more may be cut below where it began.
+        first = 0 if self.random.random() < 0.3 else log.log_start_offset
+        offset = self.random.randrange(first, log.log_end_offset)
         kept = [b for b in self.expected.appended if b.last_offset < offset]
-        self.expected.cut_from = kept[-1].last_offset + 1 if kept else log.log_start_offset
+        self.expected.cut_from = kept[-1].last_offset + 1 if kept else first
         log.truncate_to(offset)
+        self.expected.removed_below = min(self.expected.removed_below, log.log_end_offset)
         self.expected.appended = [
             b for b in self.expected.appended if b.last_offset < log.log_end_offset
         ]

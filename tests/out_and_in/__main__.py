@@ -91,11 +91,15 @@ def _show(console: Console, rounds: list[Round]) -> None:
     console.print(table)
     compared: Counter[str] = Counter()
     done: Counter[str] = Counter()
+    excepted: Counter[str] = Counter()
     for one in rounds:
         compared += one.compared
         done += one.done
+        excepted += one.excepted
     console.print("compared: " + ", ".join(f"{area} {n}" for area, n in compared.most_common()))
     console.print("done: " + ", ".join(f"{step} {n}" for step, n in done.most_common()))
+    for name, count in excepted.items():
+        console.print(f"told in another way for a reason: {count} {name}")
 
 
 if __name__ == "__main__":

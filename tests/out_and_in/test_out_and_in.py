@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.compat.brokers import APACHE_KAFKA, KAFKALITE
 from tests.out_and_in.complaints import complaints
 from tests.out_and_in.directory import INITIAL, Format, java_tools
+from tests.out_and_in.exceptions import Telling, exception_for
 from tests.out_and_in.rounds import Round, differences, run
 
 pytestmark = pytest.mark.compat
@@ -37,6 +40,31 @@ def test_a_difference_in_any_answer_is_found() -> None:
         assert len(differences(before, after)) == 1, after
 
 
+def _offset(offset: int, epoch: int) -> object:
+    names = ("partition_index", "error_code", "timestamp", "offset", "leader_epoch")
+    return tuple(zip(names, (0, 0, -1, offset, epoch), strict=True))
+
+
+def test_a_log_that_apache_kafka_moved_without_a_record_has_no_epoch_until_a_start() -> None:
+    before = {"a-0 -2 at 1": _offset(3, -1), "a-0 -1 at 1": _offset(3, 0)}
+    after = {"a-0 -2 at 1": _offset(3, 0), "a-0 -1 at 1": _offset(3, 0)}
+    one = Telling(
+        "offsets of partitions", "a-0 -2 at 1", before, after, APACHE_KAFKA, frozenset({"a-0"})
+    )
+    assert exception_for(one)
+    for other in (
+        replace(one, teller=KAFKALITE),
+        replace(one, moved=frozenset({"a-1"})),
+        replace(one, area="producers"),
+        replace(one, before={**before, "a-0 -1 at 1": _offset(4, 0)}),  # it has a record
+        replace(one, after={**after, "a-0 -2 at 1": _offset(2, 0)}),
+        replace(one, before=after, after=before),
+        replace(one, after={}),
+        replace(one, label="a-0 -1 at 1", after=before, before=after),
+    ):
+        assert exception_for(other) is None, other
+
+
 def test_a_round_that_compared_nothing_is_no_good_round() -> None:
     outcome = Round(1, Format(INITIAL, "4.2", is_finalized=False, log_dirs=1))
     assert not outcome.is_good
@@ -50,12 +78,14 @@ def test_warnings_and_errors_are_found_but_for_those_with_a_reason() -> None:
         "java.lang.RuntimeException: of a stack\n"
         "2026-11-19 04:41:26,806 INFO nothing to see\n"
         "2026-11-19 04:41:26,806 WARNING process.roles has no effect: there is one role\n"
-        "2026-11-19 04:41:26,820 ERROR o.a.k.c.c.r.CoordinatorRuntime [GroupCoordinator id=1] Failed"
-        " to load metadata from __consumer_offsets-0 with epoch 1 due to Stopped loading records"
+        "2026-11-19 04:41:26,820 ERROR o.a.k.c.c.r.CoordinatorRuntime"
+        " [GroupCoordinator id=1] Failed to load metadata from __consumer_offsets-0"
+        " with epoch 1 due to Stopped loading records"
         " from __consumer_offsets-0 because the partition is not online or is no longer the"
         " leader..\n"
-        "2026-11-19 04:41:26,821 ERROR o.a.k.c.c.r.CoordinatorRuntime [GroupCoordinator id=1] Failed"
-        " to load metadata from __consumer_offsets-0 with epoch 1 due to Unknown record type\n"
+        "2026-11-19 04:41:26,821 ERROR o.a.k.c.c.r.CoordinatorRuntime"
+        " [GroupCoordinator id=1] Failed to load metadata from __consumer_offsets-0"
+        " with epoch 1 due to Unknown record type\n"
         "2026-11-19 04:41:26,806 WARNING set aside as -stray\n"
     )
     assert [line[24:] for line in complaints(log)] == [

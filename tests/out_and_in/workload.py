@@ -48,6 +48,7 @@ class Workload:
     # What must be there in the end, each once: by the one producer, and by ended transactions.
     acknowledged: list[bytes] = field(default_factory=list)
     committed: list[bytes] = field(default_factory=list)
+    moved: set[str] = field(default_factory=set)  # partitions, in this leg
     _steady: Producer | None = None
     _open: list[_Transaction] = field(default_factory=list)
     _last: int = 0
@@ -74,6 +75,7 @@ class Workload:
 
     def leg(self, steps: int, *, is_apache_kafka: bool, has_other_groups: bool) -> None:
         """Some steps on the broker that runs now."""
+        self.moved.clear()
         self.keep_on()
         # A transaction that was left open ends one way or the other, but for one that goes on.
         while len(self._open) > 1:
@@ -327,6 +329,7 @@ class Workload:
                 name = self._some_topic()
                 index = self.dice.randrange(self.topics[name])
                 administering.move(asker, name, index, self.dice.choice(self.log_dirs))
+                self.moved.add(f"{name}-{index}")
 
     def compact(self) -> None:
         """Enough for the cleaner to have something to do, and time to do it."""

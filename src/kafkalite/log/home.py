@@ -44,8 +44,8 @@ class LogHome:
         self._doomed: list[Callable[[], Iterable[str]]] = []
         self._is_removing = False
         self._warn_after_ms = 0
-        # Set by who keeps them: the checkpoint itself, and what it says of a log.
-        self.save_recovery_points: Callable[[], None] = lambda: None
+        # Set by who keeps them: a checkpoint as it is to be now, and what it says of a log.
+        self.save_checkpoint: Callable[[str], None] = lambda name: None
         self.saved_recovery_point: Callable[[str, int], int] = lambda topic, partition: 0
 
     @property

@@ -301,6 +301,10 @@ class _Loader:
             self._is_next,
         )  # fmt: skip
         remaining = recover(recovery, doubtful)
+        # As those of a snapshot, whether they are found there or in the log.
+        producers.expire(
+            self.home.env.clock.now_ms(), self.home.settings.producer_id_expiration_ms
+        )
         self.epochs_changed |= epochs.entries() != before
         return sound + remaining, producers
 
@@ -353,7 +357,7 @@ class _Loader:
         log.loaded(
             end_offset,
             end_offset if opening.is_clean else min(opening.recovery_point, end_offset),
-            producers if len(producers) else None,
+            producers if len(producers) or producers.first_unstable is not None else None,
             self._newest_snapshot(end_offset),
         )
         if not opening.is_clean or not log.active.size:

@@ -126,7 +126,7 @@ class LogManager:
                     directory.take()
                 except OSError as error:
                     directory.home.fail(error)
-            directory.home.save_recovery_points = partial(self._write_recovery_points, directory)
+            directory.home.save_checkpoint = partial(self._write_checkpoint, directory)
             directory.home.saved_recovery_point = directory.saved_recovery_point
 
     def start(self) -> Later[None]:
@@ -299,8 +299,8 @@ class LogManager:
             if directory.home.is_online:
                 directory.write_later(name, self.offsets(directory, name))
 
-    def _write_recovery_points(self, directory: LogDirectory) -> None:
-        directory.write(RECOVERY_POINTS, self.offsets(directory, RECOVERY_POINTS))
+    def _write_checkpoint(self, directory: LogDirectory, name: str) -> None:
+        directory.write(name, self.offsets(directory, name))
 
     # --- logs come and go -------------------------------------------------------------------------
 

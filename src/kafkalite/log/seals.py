@@ -76,18 +76,40 @@ class Seals:
         self.epochs = epochs
         self._append(disk, directory, [_epochs_line(epochs)])
 
+    def cut(self, disk: Disk, directory: str, offset: int) -> None:
+        """The log is about to be cut at an offset, and nothing that was sealed behind it counts any
+        more, nor where the log was closed: that lasts on return."""
+        if self.size >= 0:
+            self._write(disk, directory, [f"cut {offset}"], is_synced=True)
+        self.forget_behind(offset)
+
+    def forget_behind(self, offset: int) -> None:
+        """What lies whole below a cut is as it was sealed; the epochs are until they are saved."""
+        self.closed = None
+        kept = [base for base, following in self.next_offsets.items() if following <= offset]
+        self.segments = {base: self.segments[base] for base in kept if base in self.segments}
+        self.next_offsets = {base: self.next_offsets[base] for base in kept}
+        self.snapshots = {at: each for at, each in self.snapshots.items() if at <= offset}
+
     def _append(self, disk: Disk, directory: str, lines: list[str]) -> None:
         """What cannot be written is not sealed, and does not keep anybody from going on."""
+        with suppress(OSError):
+            self._write(disk, directory, lines)
+        self.closed = None
+
+    def _write(
+        self, disk: Disk, directory: str, lines: list[str], *, is_synced: bool = False
+    ) -> None:
         path, size = f"{directory}/{SEALS}", max(self.size, 0)
         data = _text([self._head(0), *lines] if self.size < 0 else lines)
-        with suppress(OSError):
-            file = disk.create(path) if self.size < 0 else disk.open(path)
-            try:
-                file.write_at(size, data)
-                self.size, self.has_new_lines = size + len(data), True
-            finally:
-                file.close()
-        self.closed = None
+        file = disk.create(path) if self.size < 0 else disk.open(path)
+        try:
+            file.write_at(size, data)
+            self.size, self.has_new_lines = size + len(data), not is_synced
+            if is_synced:
+                file.sync()
+        finally:
+            file.close()
 
     def _head(self, count: int) -> str:
         extent = "all" if self.is_complete else "some"
@@ -183,6 +205,8 @@ def _take(seals: Seals, words: list[str]) -> None:
         seals.next_offsets[numbers[0]] = numbers[1]
     elif kind == "snapshot":
         seals.snapshots[numbers[0]] = (numbers[1], numbers[2])
+    elif kind == "cut":
+        seals.forget_behind(numbers[0])
     elif kind == "closed":
         seals.closed = Closed(*numbers)
 

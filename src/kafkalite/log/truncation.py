@@ -10,7 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafkalite.log.flusher import FlushWork, sync_all
-from kafkalite.log.names import SEGMENT_SUFFIXES, SNAPSHOT, is_offset_name, offset_of
+from kafkalite.log.names import (
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    SEGMENT_SUFFIXES,
+    SNAPSHOT,
+    is_offset_name,
+    offset_of,
+)
 from kafkalite.log.producers import Producers
 from kafkalite.log.reader import slot_of
 from kafkalite.log.replay import load_snapshot, replay
@@ -28,13 +35,16 @@ def truncate_to(log: PartitionLog, offset: int) -> bool:
         if log.epochs.truncate_end(log.log_end_offset):
             log.durability.epochs_changed()
         return False
-    if offset <= log.segments[0].base_offset:
+    if offset < log.segments[0].base_offset:
         truncate_fully(log, offset)
         return True
     # A batch that spans the offset goes as a whole, so the log may end before it; recovery begins
     # at a segment's first offset in any case.
-    _lower_recovery_point(log, log.bases[slot_of(log.bases, offset - 1)])
-    while log.segments[-1].base_offset >= offset:
+    segment = log.segments[max(0, slot_of(log.bases, offset - 1))]
+    header = segment.find(offset)
+    _announce(log, offset if header is None else min(offset, header.base_offset))
+    _lower_recovery_point(log, segment.base_offset)
+    while log.active is not segment:
         remove_segment(log, log.segments[-1])
     log.active.truncate_to(offset, log.home.env.clock.now_ms())
     _sync(log.active)
@@ -42,7 +52,7 @@ def truncate_to(log: PartitionLog, offset: int) -> bool:
     _end_at(log, end_offset)
     if log.epochs.truncate_end(end_offset):
         log.durability.epochs_changed()
-    log.log_start_offset = min(log.log_start_offset, end_offset)
+    _lower_start(log, end_offset)
     reload_producers(log)
     log.high_watermark = min(log.high_watermark, end_offset)
     return True
@@ -50,11 +60,19 @@ def truncate_to(log: PartitionLog, offset: int) -> bool:
 
 def truncate_fully(log: PartitionLog, offset: int) -> None:
     """Empties the log; the next record gets the offset given."""
+    _announce(log, offset)
     _lower_recovery_point(log, min(offset, log.segments[0].base_offset))
-    for segment in reversed(list(log.segments)):
-        remove_segment(log, segment)
-    segment = begin_segment(log.home, log.directory, offset, log.config)
-    log.add_segment(segment)
+    kept = next((each for each in log.segments if each.base_offset == offset), None)
+    if kept is None:
+        # Before the others go: a log that a crash leaves without any begins at 0.
+        kept = begin_segment(log.home, log.directory, offset, log.config)
+        log.add_segment(kept)
+        log.home.disk.sync_directory(log.directory)
+    for segment in reversed(log.segments.copy()):
+        if segment is not kept:
+            remove_segment(log, segment)
+    kept.truncate_to(offset, log.home.env.clock.now_ms())
+    _sync(kept)
     _end_at(log, offset)
     log.log_start_offset = offset
     if log.epochs.clear():
@@ -75,7 +93,21 @@ def _lower_recovery_point(log: PartitionLog, offset: int) -> None:
     """Before anything else: whatever a crash leaves behind is then looked at by recovery."""
     if offset < log.recovery_point:
         log.recovery_point = offset
-        log.home.save_recovery_points()
+        log.home.save_checkpoint(RECOVERY_POINTS)
+
+
+def _announce(log: PartitionLog, offset: int) -> None:
+    """Before anything else, too: a log that began anew at the start that it had, or at that of its
+    last clean stop, would lose what is written from the cut on."""
+    if log.seals is not None:
+        log.seals.cut(log.home.disk, log.directory, offset)
+    _lower_start(log, offset)
+
+
+def _lower_start(log: PartitionLog, offset: int) -> None:
+    if offset < log.log_start_offset:
+        log.log_start_offset = offset
+        log.home.save_checkpoint(LOG_STARTS)
 
 
 def _end_at(log: PartitionLog, offset: int) -> None:

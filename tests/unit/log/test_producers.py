@@ -137,6 +137,31 @@ def test_producers_expire_when_silent_but_not_within_a_transaction():
 
 
 @pytest.mark.parametrize("clean", [True, False])
+def test_a_start_knows_no_producers_that_have_expired(clean):
+    world = World(SMALL, settings=LogSettings(producer_id_expiration_ms=1000))
+    for index in range(12):
+        send(world.log(), index)
+    send(world.log(), 0, producer_id=6, is_transactional=True)
+    world.clock.advance(1000)
+    send(world.log(), 0, producer_id=7, timestamp=START_MS + 1)
+    log = world.restart(clean=clean)
+    assert log.producers is not None
+    assert sorted(log.producers.states) == [6, 7]
+    assert not send(log, 11).is_duplicate
+
+
+def test_what_a_producer_that_has_expired_decided_is_stable_when_its_marker_is_replicated():
+    world = World(settings=LogSettings(producer_id_expiration_ms=1000))
+    send(world.log(), 0, is_transactional=True)
+    end(world.log(), commit=True)
+    world.clock.advance(1000)
+    log = world.restart(clean=False)
+    log.high_watermark = 1
+    assert (log.active_producers(), log.last_stable_offset) == ([], 0)
+    assert committed(log).last_stable_offset == 2
+
+
+@pytest.mark.parametrize("clean", [True, False])
 def test_the_last_stable_offset_waits_for_every_transaction(clean):
     world = World(SMALL)
     log = world.log()
