@@ -10,6 +10,7 @@ below it is on stable storage.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol
@@ -56,7 +57,7 @@ def sync_all(disk: Disk, works: list[FlushWork]) -> None:
         finally:
             file.close()
     for path in dict.fromkeys(path for work in works for path in work.directories):
-        if disk.is_directory(path):
+        with suppress(FileNotFoundError):  # the same; to look first would be too early
             disk.sync_directory(path)
 
 
