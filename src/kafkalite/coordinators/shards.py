@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from kafkalite.coordinators.ports import Partition, Shard
+from kafkalite.coordinators.java_hash import java_hash
 from kafkalite.coordinators.runtime import APPEND_TIMEOUT_MS, Runtime, Supply
 from kafkalite.env import Env
 from kafkalite.env.later import Later
@@ -20,15 +21,6 @@ from kafkalite.protocol.errors import Error, KafkaError
 # Each request of a group or transaction asks for its partition, by a hash that goes over the key
 # unit by unit; so many keys are remembered.
 KEPT_KEYS = 4_096
-
-
-def java_hash(text: str) -> int:
-    """`String.hashCode` of Java: over UTF-16 code units, in 32 bits with a sign."""
-    value = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
-    return value - (1 << 32) if value >> 31 else value
 
 
 @lru_cache(KEPT_KEYS)

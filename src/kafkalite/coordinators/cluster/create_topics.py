@@ -7,7 +7,6 @@ bad topic in a request never fails its siblings.
 from __future__ import annotations
 
 import re
-from collections import Counter
 
 from kafkalite.config import (
     BrokerConfig,
@@ -36,6 +35,7 @@ from kafkalite.coordinators.cluster.deciding import (
 from kafkalite.coordinators.cluster.image import TOPIC, unified
 from kafkalite.coordinators.cluster.placement import place
 from kafkalite.coordinators.effects import Effects
+from kafkalite.coordinators.java_hash import in_hash_order
 from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
@@ -58,8 +58,12 @@ Records = list[object]
 def create_topics(view: View, request: CreateTopicsRequest) -> Steps[Effects]:
     """Creates topics with their partitions and settings."""
     _check_total(view, request)
-    names = Counter(topic.name for topic in request.topics)
-    twice = dict.fromkeys(sorted(name for name, count in names.items() if count > 1))
+    names, repeated = set[str](), list[str]()
+    for topic in request.topics:
+        if topic.name in names:
+            repeated.append(topic.name)
+        names.add(topic.name)
+    twice = dict.fromkeys(in_hash_order(repeated))
     records: Records = []
     response = CreateTopicsResponse()
     for topic in request.topics:

@@ -1,0 +1,31 @@
+"""Strings as Java hashes them: which partition a key goes to, and the order of a set, hang on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_SMALLEST_TABLE = 16
+
+
+def java_hash(text: str) -> int:
+    """`String.hashCode` of Java: over UTF-16 code units, in 32 bits with a sign."""
+    value = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    return value - (1 << 32) if value >> 31 else value
+
+
+def in_hash_order(texts: Iterable[str]) -> list[str]:
+    """As a `java.util.HashSet` to which they were added in this order goes over them: by their
+    place in a table of twice the size whenever three quarters are taken."""
+    each = list(dict.fromkeys(texts))
+    size = _SMALLEST_TABLE
+    while len(each) > size * 3 // 4:
+        size *= 2
+
+    def place(text: str) -> int:
+        value = java_hash(text) & 0xFFFFFFFF
+        return (value ^ value >> 16) & (size - 1)
+
+    return sorted(each, key=place)
