@@ -1,4 +1,4 @@
-"""Strings as Java hashes them: which partition a key goes to, and the order of a set, hang on it."""
+"""Strings as Java hashes them: the partition of a key and the order of a set hang on it."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from kafkalite.coordinators.ports import Partition, Shard
 from kafkalite.coordinators.java_hash import java_hash
+from kafkalite.coordinators.ports import Partition, Shard
 from kafkalite.coordinators.runtime import APPEND_TIMEOUT_MS, Runtime, Supply
 from kafkalite.env import Env
 from kafkalite.env.later import Later

@@ -1,4 +1,4 @@
-"""A topic is deleted before any of the calls that a worker makes of the disk: no disk has failed."""
+"""A topic is deleted before any call that a worker makes of the disk: no disk has failed."""
 
 from __future__ import annotations
 
