@@ -50,12 +50,13 @@ def test_warnings_and_errors_are_found_but_for_those_with_a_reason() -> None:
         "java.lang.RuntimeException: of a stack\n"
         "2026-11-19 04:41:26,806 INFO nothing to see\n"
         "2026-11-19 04:41:26,806 WARNING process.roles has no effect: there is one role\n"
-        "2026-11-19 04:41:26,820 ERROR o.a.k.c.c.r.CoordinatorRuntime [GroupCoordinator id=1] Failed"
-        " to load metadata from __consumer_offsets-0 with epoch 1 due to Stopped loading records"
-        " from __consumer_offsets-0 because the partition is not online or is no longer the"
+        "2026-11-19 04:41:26,820 ERROR o.a.k.c.c.r.CoordinatorRuntime [GroupCoordinator id=1] "
+        "Failed to load metadata from __consumer_offsets-0 with epoch 1 due to Stopped loading"
+        " records from __consumer_offsets-0 because the partition is not online or is no longer the"
         " leader..\n"
-        "2026-11-19 04:41:26,821 ERROR o.a.k.c.c.r.CoordinatorRuntime [GroupCoordinator id=1] Failed"
-        " to load metadata from __consumer_offsets-0 with epoch 1 due to Unknown record type\n"
+        "2026-11-19 04:41:26,821 ERROR o.a.k.c.c.r.CoordinatorRuntime [GroupCoordinator id=1] "
+        "Failed to load metadata from __consumer_offsets-0 with epoch 1 due to Unknown record"
+        " type\n"
         "2026-11-19 04:41:26,806 WARNING set aside as -stray\n"
     )
     assert [line[24:] for line in complaints(log)] == [

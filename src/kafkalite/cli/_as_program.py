@@ -61,7 +61,7 @@ def ending_well() -> Iterator[None]:
         click.echo(f"kafkalite: {failure}", err=True)
         sys.exit(1)
     except BrokenPipeError:
-        _leave_output()
+        leave_output()
         sys.exit(NOBODY_READS)
     except KeyboardInterrupt:
         _flush()
@@ -72,10 +72,10 @@ def _flush() -> None:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        _leave_output()
+        leave_output()
 
 
-def _leave_output() -> None:
+def leave_output() -> None:
     """So that the interpreter's end does not try again what nobody reads."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -118,5 +118,5 @@ def split(pieces: Iterator[bytes | None], delimiter: bytes) -> Iterator[bytes | 
             kept, near = [rest] if rest else [], rest
             yield from whole
         edge = near[-reach:] if reach else b""
-    if kept:
-        yield b"".join(kept)
+    if last := b"".join(kept):
+        yield last

@@ -21,15 +21,13 @@ from typing import TYPE_CHECKING
 
 from kafkalite.testing import arguments
 from kafkalite.testing.arguments import Settings, Topics
-from kafkalite.testing.running import BrokerFailed, Plan, Run
+from kafkalite.testing.running import CONTROLLER, BrokerFailed, Plan, Run
 
 if TYPE_CHECKING:
     from kafkalite.env.disk import Disk
     from kafkalite.testing.outcome import Outcome
 
 __all__ = ["BrokerFailed", "EmbeddedKafka"]
-
-CONTROLLER = 1
 
 
 class EmbeddedKafka:
@@ -58,11 +56,12 @@ class EmbeddedKafka:
         count = arguments.broker_count(brokers)
         texts = arguments.texts("settings", settings)
         arguments.check_directories(data_dir, texts, count)
+        arguments.check_ids(texts, count)
         self._plan = Plan(
             arguments.folder(data_dir),
             arguments.topics(topics),
-            texts,
-            host,
+            arguments.with_whole_paths(texts),
+            arguments.host_name(host),
             [arguments.port_number(port)] + [0] * (count - 1),
         )
 
@@ -139,9 +138,15 @@ class EmbeddedKafka:
         run.ask(f"stop broker {node_id}", lambda outcome: run.stop_one(node_id, outcome))
 
     def start_broker(self, node_id: int) -> None:
-        """Starts a broker that `stop_broker` stopped, with its data and on its port."""
+        """Starts a broker that `stop_broker` stopped, or that ended because its disk failed, with
+        its data and on its port."""
         run = self._member(node_id)
         run.ask(f"start broker {node_id}", lambda outcome: run.start_one(node_id, outcome))
+
+    @property
+    def stopped_brokers(self) -> list[int]:
+        """The ids of those that do not serve while the others do."""
+        return self._running().away
 
     def _member(self, node_id: int) -> Run:
         count = len(self._plan.ports)
@@ -152,7 +157,9 @@ class EmbeddedKafka:
     def _running(self) -> Run:
         run = self._run
         if run is None or not run.is_alive:
-            raise BrokerFailed("the broker does not run: start() it")
+            failure = None if run is None else run.failure
+            why = "" if failure is None else f", because it ended ({failure})"
+            raise BrokerFailed(f"the broker does not run{why}: start() it") from failure
         return run
 
     # --- what tests ask ---------------------------------------------------------------------

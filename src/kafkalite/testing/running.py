@@ -32,6 +32,7 @@ STOP_TIMEOUT_SECONDS = 10
 # For what a client is owed: an acknowledgement comes in less, a poll that waits may be cut off.
 STOP_GRACE_MS = 100
 MEMORY = "/memory"
+CONTROLLER = 1  # its id
 
 
 class BrokerFailed(RuntimeError):
@@ -68,7 +69,7 @@ class Plan:
         host = f"[{self.host}]" if ":" in self.host else self.host
         directory = broker_directory(self.data_dir or MEMORY, node_id, len(self.ports))
         return {
-            "node.id": str(node_id),
+            **({} if "broker.id" in self.settings else {"node.id": str(node_id)}),
             "listeners": f"PLAINTEXT://{host}:{self.ports[node_id - 1]}",
             **({} if self.names_directories else {"log.dirs": directory}),
             **self.settings,
@@ -111,6 +112,17 @@ class Run:
     @property
     def is_alive(self) -> bool:
         return not self.is_inherited and not self.ended.is_there
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why it ended, if not because somebody stopped it."""
+        return self._failure if self.ended.is_there else None
+
+    @property
+    def away(self) -> list[int]:
+        """The ids of those that do not serve."""
+        serving = {node_id for node_id, one in list(self.brokers.items()) if one.failure is None}
+        return [each for each in range(1, len(self.plan.ports) + 1) if each not in serving]
 
     def begin(self) -> None:
         """Returns when all brokers serve; raises BrokerFailed when all have ended instead."""
@@ -315,6 +327,7 @@ class Run:
             self._starting = None
             if failure is None:
                 self.brokers[node_id] = broker
+                broker.ended.then(partial(self._has_ended, node_id))
                 address = next(iter(broker.server.addresses.values()))
                 self.plan.ports[node_id - 1] = address[1]
             # In a turn of its own: what goes wrong here must not be taken for the broker's.
@@ -327,6 +340,13 @@ class Run:
         except Exception as error:  # noqa: BLE001 it is raised again where the start was asked for
             self._starting = None
             told(self._refusal(node_id, error))
+
+    def _has_ended(self, node_id: int, failure: OSError | None) -> None:
+        """Without the controller, or the last of them, there is nothing that could go on."""
+        is_needed = node_id == CONTROLLER or len(self.away) == len(self.plan.ports)
+        if failure is not None and is_needed and not self._is_stopping:
+            self._failure = failure
+            self._soon(self._request_stop)
 
     def _refusal(self, node_id: int, error: Exception) -> Exception:
         """The error, with the broker's number when there are several."""
@@ -348,7 +368,7 @@ class Run:
 
     def _create_topics(self, wanted: list[tuple[str, int]], then: Callable[[], None]) -> None:
         """Creates what is missing, and says that the start is done when all of it lasts."""
-        controller = self.brokers[1]
+        controller = self.brokers[CONTROLLER]
         missing = [each for each in wanted if each[0] not in controller.cluster.image.topics]
 
         def create_next(refusal: KafkaError | None) -> None:
@@ -414,7 +434,10 @@ class Run:
             outcome.told(failure)
             then()
 
-        if node_id in self.brokers or self._is_stopping:
+        known = self.brokers.get(node_id)
+        if known is not None and known.failure is not None:  # its disk failed
+            self._stop_one(node_id, Outcome(), partial(self._start_one, node_id, outcome, then))
+        elif known is not None or self._is_stopping:
             told(None)
         else:
             self._start_broker(node_id, told)

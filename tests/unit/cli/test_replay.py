@@ -5,19 +5,26 @@ from __future__ import annotations
 import json
 import re
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka import Consumer, Producer, TopicPartition
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from kafkalite.cli.main import main
+from kafkalite.protocol.messages import MetadataRequest, ProduceRequest
 from kafkalite.testing.comparison import reaching
 from kafkalite.testing.comparison.replaying import Exchange, Replay
 from kafkalite.testing.comparison.side import Side
+from kafkalite.testing.comparison.wire import Wire, request_frame
 from kafkalite.testing.embedded import EmbeddedKafka
 from kafkalite.testing.recording.recorder import Recorder
 from kafkalite.testing.recording.trace import Said, to_json
@@ -300,6 +307,90 @@ def test_an_interruption_is_no_difference(
     done = replay(trace, oracle, oracle)
     assert done.exit_code == NOT_COMPARED
     assert "interrupted" in done.output
+
+
+def test_an_interruption_before_anything_was_sent_is_no_difference(
+    trace: Path, oracle: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kafkalite.cli.replay.expect_broker", interrupted)
+    done = replay(trace, oracle, oracle)
+    assert done.exit_code == NOT_COMPARED
+    assert is_one_sentence(done)
+
+
+def test_a_mistake_of_ours_is_no_difference(
+    trace: Path, oracle: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(self: Replay, exchange: Exchange) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Replay, "_compare", failing)
+    done = replay(trace, oracle, oracle)
+    assert done.exit_code == NOT_COMPARED
+    assert "not come to" in done.output
+    assert "by a mistake of kafkalite's" in done.output
+
+
+def test_what_is_never_answered_takes_nobodys_answer(tmp_path: Path, oracle: EmbeddedKafka) -> None:
+    """A client may give all its requests the same correlation id."""
+    asked = (ProduceRequest(acks=0, timeout_ms=1000), 7), (MetadataRequest(topics=[]), 9)
+    with (
+        Recorder(oracle.bootstrap_servers) as recorder,
+        closing(Wire("127.0.0.1", recorder.proxy.port)) as wire,
+    ):
+        for request, version in asked:
+            wire.send(request_frame(request, version, 1, "me"))
+        assert isinstance(wire.receive(10), bytes)
+    path = tmp_path / "trace.jsonl"
+    path.write_text("".join(f"{to_json(each)}\n" for each in recorder.said), encoding="utf-8")
+    done = replay(path, oracle, oracle)
+    assert done.exit_code == ALIKE, done.output
+    assert counts(done) == [2, 1, 1, 0]
+
+
+ANY_PLAIN = [None, -1, 2**70, 0.5, "", "x", [], [5], {}, {"x": 5}, True]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_a_trace_with_anything_in_it_is_compared_or_told(
+    trace: Path, tmp_path: Path, oracle: EmbeddedKafka, data: st.DataObject
+) -> None:
+    rows = [each for each in lines_of(trace) if each["api"] in ("Metadata", "FindCoordinator")][:4]
+    places = list(places_in(rows))
+    holder, name = data.draw(st.sampled_from(places))
+    holder[name] = data.draw(st.sampled_from(ANY_PLAIN))
+    done = replay(written(tmp_path, rows), oracle, oracle)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.output
+    assert "mistake" not in done.output
+    if done.exit_code == NOT_COMPARED:
+        assert is_one_sentence(done) or "nothing was compared" in done.output
+    else:
+        assert sum(counts(done)[1:]) == counts(done)[0]
+
+
+def places_in(value: Any) -> Iterator[tuple[Any, Any]]:
+    for name, inner in list(value.items() if isinstance(value, dict) else enumerate(value)):
+        yield value, name
+        if isinstance(inner, dict | list):
+            yield from places_in(inner)
+
+
+@pytest.mark.parametrize(("how", "expected"), [("> /dev/full", ALIKE), ("| true", ALIKE)])
+def test_output_that_nobody_gets_does_not_change_what_was_found(
+    trace: Path, oracle: EmbeddedKafka, how: str, expected: int
+) -> None:
+    with EmbeddedKafka() as against:
+        call = f"{sys.executable} -m kafkalite replay {trace} --against {against.bootstrap_servers}"
+        call = f"({call} --oracle {oracle.bootstrap_servers}; echo code $? >&2) {how}"
+        done = subprocess.run(
+            ["sh", "-c", call], capture_output=True, text=True, check=False, timeout=60
+        )
+    assert f"code {expected}\n" in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_the_exit_codes_are_in_the_help() -> None:

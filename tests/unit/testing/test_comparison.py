@@ -143,6 +143,28 @@ def test_a_new_id_stands_for_one_thing_within_an_answer() -> None:
     assert paths(answer(one, one), answer(one, other), 12) == ["topics[].topic_id"]
 
 
+def test_topics_of_new_ids_are_not_taken_for_one_another() -> None:
+    """A topic in several places of a fetch is compared as one; another topic stays another."""
+
+    def answer(*topics: tuple[bytes, list[int]]) -> FetchResponse:
+        return FetchResponse(
+            responses=[
+                FetchResponse.Response(
+                    topic_id=topic_id,
+                    partitions=[FetchResponse.Partition(partition_index=each) for each in indexes],
+                )
+                for topic_id, indexes in topics
+            ]
+        )
+
+    one, other = b"1" * 16, b"2" * 16
+    apart = answer((one, [0]), (other, [1]))
+    assert paths(apart, answer((one, [0]), (other, [1])), 13) == []
+    assert paths(answer((one, [0]), (one, [1])), answer((one, [0, 1])), 13) == []
+    assert paths(apart, answer((one, [0, 1])), 13) != []
+    assert paths(apart, answer((one, [0]), (one, [1])), 13) != []
+
+
 def test_every_record_is_compared() -> None:
     def answer(records: bytes) -> FetchResponse:
         partition = FetchResponse.Partition(partition_index=0, records=memoryview(records))

@@ -94,6 +94,18 @@ def test_a_link_leads_to_the_file(path: Path) -> None:
     assert path.read_text() == "line\n"
 
 
+def test_any_name_of_a_file_will_do(tmp_path: Path) -> None:
+    """Also one so long that nothing may be added to it."""
+    for name in ("n" * 255, "-", "ä b\n%", ".jsonl"):
+        path = tmp_path / name
+        path.write_text("older")
+        file = trace_file(path)
+        file.write(said("first"))
+        file.close()
+        assert path.read_text() == "first\n"
+    assert len(list(tmp_path.iterdir())) == 4
+
+
 def test_a_pipe_is_written_to_as_it_is(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -125,7 +137,10 @@ def test_all_that_was_heard_is_written_in_order() -> None:
     assert (scribe.heard, scribe.written, scribe.failure) == (1000, 1000, None)
 
 
-@pytest.mark.parametrize("trouble", [OSError(28, "No space left on device"), ValueError("odd")])
+TROUBLES = [OSError(28, "No space left on device"), ValueError("odd"), RecursionError("deep")]
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
 def test_a_failure_is_told_once_and_what_is_counted_was_written(trouble: Exception) -> None:
     told: list[str] = []
 

@@ -20,7 +20,7 @@ LINE_BYTES = 2_000
 
 
 class Scribe:
-    """`write` is called for each, in order; an OSError or ValueError of its ends the writing."""
+    """`write` is called for each, in order; what it raises ends the writing, and nothing else."""
 
     def __init__(self, write: Callable[[Said], None], tell: Callable[[str], None]) -> None:
         self._write, self._tell = write, tell
@@ -67,8 +67,8 @@ class Scribe:
     def _note(self, said: Said) -> None:
         try:
             self._write(said)
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
+        except Exception as error:  # noqa: BLE001 - without this thread nobody who speaks goes on
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             self.fail(f"nothing is written any more: {reason}; clients are served as before")
         else:
             self.written += 1
