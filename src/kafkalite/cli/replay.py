@@ -55,7 +55,8 @@ def command(
               1: something was answered differently.
               2: wrong usage.
               3: not compared, or not to the end: nothing in FILE can be, FILE cannot be
-                 read, a broker is not there or goes away, or this was interrupted.
+                 read, a broker is not there or goes away, this was interrupted, or
+                 kafkalite made a mistake.
     """
     try:
         exit_code = _exit_code(file, (ours, theirs), shows_allowed)

@@ -115,6 +115,70 @@ def test_broker_that_differs(trace: Path, oracle: EmbeddedKafka) -> None:
     assert "log_append_time_ms" in done.output
 
 
+def test_allowed_differences_are_shown_with_their_reasons(
+    trace: Path, tmp_path: Path, oracle: EmbeddedKafka
+) -> None:
+    """The brokers' metadata ends at different offsets, which ApiVersions tells."""
+    rows = [each for each in lines_of(trace) if each["api"] == "ApiVersions"]
+    with EmbeddedKafka(topics=["more"]) as against:
+        addresses = ["--against", against.bootstrap_servers, "--oracle", oracle.bootstrap_servers]
+        call = ["replay", str(written(tmp_path, rows)), "--all", *addresses]
+        done = CliRunner().invoke(main, call)
+    assert done.exit_code == ALIKE, done.output
+    allowed = re.search(r"; (\d+) differences are allowed", done.output)
+    assert allowed is not None
+    assert done.output.count("    allowed: ") == int(allowed[1]) > 0
+
+
+def test_a_topic_that_only_one_of_them_has_is_a_difference(
+    tmp_path: Path, oracle: EmbeddedKafka
+) -> None:
+    with EmbeddedKafka() as recorded, Recorder(recorded.bootstrap_servers) as recorder:
+        ask(recorder.proxy.port, (MetadataRequest(topics=None), 9))
+    assert [each.api for each in recorder.said] == ["Metadata"] * 2
+    path = saved(tmp_path, recorder.said)
+    with EmbeddedKafka(topics=["more"]) as against:
+        done = replay(path, against, oracle)
+    assert done.exit_code == DIFFERENT, done.output
+    assert "Metadata v9 topics[" in done.output
+    assert "'name': 'more'" in done.output
+
+
+def test_the_order_of_the_trace_is_kept_over_all_its_connections(
+    trace: Path, monkeypatch: pytest.MonkeyPatch, oracle: EmbeddedKafka
+) -> None:
+    asked = [(each["connection"], each["api"]) for each in lines_of(trace)
+             if each["kind"] == "request"]
+    assert len({connection for connection, _ in asked}) > 2
+    sent: list[tuple[int, tuple[int, str]]] = []
+    send = Side.send
+
+    def noted(self: Side, request: Any, version: int, connection: int = 0) -> None:
+        if connection > 0:
+            sent.append((self.port, (connection, request.SPEC.api.name)))
+        send(self, request, version, connection)
+
+    monkeypatch.setattr(Side, "send", noted)
+    with EmbeddedKafka() as against:
+        assert replay(trace, against, oracle).exit_code == ALIKE
+        for kafka in (against, oracle):
+            assert [what for port, what in sent if port == kafka.port] == asked
+
+
+def ask(port: int, *asked: tuple[Any, int]) -> None:
+    """Sends these on one connection, all with the same correlation id, until one is answered."""
+    with closing(Wire("127.0.0.1", port)) as wire:
+        for request, version in asked:
+            wire.send(request_frame(request, version, 1, "me"))
+        assert isinstance(wire.receive(10), bytes)
+
+
+def saved(folder: Path, said: list[Said]) -> Path:
+    path = folder / "trace.jsonl"
+    path.write_text("".join(f"{to_json(each)}\n" for each in said), encoding="utf-8")
+    return path
+
+
 def recorded_of_a_cluster() -> list[Said]:
     """Of three brokers, until chance has the client ask more than one of them."""
     for _ in range(CLUSTERS):
@@ -336,17 +400,10 @@ def test_a_mistake_of_ours_is_no_difference(
 
 def test_what_is_never_answered_takes_nobodys_answer(tmp_path: Path, oracle: EmbeddedKafka) -> None:
     """A client may give all its requests the same correlation id."""
-    asked = (ProduceRequest(acks=0, timeout_ms=1000), 7), (MetadataRequest(topics=[]), 9)
-    with (
-        Recorder(oracle.bootstrap_servers) as recorder,
-        closing(Wire("127.0.0.1", recorder.proxy.port)) as wire,
-    ):
-        for request, version in asked:
-            wire.send(request_frame(request, version, 1, "me"))
-        assert isinstance(wire.receive(10), bytes)
-    path = tmp_path / "trace.jsonl"
-    path.write_text("".join(f"{to_json(each)}\n" for each in recorder.said), encoding="utf-8")
-    done = replay(path, oracle, oracle)
+    with Recorder(oracle.bootstrap_servers) as recorder:
+        unanswered = ProduceRequest(acks=0, timeout_ms=1000)
+        ask(recorder.proxy.port, (unanswered, 7), (MetadataRequest(topics=[]), 9))
+    done = replay(saved(tmp_path, recorder.said), oracle, oracle)
     assert done.exit_code == ALIKE, done.output
     assert counts(done) == [2, 1, 1, 0]
 

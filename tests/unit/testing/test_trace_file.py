@@ -7,9 +7,10 @@ import os
 import resource
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,6 +93,27 @@ def test_a_link_leads_to_the_file(path: Path) -> None:
     file.close()
     assert link.is_symlink()
     assert path.read_text() == "line\n"
+
+
+def test_an_older_trace_stays_until_a_line_lasts(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    sync, replace = os.fsync, os.replace
+
+    def noted(name: str, call: Callable[..., None]) -> Callable[..., None]:
+        def calling(*words: Any) -> None:
+            order.append(name)
+            call(*words)
+
+        return calling
+
+    monkeypatch.setattr(os, "fsync", noted("sync", sync))
+    monkeypatch.setattr(os, "replace", noted("replace", replace))
+    file = trace_file(path)
+    file.write(said("first"))
+    file.close()
+    assert order == ["sync", "replace", "sync"]
 
 
 def test_any_name_of_a_file_will_do(tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ class TraceFile:
         file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
         try:
             self._append(file, line)
+            os.fsync(file)  # a power cut must not leave neither of the two
             os.replace(beside, path)
         except OSError:
             os.close(file)
