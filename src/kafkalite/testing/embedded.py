@@ -128,13 +128,11 @@ class EmbeddedKafka:
 
     def stop_broker(self, node_id: int) -> None:
         """Stops one of several brokers: the others go on, and the partitions that it leads have no
-        leader until `start_broker`. The controller, broker 1, ends with all of them only."""
+        leader until `start_broker`. Without the controller, broker 1, nothing about the cluster
+        changes: who asks for that waits for it, for a minute at most."""
         run = self._member(node_id)
-        if node_id == CONTROLLER:
-            raise BrokerFailed(
-                "broker 1 is the controller, which the others cannot do without: stop another "
-                "broker, or all of them with stop()"
-            )
+        if run.serving == [node_id]:
+            raise BrokerFailed(f"broker {node_id} is the only one that serves: stop() ends it")
         run.ask(f"stop broker {node_id}", lambda outcome: run.stop_one(node_id, outcome))
 
     def start_broker(self, node_id: int) -> None:
@@ -189,7 +187,7 @@ class EmbeddedKafka:
         def act(outcome: Outcome) -> None:
             controller = run.brokers.get(CONTROLLER)
             if controller is None:
-                raise BrokerFailed("it does not serve yet")
+                raise BrokerFailed(f"broker {CONTROLLER}, the controller, does not serve")
             if controller.failure is not None:
                 outcome.fail(controller.failure)
                 return

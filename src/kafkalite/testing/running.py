@@ -119,10 +119,14 @@ class Run:
         return self._failure if self.ended.is_there else None
 
     @property
+    def serving(self) -> list[int]:
+        """The ids of those that serve."""
+        return sorted(id_ for id_, one in list(self.brokers.items()) if one.failure is None)
+
+    @property
     def away(self) -> list[int]:
-        """The ids of those that do not serve."""
-        serving = {node_id for node_id, one in list(self.brokers.items()) if one.failure is None}
-        return [each for each in range(1, len(self.plan.ports) + 1) if each not in serving]
+        """The ids of those that do not."""
+        return sorted({*range(1, len(self.plan.ports) + 1)} - {*self.serving})
 
     def begin(self) -> None:
         """Returns when all brokers serve; raises BrokerFailed when all have ended instead."""
@@ -394,7 +398,7 @@ class Run:
     def _stop_all(self, then: Callable[[], None]) -> None:
         """The controller last: the others tell it that they go."""
         if self.brokers:
-            _, broker = self.brokers.popitem()
+            broker = self.brokers.pop(max(self.brokers))
             self._stop_broker(broker, partial(self._stop_all, then))
         else:
             assert self._loop is not None
@@ -426,7 +430,7 @@ class Run:
             return
         with suppress(Exception):
             broker.cluster.fence_broker(node_id)
-        broker.peers.transactions.pop(node_id, None)
+        broker.peers.transactions.pop(node_id, None)  # who is sent to it would wait
         self._stop_broker(broker, stopped)
 
     def _start_one(self, node_id: int, outcome: Outcome, then: Callable[[], None]) -> None:

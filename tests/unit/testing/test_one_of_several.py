@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import socket
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import closing
+from typing import Any
+
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from kafka import KafkaConsumer
 
+from kafkalite.coordinators.cluster import absence
+from kafkalite.protocol.errors import Error
+from kafkalite.protocol.messages import (
+    DescribeQuorumRequest,
+    ListPartitionReassignmentsRequest,
+    MetadataRequest,
+)
+from kafkalite.testing.comparison.wire import Wire, decode_response, request_frame
 from kafkalite.testing.embedded import BrokerFailed, EmbeddedKafka
 
 PARTITIONS = 6
@@ -94,10 +107,145 @@ def test_brokers_come_and_go_many_times_and_the_cluster_stops_with_some_away() -
     kafka.stop()
 
 
-def test_the_controller_ends_with_all_of_them() -> None:
+# --- the controller -------------------------------------------------------------------------------
+
+
+def test_the_controller_is_stopped_and_comes_back_while_clients_go_on(tmp_path) -> None:
+    with EmbeddedKafka(tmp_path, brokers=3) as kafka:
+        kafka.create_topic("spread", PARTITIONS)
+        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+        led = leaders(kafka, "spread")
+        of_others = [index for index in range(PARTITIONS) if led[index] != 1]
+        produce(producer, "spread", list(range(PARTITIONS)), "before")
+
+        kafka.stop_broker(1)
+        kafka.stop_broker(1)
+        assert kafka.stopped_brokers == [1]
+        assert leaders(kafka, "spread") == [-1 if each == 1 else each for each in led]
+        produce(producer, "spread", of_others, "meanwhile")
+        with pytest.raises(BrokerFailed, match="broker 1, the controller, does not serve"):
+            kafka.create_topic("too-soon")
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+        waiting = admin.create_topics([NewTopic("waited-for", 3)])["waited-for"]
+        with pytest.raises(FutureTimeout):
+            waiting.result(0.5)
+
+        kafka.start_broker(1)
+        assert waiting.result(20) is None
+        assert sorted(leaders(kafka, "waited-for")) == [1, 2, 3]
+        assert leaders(kafka, "spread") == led
+        kafka.create_topic("made-afterwards", 3)
+        produce(producer, "spread", list(range(PARTITIONS)), "after")
+        found = values(kafka, "spread", 2 * PARTITIONS + len(of_others))
+        assert found.count(b"before") == found.count(b"after") == PARTITIONS
+        assert found.count(b"meanwhile") == len(of_others)
+        kafka.restart()
+        assert {"spread", "waited-for", "made-afterwards"} <= set(
+            admin.list_topics(timeout=10).topics
+        )
+
+
+def test_what_only_a_controller_does_is_timed_out_without_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As the brokers of Apache Kafka do, which ask theirs for a minute."""
+    monkeypatch.setattr(absence, "PATIENCE_MS", 300)
+    with EmbeddedKafka(brokers=3, topics=["there"]) as kafka:
+        kafka.stop_broker(1)
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+        for asked in (
+            admin.create_topics([NewTopic("x", 1)]),
+            admin.delete_topics(["there"]),
+            admin.create_partitions([NewPartitions("there", 2)]),
+        ):
+            with pytest.raises(KafkaException) as failed:
+                next(iter(asked.values())).result(20)
+            assert failed.value.args[0].code() == KafkaError.REQUEST_TIMED_OUT
+        topics = [MetadataRequest.Topic(name="asked-for")]
+        wanted = MetadataRequest(topics=topics, allow_auto_topic_creation=True)
+        answer = ask(kafka.ports[1], wanted, 12)
+        assert [each.error_code for each in answer.topics] == [Error.UNKNOWN_TOPIC_OR_PARTITION]
+        assert [each.node_id for each in answer.brokers] == [2, 3]
+        assert answer.controller_id in (2, 3)
+        for question in (QUORUM, ListPartitionReassignmentsRequest()):
+            told = ask(kafka.ports[2], question, 0)
+            assert told.error_code == Error.REQUEST_TIMED_OUT
+        kafka.start_broker(1)
+        assert admin.delete_topics(["there"])["there"].result(20) is None
+        assert ask(kafka.ports[2], QUORUM, 0).topics[0].partitions[0].leader_id == 1
+
+
+def test_who_asks_the_controller_is_answered_when_it_is_back_or_when_all_end() -> None:
+    kafka = EmbeddedKafka(brokers=3).start()
+    for is_back in (True, False):
+        kafka.stop_broker(1)
+        with closing(Wire("127.0.0.1", kafka.ports[1])) as wire:
+            wire.send(request_frame(QUORUM, 0, 1, "me"))
+            assert wire.poll(0.2) is None
+            kafka.start_broker(1) if is_back else kafka.stop()
+            assert isinstance(wire.receive(10), bytes) == is_back
+
+
+QUORUM = DescribeQuorumRequest(
+    topics=[
+        DescribeQuorumRequest.Topic(
+            topic_name="__cluster_metadata",
+            partitions=[DescribeQuorumRequest.Partition(partition_index=0)],
+        )
+    ]
+)
+
+
+def ask(port: int, request: Any, version: int) -> Any:
+    with closing(Wire("127.0.0.1", port)) as wire:
+        wire.send(request_frame(request, version, 1, "me"))
+        frame = wire.receive(10)
+    assert isinstance(frame, bytes)
+    return decode_response(frame, request.API_KEY, version)
+
+
+def test_brokers_and_their_controller_come_and_go_in_any_order() -> None:
+    kafka = EmbeddedKafka(brokers=3, topics={"spread": 3}).start()
+    kafka.stop_broker(1)
+    kafka.stop_broker(3)
+    with pytest.raises(BrokerFailed, match="broker 2 is the only one that serves"):
+        kafka.stop_broker(2)
+    with pytest.raises(BrokerFailed, match="broker 3 of 3 could not start: the controller is"):
+        kafka.start_broker(3)
+    kafka.start_broker(1)
+    assert sorted(leaders(kafka, "spread")) == [-1, 1, 2]
+    kafka.stop_broker(2)
+    kafka.start_broker(3)
+    kafka.start_broker(2)
+    assert sorted(leaders(kafka, "spread")) == [1, 2, 3]
+    for away in ([1], [2, 1], [1, 2]):
+        for node_id in away:
+            kafka.stop_broker(node_id)
+        kafka.restart()
+        assert sorted(leaders(kafka, "spread")) == [1, 2, 3]
+    kafka.stop()
+
+
+def test_a_controller_that_cannot_come_back_leaves_the_others_as_they_are() -> None:
+    with EmbeddedKafka(brokers=3, topics={"spread": 3}) as kafka:
+        port = kafka.port
+        for name in ("first", "second"):
+            kafka.stop_broker(1)
+            with (
+                socket.create_server(("127.0.0.1", port)),
+                pytest.raises(BrokerFailed, match="broker 1 of 3 could not start"),
+            ):
+                kafka.start_broker(1)
+            assert sorted(leaders(kafka, "spread")) == [-1, 2, 3]
+            kafka.start_broker(1)
+            assert sorted(leaders(kafka, "spread")) == [1, 2, 3]
+            kafka.create_topic(name)
+
+
+def test_one_alone_is_stopped_with_stop() -> None:
     with (
-        EmbeddedKafka(brokers=3) as kafka,
-        pytest.raises(BrokerFailed, match="broker 1 is the controller, which the others cannot"),
+        EmbeddedKafka() as kafka,
+        pytest.raises(BrokerFailed, match=r"broker 1 is the only one that serves: stop\(\)"),
     ):
         kafka.stop_broker(1)
 
