@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import closing
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from kafka import KafkaConsumer
 
@@ -143,6 +145,50 @@ def test_the_controller_is_stopped_and_comes_back_while_clients_go_on(tmp_path) 
         assert {"spread", "waited-for", "made-afterwards"} <= set(
             admin.list_topics(timeout=10).topics
         )
+
+
+def test_transactions_and_groups_get_over_the_absence_of_the_controller() -> None:
+    """Whichever broker coordinates them."""
+    with EmbeddedKafka(brokers=3, topics={"spread": PARTITIONS}) as kafka:
+        servers = {"bootstrap.servers": kafka.bootstrap_servers}
+        producers = [Producer({**servers, "transactional.id": f"t-{n}"}) for n in range(6)]
+        for producer in producers:
+            producer.init_transactions(20)
+            producer.begin_transaction()
+            produce(producer, "spread", list(range(PARTITIONS)), "in a transaction")
+        readers = [Consumer({**servers, "group.id": f"g-{n}", "auto.offset.reset": "earliest",
+                             "isolation.level": "read_committed"}) for n in range(4)]
+        for reader in readers:
+            reader.subscribe(["spread"])
+            reader.poll(0.3)
+
+        kafka.stop_broker(1)
+        with ThreadPoolExecutor(len(producers) + 1) as pool:
+            ends = [pool.submit(each.commit_transaction, 40) for each in producers]
+            late = Producer({**servers, "transactional.id": "late"})
+            begun = pool.submit(late.init_transactions, 40)
+            time.sleep(1)
+            kafka.start_broker(1)
+            for each in (*ends, begun):
+                assert each.result(40) is None
+        late.begin_transaction()
+        produce(late, "spread", list(range(PARTITIONS)), "afterwards")
+        late.commit_transaction(20)
+        wanted = PARTITIONS * (len(producers) + 1)
+        for reader in readers:
+            assert len(read(reader, wanted)) == wanted
+            reader.commit(asynchronous=False)
+            reader.close()
+
+
+def read(reader: Consumer, count: int) -> list[bytes]:
+    found: list[bytes] = []
+    deadline = time.monotonic() + 30
+    while len(found) < count and time.monotonic() < deadline:
+        for message in reader.consume(count - len(found), 0.5):
+            assert message.error() is None
+            found.append(message.value())
+    return found
 
 
 def test_what_only_a_controller_does_is_timed_out_without_it(

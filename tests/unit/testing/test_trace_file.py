@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -177,6 +178,35 @@ def test_a_failure_is_told_once_and_what_is_counted_was_written(trouble: Excepti
     assert (scribe.heard, scribe.written) == (10, 3)
     [text] = told
     assert str(getattr(trouble, "strerror", None) or trouble) in text
+
+
+def test_a_pipe_that_nobody_reads_does_not_keep_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scribes, "STUCK_SECONDS", 0.2)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    told: list[str] = []
+    file = trace_file(pipe)
+    scribe = Scribe(file.write, told.append)
+    scribe.hear(said("first"))
+    scribe.close()
+    assert (scribe.heard, scribe.written) == (1, 0)
+    assert scribe.failure is not None
+    assert told == [scribe.failure]
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # lets the thread go
+    scribe._thread.join(5)
+    os.close(reading)
+    file.close()
+
+
+def test_a_slow_writer_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scribes, "STUCK_SECONDS", 0.2)
+    scribe = Scribe(lambda _: time.sleep(0.05), print)
+    for number in range(12):
+        scribe.hear(said(str(number)))
+    scribe.close()
+    assert (scribe.written, scribe.failure) == (12, None)
 
 
 def test_who_speaks_waits_while_much_is_to_be_written() -> None:

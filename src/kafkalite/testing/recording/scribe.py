@@ -17,6 +17,8 @@ from kafkalite.testing.recording.said import Said
 # How much may wait to be written before the proxy reads no more; a line costs more than its frame.
 WAITING_BYTES = 64 << 20
 LINE_BYTES = 2_000
+# At the end, without a line more that is written.
+STUCK_SECONDS = 10.0
 
 
 class Scribe:
@@ -48,9 +50,14 @@ class Scribe:
                 await self._eased.wait()
 
     def close(self) -> None:
-        """When all that was heard is written, or cannot be."""
+        """When all that was heard is written, or cannot be: a pipe may have nobody who reads."""
         self._queue.put(None)
-        self._thread.join()
+        written = -1
+        while self._thread.is_alive() and written != self.written:
+            written = self.written
+            self._thread.join(STUCK_SECONDS)
+        if self._thread.is_alive():
+            self.fail(f"nobody has taken a line for {STUCK_SECONDS} s, and the rest is given up")
 
     def fail(self, reason: str) -> None:
         """Nothing more is written. Said once."""
