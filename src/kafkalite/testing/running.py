@@ -149,13 +149,7 @@ class Run:
             self._tell_all(BrokerFailed(f"no thread can be had: {error}"))
 
     def _wait_for_start(self) -> None:
-        """As long as it takes, while logs are being opened; else for a while."""
-        come, has_moved = "", True
-        while has_moved and not self._started.wait(START_TIMEOUT_SECONDS):
-            starting = self._starting
-            now = "" if starting is None else str(starting.logs.loading)
-            come, has_moved = now, now != come
-        if not self._started.is_there:
+        if not self._waited_for(self._started, START_TIMEOUT_SECONDS):
             raise BrokerFailed(f"the broker did not start within {START_TIMEOUT_SECONDS} s")
         error = self._started.error
         if error is not None:
@@ -165,6 +159,15 @@ class Run:
             if not isinstance(error, _Refused):
                 whose = f"the broker could not start: {error}"
             raise BrokerFailed(whose) from cause
+
+    def _waited_for(self, outcome: Outcome, seconds: float) -> bool:
+        """As long as it takes, while logs are being opened; else for a while."""
+        come, has_moved = "", True
+        while has_moved and not outcome.wait(seconds):
+            starting = self._starting
+            now = "" if starting is None else str(starting.logs.loading)
+            come, has_moved = now, now != come
+        return outcome.is_there
 
     def stop(self) -> None:
         """Ends it, and returns when nothing of it is left; from wherever and however often."""
@@ -206,7 +209,7 @@ class Run:
         self._asked.add(outcome)
         if not self._tell(acting) or not self.is_alive:
             outcome.fail(BrokerFailed("it was stopped meanwhile"))
-        is_there = outcome.wait(STOP_TIMEOUT_SECONDS)
+        is_there = self._waited_for(outcome, STOP_TIMEOUT_SECONDS)
         self._asked.discard(outcome)
         if not is_there:
             raise BrokerFailed(f"the broker did not {what} within {STOP_TIMEOUT_SECONDS} s")

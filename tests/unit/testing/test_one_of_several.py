@@ -14,13 +14,16 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from kafka import KafkaConsumer
 
+from kafkalite.broker import Broker
 from kafkalite.coordinators.cluster import absence
+from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     DescribeQuorumRequest,
     ListPartitionReassignmentsRequest,
     MetadataRequest,
 )
+from kafkalite.testing import running
 from kafkalite.testing.comparison.wire import Wire, decode_response, request_frame
 from kafkalite.testing.embedded import BrokerFailed, EmbeddedKafka
 
@@ -294,6 +297,43 @@ def test_one_alone_is_stopped_with_stop() -> None:
         pytest.raises(BrokerFailed, match=r"broker 1 is the only one that serves: stop\(\)"),
     ):
         kafka.stop_broker(1)
+
+
+@pytest.mark.parametrize("turns", [20, 0])
+def test_a_broker_that_makes_progress_is_not_given_up(
+    monkeypatch: pytest.MonkeyPatch, turns: int
+) -> None:
+    """Of which the logs take longer to be opened than anybody waits; one that hangs is."""
+    with EmbeddedKafka(brokers=3) as kafka:
+        kafka.stop_broker(2)
+        start = Broker.start
+
+        def slowly(self: Broker) -> Later[OSError | None]:
+            started: Later[OSError | None] = Later()
+            opened = iter(range(turns, 0, -1))
+
+            def go_on() -> None:
+                self.logs.loading.total = next(opened, 0)
+                if self.logs.loading.total:
+                    self.env.clock.call_later(50, go_on)
+                elif turns:
+                    start(self).then(started.resolve)
+                else:
+                    self.env.clock.call_later(1500, lambda: start(self).then(started.resolve))
+
+            go_on()
+            return started
+
+        monkeypatch.setattr(Broker, "start", slowly)
+        monkeypatch.setattr(running, "STOP_TIMEOUT_SECONDS", 0.3)
+        if turns:
+            kafka.start_broker(2)
+            assert kafka.stopped_brokers == []
+        else:
+            with pytest.raises(BrokerFailed, match=r"did not start broker 2 within 0\.3 s"):
+                kafka.start_broker(2)
+        monkeypatch.undo()
+        time.sleep(0 if turns else 1.5)
 
 
 @pytest.mark.parametrize("node_id", [0, 4, "2"])
