@@ -3,6 +3,9 @@ differently, a seeded sample of random ones, and a proof that differences are se
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -134,6 +137,22 @@ def of_times(*times: int) -> Step:
     data = ProduceRequest.PartitionData(index=0, records=batch)
     topic = ProduceRequest.TopicData(name=TOPIC, partition_data=[data])
     return Step(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic]), 9)
+
+
+@pytest.mark.full
+@pytest.mark.slow
+def test_what_happens_between_requests_is_compared() -> None:
+    call = [sys.executable, "-m", "tests.differential.between", "--seed", "1", "--rounds", "2"]
+    done = subprocess.run(
+        call, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    acts = re.search(r"^(\d+) acts: \{(.+)\}", done.stdout, re.MULTILINE)
+    assert acts is not None
+    assert int(acts[1]) >= 2
+    [total] = [each.split() for each in done.stdout.splitlines() if each.startswith("all ")]
+    assert int(total[3]) > 40, "answered by both"
 
 
 # --- the table ------------------------------------------------------------------------------------

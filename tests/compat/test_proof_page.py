@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
+from kafkalite.protocol.messages import AlterConfigsRequest
+from kafkalite.testing.comparison.wire import Wire, request_frame
 from kafkalite.testing.embedded import EmbeddedKafka
 from tests.compat.brokers import Broker
 
@@ -66,6 +74,55 @@ def trace(broker: Broker, tmp_path: Path) -> Path:
         proxy.send_signal(signal.SIGINT)
         proxy.wait(TIMEOUT_S)
     return tmp_path / "trace.jsonl"
+
+
+def test_the_table_of_keys(trace: Path) -> None:
+    """Each key of a line is in it, and no line lacks one without which another stands."""
+    rows = re.findall(r"^\| (`[a-z_`, ]+`) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    told = [name.strip("` ") for row in rows for name in row.split(",")]
+    lines = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()]
+    always = set(told) - {"fields", "frame", "reason"}
+    assert len(lines) > 20
+    assert {key for line in lines for key in line} | {"frame", "reason"} == set(told)
+    assert all(always <= line.keys() for line in lines)
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="there is no jq here")
+def test_the_question_about_errors(trace: Path) -> None:
+    done = subprocess.run(
+        shlex.split(block("errors")), cwd=trace.parent, capture_output=True, text=True, check=True
+    )
+    lines = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()]
+    wrong = [line for line in lines if line["kind"] == "response" and set(errors(line)) - {"NONE"}]
+    assert [json.loads(line) for line in done.stdout.splitlines()] == wrong
+    assert 0 < len(wrong) < len(lines) / 2
+
+
+def errors(value: Any) -> Iterator[str]:
+    for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        if name == "error_code":
+            yield inner
+        elif isinstance(inner, dict | list):
+            yield from errors(inner)
+
+
+def test_the_recorder() -> None:
+    """With an application that asks to change a setting, and with one that does not."""
+    with EmbeddedKafka() as kafka:
+        text = block("recorder").replace("localhost:9092", kafka.bootstrap_servers)
+
+        def listing(servers: str) -> None:
+            AdminClient({"bootstrap.servers": servers}).list_topics(timeout=10)
+
+        def altering(servers: str) -> None:
+            host, _, port = servers.rpartition(":")
+            with closing(Wire(host, int(port))) as wire:
+                wire.send(request_frame(AlterConfigsRequest(resources=[]), 1, 1, "old"))
+                assert isinstance(wire.receive(TIMEOUT_S), bytes)
+
+        exec(text, {"run_my_application": listing})
+        with pytest.raises(AssertionError):
+            exec(text, {"run_my_application": altering})
 
 
 def test_the_page(trace: Path) -> None:

@@ -103,8 +103,9 @@ def restored(files: Files) -> MemoryDisk:
     return disk
 
 
-def attempt(one: Stopped, damages: list[Damage]) -> None:
-    """Starts a broker on the damaged files; raises when anything is not as it was."""
+def attempt(one: Stopped, damages: list[Damage]) -> bool:
+    """Starts a broker on the damaged files; raises when anything is not as it was. Whether there
+    was anything that could be told."""
     files = dict(one.files)
     for damage in damages:
         damage.apply(files)
@@ -113,7 +114,7 @@ def attempt(one: Stopped, damages: list[Damage]) -> None:
     assert not list(manager.offline), [each.reason for each in manager.offline]
     promised = Promise.after(one, damages)
     if not promised.is_gap_known:
-        return
+        return False
     for topic, seen in (("t", one.own), ("u", one.neighbour)):
         log = manager.get(topic, 0)
         assert log is not None
@@ -124,6 +125,7 @@ def attempt(one: Stopped, damages: list[Damage]) -> None:
         compare(committed(log), seen, promised)
         goes_on(log, seen)
     abandon(manager)
+    return True
 
 
 @dataclass

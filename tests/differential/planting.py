@@ -20,17 +20,19 @@ from kafkalite.protocol import spec
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.files import api_files
 from kafkalite.protocol.messages import message_class
-from kafkalite.testing.comparison.comparing import Comparison
+from kafkalite.testing.comparison.comparing import GATHERED, Comparison, Difference
 from kafkalite.testing.comparison.differences import explain, unexplained
 from kafkalite.testing.comparison.names import Names
 from kafkalite.testing.comparison.views import Unknown, View
 from kafkalite.testing.comparison.wire import NoReply
 from tests.differential.odd_requests import ODD_REQUESTS
 from tests.differential.replies import reply
+from tests.differential.scenes import SCENES, Scene
 
 GOLDEN = Path(__file__).parent / "planted.txt"
 DAY_MS = 86_400_000
 NEW_ID = "an id that is new to both"
+IN_ONE_PLACE = "what stands in several places of a list is one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,26 +66,31 @@ class Survey:
         for row, count in sorted(by_row.items()):
             yield f"{count:6} passed by: {row}"
         for (api, path, change, row), found in sorted(self.passed.items()):
-            yield f"{api} v{_ranges(found)} {path}: {change} ({row})"
+            yield f"{api} v{_listed(found)} {path}: {change} ({row})"
 
 
-def _ranges(numbers: Iterable[int]) -> str:
-    found = sorted(numbers)
-    return f"{found[0]}-{found[-1]}" if len(found) > 1 else str(found[0])
+def _listed(numbers: Iterable[int]) -> str:
+    return ",".join(map(str, sorted(numbers)))
 
 
-def survey(versions: Callable[[spec.Api], Iterable[int]]) -> Survey:
-    """Of every API that a client can ask for, in these versions of it."""
+def asked_apis() -> list[spec.Api]:
+    """Every API that a client can ask for."""
+    apis = (spec.api(key) for key in sorted(api_files()))
+    return [api for api in apis if "broker" in api.listeners]
+
+
+def survey(apis: Iterable[spec.Api]) -> Survey:
+    """In the last version of each layout of their answers."""
     done = Survey()
-    for key in sorted(api_files()):
-        api = spec.api(key)
-        if "broker" not in api.listeners:
-            continue
-        for version in versions(api):
+    for api in apis:
+        for version in every_layout(api):
             plant_all(done, api.name, version, message_class(f"{api.name}Request")(), "")
         for name, asked in ODD_REQUESTS.get(api.name, {}).items():
             last = api.stable[-1]
             plant_all(done, api.name, last, asked, f" asked: {name}")
+        for scene in SCENES:
+            if scene.api == api.name:
+                _plant_beside(done, scene, api.stable[-1])
     return done
 
 
@@ -128,6 +135,43 @@ def _plant_in(
                 rows = sorted({row.name for row in map(explain, found) if row})
                 key = (api, plant.path, f"{plant.change}, {side_name}{how}", ", ".join(rows))
                 done.passed[key].add(version)
+
+
+def _plant_beside(done: Survey, scene: Scene, version: int) -> None:
+    """In each place of two views that differ already, as a row says: what else it lets pass."""
+    names = Names(), Names()
+    comparison = Comparison(*names)
+    message = reply(scene.api, version)
+    views = [View(each) for each in names]
+    comparison.learn(*(each.of(message, version) for each in views))
+    whole = [each.of(message, version) for each in views]
+    scene.part(*whole)
+
+    def compared(pair: list[Any]) -> list[Difference]:
+        return comparison.differences(scene.api, version, pair[0], pair[1], scene.asked)
+
+    base = compared(whole)
+    assert scene.row in {row.name for row in map(explain, base) if row}, scene
+    assert unexplained(base) == [], scene
+    known = set(map(str, base))
+    for side, side_name in enumerate(("ours", "theirs")):
+        for plant in plants("", whole[side]):
+            pair = list(whole)
+            pair[side] = _copied(whole[side])
+            plant.do(pair[side])
+            if pair[side] == whole[side]:
+                continue
+            found = compared(pair)
+            done.planted += 1
+            new = [each for each in found if str(each) not in known]
+            rows = {row.name for row in map(explain, new) if row}
+            key = scene.api, plant.path, f"{plant.change}, {side_name} beside: {scene.row}"
+            if set(map(str, found)) == known and scene.api in GATHERED:
+                done.passed[*key, IN_ONE_PLACE].add(version)
+            elif set(map(str, found)) == known:
+                done.unseen.append(" ".join(key))
+            elif scene.row in rows and not unexplained(found):
+                done.passed[*key, ", ".join(sorted(rows))].add(version)
 
 
 def _copied(view: Any) -> Any:
@@ -264,7 +308,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.differential.planting")
     parser.add_argument("--write", action="store_true", help="write planted.txt anew")
     options = parser.parse_args()
-    done = survey(every_layout)
+    done = survey(asked_apis())
     text = "".join(f"{line}\n" for line in done.lines())
     for each in done.unseen:
         print(f"not seen: {each}")

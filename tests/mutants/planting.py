@@ -7,6 +7,7 @@ tree that is worked in is never changed, and a copy is clean before the next def
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -82,10 +83,19 @@ def try_out(mutant: Mutant, copy: Path) -> Verdict:
     if planted.returncode:
         return Verdict(False, 0.0, f"cannot be planted: {planted.stderr.strip().splitlines()[0]}")
     try:
-        code, last = _cast(mutant, copy)
+        code, last = _cast(mutant.net, copy)
     finally:
         _apply(copy, mutant, "--reverse")
-    return Verdict(code == TESTS_FAILED, time.monotonic() - began, last)
+    is_caught = code == TESTS_FAILED
+    if is_caught and _cast(_alone(last) or mutant.net, copy)[0] != 0:
+        is_caught, last = False, f"fails without the defect, too: {last}"
+    return Verdict(is_caught, time.monotonic() - began, last)
+
+
+def _alone(last: str) -> tuple[str, ...] | None:
+    """The test that failed, if pytest's last words tell it."""
+    found = re.match(r"(?:FAILED|ERROR) (\S+::\S+)(?: - |$)", last)
+    return None if found is None else (found[1],)
 
 
 def _apply(root: Path, mutant: Mutant, *options: str) -> subprocess.CompletedProcess[str]:
@@ -97,9 +107,9 @@ def _apply(root: Path, mutant: Mutant, *options: str) -> subprocess.CompletedPro
     )
 
 
-def _cast(mutant: Mutant, copy: Path) -> tuple[int, str]:
+def _cast(net: tuple[str, ...], copy: Path) -> tuple[int, str]:
     environment = os.environ | {"PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pytest", *mutant.net, "-x", "-q", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", *net, "-x", "-q", "-p", "no:cacheprovider"]
     try:
         done = subprocess.run(
             command,
@@ -113,5 +123,5 @@ def _cast(mutant: Mutant, copy: Path) -> tuple[int, str]:
     except subprocess.TimeoutExpired:
         return -1, f"no verdict after {NET_SECONDS} s"
     lines = [line for line in done.stdout.splitlines() if line.strip()]
-    failed = [line for line in lines if line.startswith("FAILED")]
+    failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
     return done.returncode, (failed or lines or [done.stderr.strip()[-200:]])[-1]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.mutants.planting import ROOT, all_mutants, read_mutant, still_applies
+from tests.mutants.planting import ROOT, all_mutants, read_mutant, still_applies, try_out
 
 MUTANTS = all_mutants()
 
@@ -24,3 +24,30 @@ def test_a_patch_without_a_net_is_refused(tmp_path):
     patch.write_text("# X1: something\n")
     with pytest.raises(ValueError, match="net"):
         read_mutant(patch)
+
+
+def planted(folder, test: str):
+    """What comes of a defect in a project of its own that has this one test."""
+    (folder / "code.py").write_text("ANSWER = 42\n")
+    (folder / "test_code.py").write_text(test)
+    (folder / "X1.patch").write_text(
+        "# X1: another answer\n# net: test_code.py\ndiff --git a/code.py b/code.py\n"
+        "--- a/code.py\n+++ b/code.py\n@@ -1 +1 @@\n-ANSWER = 42\n+ANSWER = 41\n"
+    )
+    return try_out(read_mutant(folder / "X1.patch"), folder)
+
+
+@pytest.mark.parametrize(
+    ("test", "is_caught", "said"),
+    [
+        ("def test_it():\n    assert 'ANSWER = 42' in open('code.py').read()\n", True, "FAILED"),
+        ("def test_it():\n    assert open('code.py').read()\n", False, "1 passed"),
+        ("def test_it():\n    assert False\n", False, "fails without the defect, too: FAILED"),
+        ("import nothing_like_it\n", False, ""),
+        ("", False, "no tests ran"),
+    ],
+)
+def test_a_defect_is_caught_by_a_test_that_fails_only_with_it(tmp_path, test, is_caught, said):
+    verdict = planted(tmp_path, test)
+    assert (verdict.is_caught, said in verdict.detail) == (is_caught, True), verdict
+    assert (tmp_path / "code.py").read_text() == "ANSWER = 42\n"

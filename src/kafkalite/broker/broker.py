@@ -76,8 +76,8 @@ class Broker:
         self.config = config
         self.node_id = config.node_id
         self.peers = peers or Peers()
-        self.is_controller = self.peers.cluster is None
         known = self.peers.cluster
+        self.is_controller = known is None or known.node_id == self.node_id
         self.cluster_id = (
             known.cluster_id if known is not None else find_cluster_id(env, config.log_dirs)
         )
@@ -152,6 +152,9 @@ class Broker:
         if self.is_controller:
             directory = next(each for each in self.logs.directories if self._has_metadata(each))
             with _disk_errors():
+                if self.peers.cluster is not None:
+                    self.cluster.come_back(directory.home, directory.directory_id)
+                    return
                 self.peers.cluster = Cluster(
                     self.env, directory.home, self.config, self.cluster_id, self.node_id,
                     directory.directory_id,
@@ -177,8 +180,10 @@ class Broker:
         self._build_coordinators()
         self.server.start()
         if self.is_controller:
-            self.cluster.fence_absent()
+            self.cluster.fence_absent(self.peers.transactions)
         self.cluster.register_broker(self._registration())
+        if self.is_controller:
+            self.cluster.absence.resume()
         assert self._replicas is not None
         self._replicas.start()
         self.cluster.subscribe(self._on_topics)
@@ -255,6 +260,8 @@ class Broker:
 
     def _name_directory(self, log: PartitionLog, then: Callable[[], None]) -> None:
         """Has the metadata name the directory of a log; goes on when that lasts."""
+        if self.cluster.absence.afterwards(lambda: self._name_directory(log, then)):
+            return
         directory_id = self.logs.directory_of(log).directory_id
         self.cluster.assign_directories(
             self.node_id, {(log.topic_id, log.partition): directory_id}
@@ -338,6 +345,7 @@ class Broker:
 
     def _close(self) -> None:
         cluster, context = self.cluster, self.context
+        self.peers.transactions.pop(self.node_id, None)
         if self._is_serving and self._replicas is not None:
             context.transactions.stop()
             self._replicas.stop()
@@ -353,8 +361,12 @@ class Broker:
         if self.is_controller:
             cluster.fence_at_stop(self.node_id)
         self.logs.close(state.epoch if state is not None else -1)
-        if self.is_controller:
+        if self.is_controller and self.peers.transactions:
+            cluster.leave()
+        elif self.is_controller:
             cluster.close()
+        elif not self.peers.transactions and cluster.absence.is_now:
+            cluster.abandon()
 
     # --- failing ----------------------------------------------------------------------------
 
@@ -375,6 +387,8 @@ class Broker:
     def _tell_offline(self, home: LogHome) -> None:
         """The cluster goes on without what is in a directory that failed."""
         if self._is_serving and self.failure is None and self._stopped is None:
+            if self.cluster.absence.afterwards(lambda: self._tell_offline(home)):
+                return
             gone = [each.directory_id for each in self.logs.directories if each.home is home]
             try:
                 self.cluster.directories_offline(self.node_id, gone)

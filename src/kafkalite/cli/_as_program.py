@@ -53,6 +53,7 @@ def ending_well() -> Iterator[None]:
     from kafkalite.cli._cluster_client import ClientFailed
     from kafkalite.records.errors import CorruptRecords
 
+    _stand_in_for_closed()
     try:
         yield
         sys.stdout.flush()
@@ -61,21 +62,33 @@ def ending_well() -> Iterator[None]:
         click.echo(f"kafkalite: {failure}", err=True)
         sys.exit(1)
     except BrokenPipeError:
-        _leave_output()
+        leave_output()
         sys.exit(NOBODY_READS)
+    except OSError as failure:  # of input or output: a full disk, a directory in place of a file
+        leave_output()
+        click.echo(f"kafkalite: {failure.strerror or failure}", err=True)
+        sys.exit(1)
     except KeyboardInterrupt:
         _flush()
         sys.exit(INTERRUPTED)
 
 
+def _stand_in_for_closed() -> None:
+    """Who closes input or output has nothing to say, or wants nothing to be said."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 as long as the program
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 the same
+
+
 def _flush() -> None:
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        _leave_output()
+    except OSError:
+        leave_output()
 
 
-def _leave_output() -> None:
+def leave_output() -> None:
     """So that the interpreter's end does not try again what nobody reads."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -118,5 +131,5 @@ def split(pieces: Iterator[bytes | None], delimiter: bytes) -> Iterator[bytes | 
             kept, near = [rest] if rest else [], rest
             yield from whole
         edge = near[-reach:] if reach else b""
-    if kept:
-        yield b"".join(kept)
+    if last := b"".join(kept):
+        yield last

@@ -183,6 +183,8 @@ class Reader:
             self._come_back(index, place)
             return
         self._check(index, Error(answer.error_code))
+        if not answer.records and not self._follows:
+            self._expect_end(index, place, answer)
         begun = sorted(
             (each.first_offset, each.producer_id) for each in answer.aborted_transactions or ()
         )
@@ -216,6 +218,16 @@ class Reader:
             f"{first[index]} to {end[index]}"
         )
         place.position = min(max(place.position, first[index]), end[index])
+        place.end = min(place.end, end[index])
+
+    def _expect_end(self, index: int, place: _Place, answer: Any) -> None:
+        """Nothing may ever come up to where the partition ended: its topic was made anew."""
+        visible = answer.last_stable_offset if self._isolation else answer.high_watermark
+        if visible < place.end:
+            end = self._offsets([index], LATEST)[index]
+            if end < place.end:
+                self._tell(f"{self._name}-{index}: ends at {end}, and ended at {place.end} before")
+                place.end = end
 
 
 def _batches(records: Any) -> Iterator[tuple[BatchHeader, memoryview]]:

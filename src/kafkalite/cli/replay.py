@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import click
 from rich.progress import Progress
 from rich.text import Text
 
+from kafkalite.cli import _addresses
 from kafkalite.cli import _conversation_screen as screen
-from kafkalite.cli._addresses import Address
+from kafkalite.cli._as_program import leave_output
 from kafkalite.cli._replay_ledger import NOT_COMPARED, Ledger
 from kafkalite.protocol.errors import MalformedFrame
 from kafkalite.testing.comparison.comparing import Difference
@@ -25,6 +27,8 @@ from kafkalite.testing.recording import trace
 
 SHOWN_CHARACTERS = 300
 
+Address = tuple[str, int]
+
 
 class CannotCompare(click.ClickException):
     exit_code = NOT_COMPARED
@@ -32,14 +36,14 @@ class CannotCompare(click.ClickException):
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--against", "ours", required=True, type=Address(), metavar="HOST:PORT",
+@click.option("--against", "ours", required=True, type=_addresses.Address(), metavar="HOST:PORT",
               help="The broker in question.")
-@click.option("--oracle", "theirs", required=True, type=Address(), metavar="HOST:PORT",
+@click.option("--oracle", "theirs", required=True, type=_addresses.Address(), metavar="HOST:PORT",
               help="The broker that is right by definition.")
 @click.option("--all", "shows_allowed", is_flag=True,
               help="Also show differences that are known and allowed, with their reasons.")
 def command(
-    file: Path, ours: tuple[str, int], theirs: tuple[str, int], shows_allowed: bool
+    file: Path, ours: Address, theirs: Address, shows_allowed: bool
 ) -> None:
     """Send the requests in FILE, a trace of `kafkalite proxy`, to two brokers and compare.
 
@@ -51,17 +55,23 @@ def command(
               1: something was answered differently.
               2: wrong usage.
               3: not compared, or not to the end: nothing in FILE can be, FILE cannot be
-                 read, a broker is not there or goes away, or this was interrupted.
+                 read, a broker is not there or goes away, this was interrupted, or
+                 kafkalite made a mistake.
     """
-    said = _read(file)
-    for address in (ours, theirs):
-        _expect(address)
-    sides = Side(*ours), Side(*theirs)
     try:
-        sys.exit(_run(Replay(*sides, said), shows_allowed))
-    finally:
-        for side in sides:
-            side.close()
+        exit_code = _exit_code(file, (ours, theirs), shows_allowed)
+    except KeyboardInterrupt:
+        raise CannotCompare("the comparison was interrupted") from None
+    sys.exit(exit_code)
+
+
+def _exit_code(file: Path, addresses: tuple[Address, Address], shows_allowed: bool) -> int:
+    said = _read(file)
+    for address in addresses:
+        _expect(address)
+    ours, theirs = (Side(*address) for address in addresses)
+    with closing(ours), closing(theirs):
+        return _run(Replay(ours, theirs, said), shows_allowed)
 
 
 def _read(file: Path) -> list[trace.Said]:
@@ -72,7 +82,7 @@ def _read(file: Path) -> list[trace.Said]:
         raise CannotCompare(f"{file}: {reason}") from None
 
 
-def _expect(address: tuple[str, int]) -> None:
+def _expect(address: Address) -> None:
     try:
         expect_broker(*address)
     except OSError as reason:
@@ -95,8 +105,11 @@ def _run(replay: Replay, shows_allowed: bool) -> int:
         trouble = f"the comparison ended: {reason}"
     except KeyboardInterrupt:
         trouble = "the comparison was interrupted"
+    except Exception as mistake:  # noqa: BLE001 - no exit code of a difference that nobody saw
+        traceback.print_exc()
+        trouble = f"the comparison ended by a mistake of kafkalite's, please report it: {mistake!r}"
     for line in ledger.lines():
-        screen.OUT.print(line, highlight=False)
+        _print(line)
     if trouble is not None:
         raise CannotCompare(trouble)
     return ledger.exit_code
@@ -105,13 +118,23 @@ def _run(replay: Replay, shows_allowed: bool) -> int:
 def _show(number: int, found: list[Difference]) -> None:
     for each in found:
         row = explain(each)
-        screen.OUT.print(
+        _print(
             Text.assemble(
                 (f"request {number}: {each.api} v{each.version} {each.place}\n", "bold"),
                 f"    against  {_short(each.ours)}\n    oracle   {_short(each.theirs)}",
                 (f"\n    allowed: {row.reason}" if row else "", "dim"),
             )
         )
+
+
+def _print(text: str | Text) -> None:
+    """Where that cannot be read any more, the exit code still tells what was found."""
+    try:
+        screen.OUT.print(text, highlight=False)
+    except OSError as reason:
+        leave_output()
+        with suppress(OSError):
+            screen.ERR.print(f"what was found is not printed: {reason.strerror}", highlight=False)
 
 
 def _short(value: Any) -> str:

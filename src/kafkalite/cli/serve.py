@@ -15,6 +15,7 @@ from rich.console import Console
 
 from kafkalite.broker import Broker
 from kafkalite.cli import _banner, _properties
+from kafkalite.cli._port_file import write_port
 from kafkalite.cli._properties import DEFAULT_DATA, DEFAULT_LISTEN
 from kafkalite.cli._recovery_bar import RecoveryBar
 from kafkalite.config import BrokerConfig, InvalidSetting, Judgement
@@ -146,7 +147,8 @@ class _Serving:
             if refusal is not None:
                 raise refusal
             if self._port_file is not None:
-                _write_port(self._port_file, broker)
+                port = next(iter(broker.server.addresses.values()))[1]
+                write_port(self._port_file, port)
         except (InvalidSetting, OSError) as error:
             reason = str(error)
             broker.stop().then(lambda _: self._fail(reason))
@@ -196,19 +198,6 @@ def _raise_open_files() -> None:
     if soft < wanted:
         with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def _write_port(path: str, broker: Broker) -> None:
-    """In one step, so that who waits for the file never reads half of it."""
-    port = next(iter(broker.server.addresses.values()))[1]
-    temporary = f"{path}.tmp"
-    with open(temporary, "w", encoding="ascii") as file:
-        file.write(f"{port}\n")
-    try:
-        os.replace(temporary, path)
-    except OSError:
-        os.unlink(temporary)
-        raise
 
 
 def _reason(error: Exception) -> str:

@@ -57,14 +57,21 @@ class Later(Generic[T]):
         return cast(T, self._value)
 
     def resolve(self, value: T) -> None:
-        """Fills the slot and calls everyone who waits, in order; a second call is a bug of ours."""
+        """Fills the slot and calls everyone who waits, in order; a second call is a bug of ours.
+        What a callback raises is raised when all have been called."""
         assert self._value is _UNRESOLVED, "a Later was resolved twice"
         self._value = value
         if _open is not None:
             _open.pop(self, None)
         callbacks, self._callbacks = self._callbacks, None
+        failures: list[Exception] = []
         for callback in callbacks or ():
-            callback(value)
+            try:
+                callback(value)
+            except Exception as failure:  # noqa: BLE001 - those behind it wait for the value, too
+                failures.append(failure)
+        if failures:
+            raise _as_one(failures)
 
     def map(self, change: Callable[[T], R]) -> Later[R]:
         """A slot for what becomes of the value."""
@@ -80,6 +87,11 @@ class Later(Generic[T]):
             self._callbacks = [callback]
         else:
             self._callbacks.append(callback)
+
+
+def _as_one(failures: list[Exception]) -> Exception:
+    first, *others = failures
+    return ExceptionGroup("several of those who waited failed", failures) if others else first
 
 
 # --- what is open ---------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ read the same log in memory, so there are no observers.
 
 from __future__ import annotations
 
+from kafkalite.coordinators.effects import Refused
+from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import Error
@@ -18,6 +20,12 @@ Partition = DescribeQuorumResponse.Partition
 
 
 def describe_quorum(
+    context: Context, call: Call, request: DescribeQuorumRequest
+) -> DescribeQuorumResponse | Later[DescribeQuorumResponse | Refused]:
+    return context.cluster.absence.answered(lambda: _described(context, call, request))
+
+
+def _described(
     context: Context, call: Call, request: DescribeQuorumRequest
 ) -> DescribeQuorumResponse:
     asked = [(each.topic_name, one.partition_index) for each in request.topics

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kafkalite.coordinators.cluster.image import PartitionState, Topic
+from kafkalite.coordinators.effects import Refused
+from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import Error
@@ -21,7 +23,11 @@ Response = ListPartitionReassignmentsResponse
 
 def list_partition_reassignments(
     context: Context, call: Call, request: ListPartitionReassignmentsRequest
-) -> ListPartitionReassignmentsResponse:
+) -> Response | Later[Response | Refused]:
+    return context.cluster.absence.answered(lambda: _listed(context, request))
+
+
+def _listed(context: Context, request: ListPartitionReassignmentsRequest) -> Response:
     topics = context.cluster.image.topics
     response = Response(error_code=Error.NONE, error_message=None)
     if request.topics is None:

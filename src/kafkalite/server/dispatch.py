@@ -111,7 +111,7 @@ class Dispatcher:
 
     def _failed(self, route: Route, call: Call, request: Any, error: Exception) -> Any:
         if isinstance(error, KafkaError):
-            return self._refusal(call, request, error)
+            return self._refusal(route, call, request, error)
         if isinstance(error, MalformedFrame):
             return self._malformed(str(error), route, call.client_id, call.connection)
         return self._mistake(route, call, request, error)
@@ -146,7 +146,7 @@ class Dispatcher:
     def _settled(self, route: Route, call: Call, request: Any, response: Any) -> Any:
         """What comes of it may be a refusal, or a mistake of ours: who waits is told."""
         if isinstance(response, Refused):
-            return self._refusal(call, request, response.error)
+            return self._refusal(route, call, request, response.error)
         if isinstance(response, Exception) and not isinstance(response, KafkaError):
             return self._mistake(route, call, request, response)
         return response
@@ -267,16 +267,27 @@ class Dispatcher:
         )
         return CloseConnection("malformed")
 
-    def _refusal(self, call: Call, request: Any, error: KafkaError) -> Any:
-        response = error_reply(request, call.version, error.code, error.message)
+    def _refusal(self, route: Route, call: Call, request: Any, error: KafkaError) -> Any:
+        response = self._error_reply(route, call, request, error.code, error.message)
         return CloseConnection(str(error)) if response is None else response
+
+    def _error_reply(
+        self, route: Route, call: Call, request: Any, code: Error, message: str | None = None
+    ) -> Any | None:
+        """None where there can be none: who waits for an answer is told by the connection's end."""
+        try:
+            return error_reply(request, call.version, code, message)
+        except Exception as mistake:  # noqa: BLE001 - nobody waits because of a mistake of ours
+            what = f"{_described(route, call)} cannot be told of {code.name}"
+            self._log.bug(f"bug in telling {route.api.name}", what, mistake)
+            return None
 
     def _mistake(self, route: Route, call: Call, request: Any, error: Exception) -> Any:
         kind = f"bug in {route.api.name}"
         self._log.bug(kind, f"{_described(route, call)} failed by a mistake of ours", error)
         if route.api.key == PRODUCE_KEY:  # told of an unknown error, an idempotent one duplicates
             return CloseConnection(kind)
-        response = error_reply(request, call.version, Error.UNKNOWN_SERVER_ERROR)
+        response = self._error_reply(route, call, request, Error.UNKNOWN_SERVER_ERROR)
         return CloseConnection(kind) if response is None else response
 
     def refuse(self, head: memoryview, size: int, connection: ConnectionInfo) -> bytes:

@@ -17,10 +17,12 @@ Topics = Mapping[str, int] | Iterable[str]
 
 MAX_BROKERS = 100
 _HIGHEST_PORT = 65_535
+_DIRECTORIES = frozenset(("log.dirs", "log.dir", "metadata.log.dir"))
+_IDS = ("node.id", "broker.id")
 
 
 def folder(data_dir: str | os.PathLike[str] | None) -> str | None:
-    """The path of a directory, None where there is none."""
+    """The whole path of a directory, wherever the process goes later; None where there is none."""
     if data_dir is None:
         return None
     path = os.fspath(data_dir)
@@ -30,7 +32,42 @@ def folder(data_dir: str | os.PathLike[str] | None) -> str | None:
         raise ValueError(
             "data_dir is empty: name a directory, or leave it out to keep all in memory"
         )
-    return path
+    whole = os.path.abspath(path)
+    if "," in whole or whole != whole.strip():
+        raise ValueError(
+            f"data_dir={data_dir!r}: a name with a comma, or with white space at its end, is "
+            "another in the setting log.dirs"
+        )
+    return whole
+
+
+def host_name(host: str) -> str:
+    """A name or an address; that of IPv6 in brackets or not."""
+    if not isinstance(host, str):
+        raise TypeError(f"host={host!r}: expected a str")
+    name = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not name.strip():
+        raise ValueError(f"host={host!r}: expected a name or an address")
+    return name.strip()
+
+
+def with_whole_paths(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings with directories that stay where they are wherever the process goes."""
+    found = dict(settings)
+    for name in _DIRECTORIES & found.keys():
+        items = [item.strip() for item in found[name].split(",")]
+        found[name] = ",".join(os.path.abspath(item) if item else item for item in items)
+    return found
+
+
+def check_ids(settings: Mapping[str, str], brokers: int) -> None:
+    """That each broker has an id of its own."""
+    named = [name for name in _IDS if name in settings]
+    if named and brokers > 1:
+        raise ValueError(
+            f"settings[{named[0]!r}] would be the id of all {brokers} brokers, whose ids are 1 to "
+            f"{brokers}"
+        )
 
 
 def check_directories(

@@ -21,15 +21,13 @@ from typing import TYPE_CHECKING
 
 from kafkalite.testing import arguments
 from kafkalite.testing.arguments import Settings, Topics
-from kafkalite.testing.running import BrokerFailed, Plan, Run
+from kafkalite.testing.running import CONTROLLER, BrokerFailed, Plan, Run
 
 if TYPE_CHECKING:
     from kafkalite.env.disk import Disk
     from kafkalite.testing.outcome import Outcome
 
 __all__ = ["BrokerFailed", "EmbeddedKafka"]
-
-CONTROLLER = 1
 
 
 class EmbeddedKafka:
@@ -58,11 +56,12 @@ class EmbeddedKafka:
         count = arguments.broker_count(brokers)
         texts = arguments.texts("settings", settings)
         arguments.check_directories(data_dir, texts, count)
+        arguments.check_ids(texts, count)
         self._plan = Plan(
             arguments.folder(data_dir),
             arguments.topics(topics),
-            texts,
-            host,
+            arguments.with_whole_paths(texts),
+            arguments.host_name(host),
             [arguments.port_number(port)] + [0] * (count - 1),
         )
 
@@ -129,19 +128,23 @@ class EmbeddedKafka:
 
     def stop_broker(self, node_id: int) -> None:
         """Stops one of several brokers: the others go on, and the partitions that it leads have no
-        leader until `start_broker`. The controller, broker 1, ends with all of them only."""
+        leader until `start_broker`. Without the controller, broker 1, nothing about the cluster
+        changes: who asks for that waits for it, for a minute at most."""
         run = self._member(node_id)
-        if node_id == CONTROLLER:
-            raise BrokerFailed(
-                "broker 1 is the controller, which the others cannot do without: stop another "
-                "broker, or all of them with stop()"
-            )
+        if run.serving == [node_id]:
+            raise BrokerFailed(f"broker {node_id} is the only one that serves: stop() ends it")
         run.ask(f"stop broker {node_id}", lambda outcome: run.stop_one(node_id, outcome))
 
     def start_broker(self, node_id: int) -> None:
-        """Starts a broker that `stop_broker` stopped, with its data and on its port."""
+        """Starts a broker that `stop_broker` stopped, or that ended because its disk failed, with
+        its data and on its port."""
         run = self._member(node_id)
         run.ask(f"start broker {node_id}", lambda outcome: run.start_one(node_id, outcome))
+
+    @property
+    def stopped_brokers(self) -> list[int]:
+        """The ids of those that do not serve while the others do."""
+        return self._running().away
 
     def _member(self, node_id: int) -> Run:
         count = len(self._plan.ports)
@@ -152,7 +155,9 @@ class EmbeddedKafka:
     def _running(self) -> Run:
         run = self._run
         if run is None or not run.is_alive:
-            raise BrokerFailed("the broker does not run: start() it")
+            failure = None if run is None else run.failure
+            why = "" if failure is None else f", because it ended ({failure})"
+            raise BrokerFailed(f"the broker does not run{why}: start() it") from failure
         return run
 
     # --- what tests ask ---------------------------------------------------------------------
@@ -182,7 +187,7 @@ class EmbeddedKafka:
         def act(outcome: Outcome) -> None:
             controller = run.brokers.get(CONTROLLER)
             if controller is None:
-                raise BrokerFailed("it does not serve yet")
+                raise BrokerFailed(f"broker {CONTROLLER}, the controller, does not serve")
             if controller.failure is not None:
                 outcome.fail(controller.failure)
                 return

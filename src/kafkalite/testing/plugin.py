@@ -20,7 +20,8 @@ Where one test needs several brokers, `with EmbeddedKafka(...) as other:` makes 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -132,16 +133,21 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
     """Brings back what a test has stopped, and says which it was."""
     yield
     broker = item.config.stash.get(_shared, None)
-    if broker is not None and not broker.is_running and not broker.is_inherited:
-        _bring_back(item, broker)
+    if broker is None or broker.is_inherited:
+        return
+    if not broker.is_running:
+        _bring_back(item, f"the broker `{MARKER}`", broker.start)
+    for node_id in broker.stopped_brokers:
+        what = f"broker {node_id} of `{MARKER}`"
+        _bring_back(item, what, partial(broker.start_broker, node_id))
 
 
-def _bring_back(item: pytest.Item, broker: EmbeddedKafka) -> None:
+def _bring_back(item: pytest.Item, what: str, start: Callable[[], object]) -> None:
     from kafkalite.testing.embedded import BrokerFailed
 
-    stopped = f"{item.nodeid} stopped the broker `{MARKER}`, which all tests of the run share"
+    stopped = f"{item.nodeid} stopped {what}, which all tests of the run share"
     try:
-        broker.start()
+        start()
     except BrokerFailed as failure:
         pytest.fail(f"{stopped}, and it does not come back: {failure}", pytrace=False)
     warnings.warn(

@@ -32,6 +32,7 @@ STOP_TIMEOUT_SECONDS = 10
 # For what a client is owed: an acknowledgement comes in less, a poll that waits may be cut off.
 STOP_GRACE_MS = 100
 MEMORY = "/memory"
+CONTROLLER = 1  # its id
 
 
 class BrokerFailed(RuntimeError):
@@ -68,7 +69,7 @@ class Plan:
         host = f"[{self.host}]" if ":" in self.host else self.host
         directory = broker_directory(self.data_dir or MEMORY, node_id, len(self.ports))
         return {
-            "node.id": str(node_id),
+            **({} if "broker.id" in self.settings else {"node.id": str(node_id)}),
             "listeners": f"PLAINTEXT://{host}:{self.ports[node_id - 1]}",
             **({} if self.names_directories else {"log.dirs": directory}),
             **self.settings,
@@ -112,6 +113,21 @@ class Run:
     def is_alive(self) -> bool:
         return not self.is_inherited and not self.ended.is_there
 
+    @property
+    def failure(self) -> Exception | None:
+        """Why it ended, if not because somebody stopped it."""
+        return self._failure if self.ended.is_there else None
+
+    @property
+    def serving(self) -> list[int]:
+        """The ids of those that serve."""
+        return sorted(id_ for id_, one in list(self.brokers.items()) if one.failure is None)
+
+    @property
+    def away(self) -> list[int]:
+        """The ids of those that do not."""
+        return sorted({*range(1, len(self.plan.ports) + 1)} - {*self.serving})
+
     def begin(self) -> None:
         """Returns when all brokers serve; raises BrokerFailed when all have ended instead."""
         try:
@@ -133,13 +149,7 @@ class Run:
             self._tell_all(BrokerFailed(f"no thread can be had: {error}"))
 
     def _wait_for_start(self) -> None:
-        """As long as it takes, while logs are being opened; else for a while."""
-        come, has_moved = "", True
-        while has_moved and not self._started.wait(START_TIMEOUT_SECONDS):
-            starting = self._starting
-            now = "" if starting is None else str(starting.logs.loading)
-            come, has_moved = now, now != come
-        if not self._started.is_there:
+        if not self._waited_for(self._started, START_TIMEOUT_SECONDS):
             raise BrokerFailed(f"the broker did not start within {START_TIMEOUT_SECONDS} s")
         error = self._started.error
         if error is not None:
@@ -149,6 +159,15 @@ class Run:
             if not isinstance(error, _Refused):
                 whose = f"the broker could not start: {error}"
             raise BrokerFailed(whose) from cause
+
+    def _waited_for(self, outcome: Outcome, seconds: float) -> bool:
+        """As long as it takes, while logs are being opened; else for a while."""
+        come, has_moved = "", True
+        while has_moved and not outcome.wait(seconds):
+            starting = self._starting
+            now = "" if starting is None else str(starting.logs.loading)
+            come, has_moved = now, now != come
+        return outcome.is_there
 
     def stop(self) -> None:
         """Ends it, and returns when nothing of it is left; from wherever and however often."""
@@ -190,7 +209,7 @@ class Run:
         self._asked.add(outcome)
         if not self._tell(acting) or not self.is_alive:
             outcome.fail(BrokerFailed("it was stopped meanwhile"))
-        is_there = outcome.wait(STOP_TIMEOUT_SECONDS)
+        is_there = self._waited_for(outcome, STOP_TIMEOUT_SECONDS)
         self._asked.discard(outcome)
         if not is_there:
             raise BrokerFailed(f"the broker did not {what} within {STOP_TIMEOUT_SECONDS} s")
@@ -315,6 +334,7 @@ class Run:
             self._starting = None
             if failure is None:
                 self.brokers[node_id] = broker
+                broker.ended.then(partial(self._has_ended, node_id))
                 address = next(iter(broker.server.addresses.values()))
                 self.plan.ports[node_id - 1] = address[1]
             # In a turn of its own: what goes wrong here must not be taken for the broker's.
@@ -327,6 +347,13 @@ class Run:
         except Exception as error:  # noqa: BLE001 it is raised again where the start was asked for
             self._starting = None
             told(self._refusal(node_id, error))
+
+    def _has_ended(self, node_id: int, failure: OSError | None) -> None:
+        """Without the controller, or the last of them, there is nothing that could go on."""
+        is_needed = node_id == CONTROLLER or len(self.away) == len(self.plan.ports)
+        if failure is not None and is_needed and not self._is_stopping:
+            self._failure = failure
+            self._soon(self._request_stop)
 
     def _refusal(self, node_id: int, error: Exception) -> Exception:
         """The error, with the broker's number when there are several."""
@@ -348,7 +375,7 @@ class Run:
 
     def _create_topics(self, wanted: list[tuple[str, int]], then: Callable[[], None]) -> None:
         """Creates what is missing, and says that the start is done when all of it lasts."""
-        controller = self.brokers[1]
+        controller = self.brokers[CONTROLLER]
         missing = [each for each in wanted if each[0] not in controller.cluster.image.topics]
 
         def create_next(refusal: KafkaError | None) -> None:
@@ -374,7 +401,7 @@ class Run:
     def _stop_all(self, then: Callable[[], None]) -> None:
         """The controller last: the others tell it that they go."""
         if self.brokers:
-            _, broker = self.brokers.popitem()
+            broker = self.brokers.pop(max(self.brokers))
             self._stop_broker(broker, partial(self._stop_all, then))
         else:
             assert self._loop is not None
@@ -406,7 +433,7 @@ class Run:
             return
         with suppress(Exception):
             broker.cluster.fence_broker(node_id)
-        broker.peers.transactions.pop(node_id, None)
+        broker.peers.transactions.pop(node_id, None)  # who is sent to it would wait
         self._stop_broker(broker, stopped)
 
     def _start_one(self, node_id: int, outcome: Outcome, then: Callable[[], None]) -> None:
@@ -414,7 +441,10 @@ class Run:
             outcome.told(failure)
             then()
 
-        if node_id in self.brokers or self._is_stopping:
+        known = self.brokers.get(node_id)
+        if known is not None and known.failure is not None:  # its disk failed
+            self._stop_one(node_id, Outcome(), partial(self._start_one, node_id, outcome, then))
+        elif known is not None or self._is_stopping:
             told(None)
         else:
             self._start_broker(node_id, told)

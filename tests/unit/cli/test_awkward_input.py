@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from kafkalite.cli.main import main
 from kafkalite.log import names
 
+PORT_FILE = "--port-file cannot be written"
 RANDOM = bytes(range(256)) * 12
 SERVE = "serve --listen 127.0.0.1:0"
 NOWHERE = "serve --listen 127.0.0.1:99999"  # what is wrongly taken ends here
@@ -56,6 +57,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("dump segment missing", 2, "'missing' does not exist"),
         ("dump segment empty", 0, ""),
         ("dump spec missing", 1, "no API, message or record is called missing"),
+        ("proxy --to x:1 --save dir", 2, "for --save: [Errno 21] Is a directory: 'dir'"),
         ("produce", 2, "Missing argument 'TOPIC'"),
         ("produce x -b nowhere", 2, "'nowhere' is not HOST:PORT"),
         ("produce x -b ,", 2, "',' is not HOST:PORT"),
@@ -105,8 +107,9 @@ def test_a_start_that_cannot_be_says_cause_and_cure(folder: Path) -> None:
         "kafkalite cannot start: binary is no directory; choose another --data-dir"
     )
     said = start("--memory", "--port-file", "missing/port", *free)
-    assert said.endswith("No such file or directory: 'missing/port.tmp'")
-    assert "Is a directory" in start("--memory", "--port-file", "dir", *free)
+    assert said.endswith(f"{PORT_FILE}: No such file or directory: 'missing/port'")
+    said = start("--memory", "--port-file", "dir", *free)
+    assert said.endswith(f"{PORT_FILE}: Is a directory: 'dir'")
     assert not (folder / "dir.tmp").exists()
     assert "not.there.invalid is no address of this machine" in (
         start("--memory", "--listen", "not.there.invalid:0")
@@ -115,6 +118,15 @@ def test_a_start_that_cannot_be_says_cause_and_cure(folder: Path) -> None:
         port = taken.getsockname()[1]
         said = start("--memory", "--listen", f"127.0.0.1:{port}")
         assert said.endswith("choose another --listen, or port 0 for a free one")
+
+
+def test_a_port_file_that_cannot_be_written_is_named_by_the_proxy_too(folder: Path) -> None:
+    for path, reason in (("missing/port", "No such file or directory"), ("dir", "Is a directory")):
+        call = ["proxy", "--to", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--port-file", path]
+        done = CliRunner().invoke(main, call)
+        assert (done.exit_code, "Traceback" in done.output) == (1, False)
+        assert f"{PORT_FILE}: {reason}: {path!r}" in done.output
+    assert [each.name for each in folder.iterdir() if each.suffix == ".tmp"] == []
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() == 0, reason="root may do anything")

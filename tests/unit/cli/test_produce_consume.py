@@ -8,16 +8,20 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
 from subprocess import PIPE
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
 
 from kafkalite.cli._as_program import split
 from kafkalite.cli._cluster_client import Cluster, TryAgain
+from kafkalite.cli._consuming import Reader, Start
 from kafkalite.cli._producing import Producer as LineProducer
 from kafkalite.cli._producing import murmur2
 from kafkalite.cli.main import main
@@ -112,6 +116,7 @@ def test_what_comes_in_pieces_is_cut_where_it_should_be() -> None:
             pieces = iter([whole[i : i + size] for i in range(0, len(whole), size)])
             assert list(split(pieces, delimiter)) == whole.split(delimiter)
     assert list(split(iter([b"a\n", None, b"b"]), b"\n")) == [b"a", None, b"b"]
+    assert list(split(iter([b""]), b"\n")) == []
 
 
 # --- where to begin and end -----------------------------------------------------------------------
@@ -135,6 +140,37 @@ def test_offsets_and_counts(kafka: EmbeddedKafka) -> None:
         (("-o", "@2100-01-01"), ()),
     ):
         assert consume(kafka, *words, "t").split() == [b"%d" % each for each in shown], words
+
+
+@pytest.mark.parametrize("left", [0, 3, 7])
+def test_a_topic_that_is_made_anew_meanwhile_has_an_end(kafka: EmbeddedKafka, left: int) -> None:
+    """Also below the end that it had when the reading began, and below where it has come to."""
+    produce(kafka, "t", typed=b"old\n" * 5)
+    for position in (0, 5):
+        told: list[str] = []
+        with closing(Cluster([("127.0.0.1", kafka.port)])) as cluster:
+            reader = Reader(
+                cluster, "t", partitions=(), start=Start(), follows=False, is_committed=True,
+                timeout_s=10, tell=told.append,
+            )  # fmt: skip
+            reader._places[0].position, reader._places[0].end = position, 6
+            admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+            admin.delete_topics(["t"])["t"].result(10)
+            kafka.create_topic("t")
+            produce(kafka, "t", typed=b"new\n" * left)
+            found = within_ten_seconds(partial(list, reader.records()))
+        assert [record.value for _, record in found] == [b"new"] * max(0, min(left, 6) - position)
+        assert bool(told) == (left < 6)
+
+
+def within_ten_seconds(call: Callable[[], Any]) -> Any:
+    """What a call gives."""
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(call()), daemon=True)
+    thread.start()
+    thread.join(10)
+    assert found, "it does not come to an end"
+    return found[0]
 
 
 def test_a_time_is_looked_up(kafka: EmbeddedKafka) -> None:
@@ -312,6 +348,24 @@ def test_a_lost_answer_writes_nothing_twice(kafka: EmbeddedKafka) -> None:
 def program(command: str, kafka: EmbeddedKafka, *words: str) -> subprocess.Popen[bytes]:
     call = [sys.executable, "-m", "kafkalite", command, "-b", kafka.bootstrap_servers, *words]
     return subprocess.Popen(call, stdin=PIPE, stdout=PIPE, stderr=PIPE)
+
+
+@pytest.mark.parametrize(
+    ("call", "exit_code", "said"),
+    [
+        ("consume -b {} t > /dev/full", 1, ["kafkalite: No space left on device"]),
+        ("consume -b {} t --follow -n 2 > /dev/full", 1, ["kafkalite: No space left on device"]),
+        ("consume -b {} t >&-", 0, []),
+        ("produce -b {} t <&-", 0, []),
+    ],
+)
+def test_input_and_output_that_fail_are_one_sentence(
+    kafka: EmbeddedKafka, call: str, exit_code: int, said: list[str]
+) -> None:
+    produce(kafka, "t", typed=b"line\n" * 3)
+    command = f"{sys.executable} -m kafkalite {call.format(kafka.bootstrap_servers)}"
+    done = subprocess.run(["sh", "-c", command], stderr=PIPE, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr.splitlines()) == (exit_code, said)
 
 
 def test_nobody_reads_any_more(kafka: EmbeddedKafka) -> None:

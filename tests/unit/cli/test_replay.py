@@ -5,19 +5,26 @@ from __future__ import annotations
 import json
 import re
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka import Consumer, Producer, TopicPartition
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from kafkalite.cli.main import main
+from kafkalite.protocol.messages import MetadataRequest, ProduceRequest
 from kafkalite.testing.comparison import reaching
 from kafkalite.testing.comparison.replaying import Exchange, Replay
 from kafkalite.testing.comparison.side import Side
+from kafkalite.testing.comparison.wire import Wire, request_frame
 from kafkalite.testing.embedded import EmbeddedKafka
 from kafkalite.testing.recording.recorder import Recorder
 from kafkalite.testing.recording.trace import Said, to_json
@@ -106,6 +113,70 @@ def test_broker_that_differs(trace: Path, oracle: EmbeddedKafka) -> None:
         done = replay(trace, against, oracle)
     assert done.exit_code == DIFFERENT
     assert "log_append_time_ms" in done.output
+
+
+def test_allowed_differences_are_shown_with_their_reasons(
+    trace: Path, tmp_path: Path, oracle: EmbeddedKafka
+) -> None:
+    """The brokers' metadata ends at different offsets, which ApiVersions tells."""
+    rows = [each for each in lines_of(trace) if each["api"] == "ApiVersions"]
+    with EmbeddedKafka(topics=["more"]) as against:
+        addresses = ["--against", against.bootstrap_servers, "--oracle", oracle.bootstrap_servers]
+        call = ["replay", str(written(tmp_path, rows)), "--all", *addresses]
+        done = CliRunner().invoke(main, call)
+    assert done.exit_code == ALIKE, done.output
+    allowed = re.search(r"; (\d+) differences are allowed", done.output)
+    assert allowed is not None
+    assert done.output.count("    allowed: ") == int(allowed[1]) > 0
+
+
+def test_a_topic_that_only_one_of_them_has_is_a_difference(
+    tmp_path: Path, oracle: EmbeddedKafka
+) -> None:
+    with EmbeddedKafka() as recorded, Recorder(recorded.bootstrap_servers) as recorder:
+        ask(recorder.proxy.port, (MetadataRequest(topics=None), 9))
+    assert [each.api for each in recorder.said] == ["Metadata"] * 2
+    path = saved(tmp_path, recorder.said)
+    with EmbeddedKafka(topics=["more"]) as against:
+        done = replay(path, against, oracle)
+    assert done.exit_code == DIFFERENT, done.output
+    assert "Metadata v9 topics[" in done.output
+    assert "'name': 'more'" in done.output
+
+
+def test_the_order_of_the_trace_is_kept_over_all_its_connections(
+    trace: Path, monkeypatch: pytest.MonkeyPatch, oracle: EmbeddedKafka
+) -> None:
+    asked = [(each["connection"], each["api"]) for each in lines_of(trace)
+             if each["kind"] == "request"]
+    assert len({connection for connection, _ in asked}) > 2
+    sent: list[tuple[int, tuple[int, str]]] = []
+    send = Side.send
+
+    def noted(self: Side, request: Any, version: int, connection: int = 0) -> None:
+        if connection > 0:
+            sent.append((self.port, (connection, request.SPEC.api.name)))
+        send(self, request, version, connection)
+
+    monkeypatch.setattr(Side, "send", noted)
+    with EmbeddedKafka() as against:
+        assert replay(trace, against, oracle).exit_code == ALIKE
+        for kafka in (against, oracle):
+            assert [what for port, what in sent if port == kafka.port] == asked
+
+
+def ask(port: int, *asked: tuple[Any, int]) -> None:
+    """Sends these on one connection, all with the same correlation id, until one is answered."""
+    with closing(Wire("127.0.0.1", port)) as wire:
+        for request, version in asked:
+            wire.send(request_frame(request, version, 1, "me"))
+        assert isinstance(wire.receive(10), bytes)
+
+
+def saved(folder: Path, said: list[Said]) -> Path:
+    path = folder / "trace.jsonl"
+    path.write_text("".join(f"{to_json(each)}\n" for each in said), encoding="utf-8")
+    return path
 
 
 def recorded_of_a_cluster() -> list[Said]:
@@ -300,6 +371,83 @@ def test_an_interruption_is_no_difference(
     done = replay(trace, oracle, oracle)
     assert done.exit_code == NOT_COMPARED
     assert "interrupted" in done.output
+
+
+def test_an_interruption_before_anything_was_sent_is_no_difference(
+    trace: Path, oracle: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kafkalite.cli.replay.expect_broker", interrupted)
+    done = replay(trace, oracle, oracle)
+    assert done.exit_code == NOT_COMPARED
+    assert is_one_sentence(done)
+
+
+def test_a_mistake_of_ours_is_no_difference(
+    trace: Path, oracle: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(self: Replay, exchange: Exchange) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Replay, "_compare", failing)
+    done = replay(trace, oracle, oracle)
+    assert done.exit_code == NOT_COMPARED
+    assert "not come to" in done.output
+    assert "by a mistake of kafkalite's" in done.output
+
+
+def test_what_is_never_answered_takes_nobodys_answer(tmp_path: Path, oracle: EmbeddedKafka) -> None:
+    """A client may give all its requests the same correlation id."""
+    with Recorder(oracle.bootstrap_servers) as recorder:
+        unanswered = ProduceRequest(acks=0, timeout_ms=1000)
+        ask(recorder.proxy.port, (unanswered, 7), (MetadataRequest(topics=[]), 9))
+    done = replay(saved(tmp_path, recorder.said), oracle, oracle)
+    assert done.exit_code == ALIKE, done.output
+    assert counts(done) == [2, 1, 1, 0]
+
+
+ANY_PLAIN = [None, -1, 2**70, 0.5, "", "x", [], [5], {}, {"x": 5}, True]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_a_trace_with_anything_in_it_is_compared_or_told(
+    trace: Path, tmp_path: Path, oracle: EmbeddedKafka, data: st.DataObject
+) -> None:
+    rows = [each for each in lines_of(trace) if each["api"] in ("Metadata", "FindCoordinator")][:4]
+    places = list(places_in(rows))
+    holder, name = data.draw(st.sampled_from(places))
+    holder[name] = data.draw(st.sampled_from(ANY_PLAIN))
+    done = replay(written(tmp_path, rows), oracle, oracle)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.output
+    assert "mistake" not in done.output
+    if done.exit_code == NOT_COMPARED:
+        assert is_one_sentence(done) or "nothing was compared" in done.output
+    else:
+        assert sum(counts(done)[1:]) == counts(done)[0]
+
+
+def places_in(value: Any) -> Iterator[tuple[Any, Any]]:
+    for name, inner in list(value.items() if isinstance(value, dict) else enumerate(value)):
+        yield value, name
+        if isinstance(inner, dict | list):
+            yield from places_in(inner)
+
+
+@pytest.mark.parametrize(("how", "expected"), [("> /dev/full", ALIKE), ("| true", ALIKE)])
+def test_output_that_nobody_gets_does_not_change_what_was_found(
+    trace: Path, oracle: EmbeddedKafka, how: str, expected: int
+) -> None:
+    with EmbeddedKafka() as against:
+        call = f"{sys.executable} -m kafkalite replay {trace} --against {against.bootstrap_servers}"
+        call = f"({call} --oracle {oracle.bootstrap_servers}; echo code $? >&2) {how}"
+        done = subprocess.run(
+            ["sh", "-c", call], capture_output=True, text=True, check=False, timeout=60
+        )
+    assert f"code {expected}\n" in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_the_exit_codes_are_in_the_help() -> None:

@@ -30,3 +30,32 @@ def test_resolving_twice_is_a_bug():
 def test_reading_too_early_is_a_bug():
     with pytest.raises(AssertionError):
         _ = Later[int]().value
+
+
+def dividing(value: int) -> None:
+    assert 1 // value
+
+
+def looking_up(value: int) -> None:
+    assert [][value]
+
+
+def test_a_callback_that_fails_keeps_the_value_from_nobody_behind_it():
+    seen: list[int] = []
+    later = Later[int]()
+    mapped = later.map(lambda value: value + 1)
+    later.then(dividing)
+    later.then(seen.append)
+    then = later.map(lambda value: value + 2)
+    with pytest.raises(ZeroDivisionError):
+        later.resolve(0)
+    assert (seen, mapped.value, then.value) == ([0], 1, 2)
+
+
+def test_all_that_failed_is_told():
+    later = Later[int]()
+    later.then(dividing)
+    later.then(looking_up)
+    with pytest.raises(ExceptionGroup) as found:
+        later.resolve(0)
+    assert [type(each) for each in found.value.exceptions] == [ZeroDivisionError, IndexError]

@@ -163,6 +163,34 @@ def test_what_comes_in_place_of_a_response_is_told(outcome, code, caplog):
         assert body_of(told, HeartbeatResponse, 3).error_code == code
 
 
+@pytest.mark.parametrize(
+    "outcome", [Refused(KafkaError(Error.REBALANCE_IN_PROGRESS)), ZeroDivisionError("oh")]
+)
+def test_what_cannot_even_be_told_ends_the_connection(outcome, caplog, monkeypatch):
+    """However it comes, and nobody waits for it."""
+
+    def failing(*_: Any) -> Any:
+        raise StopIteration
+
+    monkeypatch.setattr("kafkalite.server.dispatch.error_reply", failing)
+    later: Later[Any] = Later()
+    last: Later[Any] = Later()
+    error = outcome.error if isinstance(outcome, Refused) else outcome
+    replies = [
+        Answering(raising(error))(heartbeat()),
+        Answering(lambda *_: outcome)(heartbeat()),
+        Answering(lambda *_: InSteps(in_steps(outcome)))(heartbeat()),
+        Answering(lambda *_: later)(heartbeat()),
+        Answering(lambda *_: last)(heartbeat()),
+    ]
+    later.resolve(outcome)
+    last.resolve(InSteps(in_steps(outcome)))
+    for reply in replies:
+        told = reply.value if isinstance(reply, Later) else reply
+        assert isinstance(told, CloseConnection)
+    assert "cannot be told of" in caplog.text
+
+
 def test_a_mistake_of_ours_is_logged_with_its_stack_and_told_as_such(caplog):
     reply = Answering(raising(ZeroDivisionError("oh")))(heartbeat())
     assert body_of(reply, HeartbeatResponse, 3).error_code == Error.UNKNOWN_SERVER_ERROR

@@ -1,5 +1,7 @@
 """An error for a whole request has a slot in the response of every API, or the peer is cut off."""
 
+from typing import Any
+
 import pytest
 
 from kafkalite import handlers
@@ -27,6 +29,35 @@ def test_every_served_api_can_tell_an_error(api: spec.Api, version: int):
     assert (reply is None) == (api.name in WITHOUT_A_SLOT)
     if reply is not None:
         assert codec.encode(reply, version)
+
+
+def filled(cls: type[Any], struct: spec.Struct, version: int) -> Any:
+    """Something in each list that this version has."""
+    message = cls()
+    for field in struct.fields:
+        if version in field.versions and field.is_array:
+            inner = getattr(type_with(cls), field.type, None)
+            values = [filled(inner, field.struct, version)] if field.struct and inner else []
+            plain = {"string": "a", "uuid": bytes(16), "bytes": b"a"}.get(field.type, 1)
+            setattr(message, field.name, values if field.struct else [plain])
+    return message
+
+
+def type_with(cls: type[Any]) -> type[Any]:
+    """The message class, which holds the classes of all its structs."""
+    return message_class(cls.__qualname__.partition(".")[0])
+
+
+@pytest.mark.parametrize(
+    ("api", "version"), SERVED, ids=[f"{api.name}-v{version}" for api, version in SERVED]
+)
+def test_every_served_api_can_tell_an_error_of_what_a_request_names(api: spec.Api, version: int):
+    cls = message_class(f"{api.name}Request")
+    request = filled(cls, spec.message(cls.__name__).root, version)
+    codec.encode(request, version)  # which it can be
+    reply = error_reply(request, version, Error.UNKNOWN_SERVER_ERROR, "why")
+    assert reply is not None
+    assert codec.encode(reply, version)
 
 
 def test_an_error_of_produce_is_told_for_each_partition():

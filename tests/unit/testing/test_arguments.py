@@ -44,6 +44,13 @@ def test_none_leaves_a_setting_as_it_is() -> None:
         ({"data_dir": 3}, "expected str, bytes or os.PathLike"),
         ({"data_dir": b"/x"}, "data_dir=b'/x': expected a str or a pathlib.Path"),
         ({"data_dir": ""}, "data_dir is empty"),
+        ({"data_dir": "/x/a,b"}, "data_dir='/x/a,b': a name with a comma"),
+        ({"data_dir": Path("/x/a ")}, "a name with a comma, or with white space at its end"),
+        ({"host": 5}, "host=5: expected a str"),
+        ({"host": None}, "host=None: expected a str"),
+        ({"host": " "}, "host=' ': expected a name or an address"),
+        ({"brokers": 3, "settings": {"node.id": 7}}, "would be the id of all 3 brokers"),
+        ({"brokers": 2, "settings": {"broker.id": 7}}, "would be the id of all 2 brokers"),
         ({"topics": "orders"}, "topics='orders': expected {'orders': 1} or ['orders']"),
         ({"topics": {"orders": "3"}}, "topics['orders']='3': expected a whole number"),
         ({"topics": {"orders": 0}}, "topics['orders']=0: a topic has at least one partition"),
@@ -95,8 +102,37 @@ def test_data_is_in_one_place_and_each_brokers_in_its_own(tmp_path: Path) -> Non
         EmbeddedKafka(settings={"log.dirs": tmp_path}, brokers=3)
 
 
-@pytest.mark.parametrize("host", ["localhost", "::1", "0.0.0.0"])
+@pytest.mark.parametrize("host", ["localhost", "::1", "[::1]", "0.0.0.0"])
 def test_a_host_is_an_address_or_a_name(host: str) -> None:
     with EmbeddedKafka(host=host, topics=["orders"]) as kafka:
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
         assert "orders" in admin.list_topics(timeout=10).topics
+
+
+@pytest.mark.parametrize("name", ["node.id", "broker.id"])
+def test_one_broker_has_the_id_that_it_is_given(name: str) -> None:
+    with EmbeddedKafka(settings={name: 7}) as kafka:
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+        assert list(admin.list_topics(timeout=10).brokers) == [7]
+
+
+@pytest.mark.parametrize("argument", ["data_dir", "log.dirs", "log.dir"])
+def test_a_directory_stays_where_it_is_wherever_the_process_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argument: str
+) -> None:
+    (here, elsewhere) = (tmp_path / "here", tmp_path / "elsewhere")
+    here.mkdir()
+    elsewhere.mkdir()
+    monkeypatch.chdir(here)
+    kafka = EmbeddedKafka(
+        Path("data") if argument == "data_dir" else None,
+        settings=None if argument == "data_dir" else {argument: "data"},
+    )
+    with kafka:
+        kafka.create_topic("first")
+        monkeypatch.chdir(elsewhere)
+        kafka.create_topic("second")
+        kafka.restart()
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+        assert set(admin.list_topics(timeout=10).topics) == {"first", "second"}
+    assert list(elsewhere.iterdir()) == []

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 import uuid
+from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -64,9 +67,48 @@ def test_a_failed_disk_ends_the_broker_and_not_its_process() -> None:
             with pytest.raises(BrokerFailed, match="the disk is broken"):
                 kafka.create_topic(name)
         disk.before_operation = None
-        kafka.restart()
+        wait_until(lambda: not kafka.is_running)
+        kafka.start()
         assert kafka.port == port
         assert produce(kafka, "kept", b"value") == 0
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("failing", [2, 1])
+def test_a_failed_disk_of_one_of_three(failing: int) -> None:
+    """Its broker ends and can be started again; with the controller all do."""
+    is_broken = True
+
+    def fail(kind: str, path: str, size: int) -> None:
+        if is_broken and f"/{failing}/" in path:
+            raise OSError("the disk is broken")
+
+    kafka = EmbeddedKafka(brokers=3, topics={"spread": 3})
+    kafka._disk = disk = CrashDisk()
+    with kafka:
+        disk.before_operation = fail
+        with suppress(BrokerFailed):
+            kafka.create_topic("meets-it", 3)
+        if failing == 1:
+            wait_until(lambda: not kafka.is_running)
+            with pytest.raises(BrokerFailed, match=r"because it ended .*the disk is broken"):
+                kafka.create_topic("too-late")
+        else:
+            wait_until(lambda: kafka.stopped_brokers == [failing])
+            with pytest.raises(BrokerFailed, match="broker 2 of 3 could not start"):
+                kafka.start_broker(failing)
+        is_broken = False
+        kafka.start() if failing == 1 else kafka.start_broker(failing)
+        assert kafka.stopped_brokers == []
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+        partitions = admin.list_topics("spread", timeout=10).topics["spread"].partitions
+        assert sorted(each.leader for each in partitions.values()) == [1, 2, 3]
 
 
 def test_two_brokers_do_not_share_a_directory(tmp_path) -> None:

@@ -97,6 +97,19 @@ def test_what_a_test_stopped_is_there_for_the_next_and_the_test_is_named(tmp_pat
     assert "ERROR at teardown of test_that_stops" in said
 
 
+def test_one_of_several_that_a_test_stopped_is_there_for_the_next(tmp_path: Path) -> None:
+    suite = """
+        def test_that_stops(kafkalite):
+            kafkalite.stop_broker(3)
+
+        def test_next(kafkalite):
+            assert kafkalite.stopped_brokers == []
+        """
+    said = run_suite(tmp_path, suite, "kafkalite_brokers = 3")
+    assert "2 passed, 1 warning" in said, said
+    assert "test_suite.py::test_that_stops stopped broker 3 of `kafkalite`, which all" in said
+
+
 def test_what_does_not_come_back_is_told_of_the_test_that_stopped_it(tmp_path: Path) -> None:
     said = run_suite(
         tmp_path,

@@ -408,6 +408,29 @@ def test_a_named_broker_that_cannot_be_reached_is_told_with_its_address() -> Non
     run(scenario)
 
 
+def test_what_no_spec_knows_is_lost_beside_addresses_and_that_is_told_once() -> None:
+    node = BROKER(node_id=1, host="b", port=5)
+
+    async def play(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            number = int.from_bytes((await frame_from(reader))[4:8], "big")
+            known = answered(MetadataResponse(brokers=[node]), VERSION, number)
+            assert known.endswith(b"\0")
+            frame = known[4:-1] + b"\1\x63\3new"
+            writer.write(len(frame).to_bytes(4, "big") + frame)
+
+    async def scenario() -> None:
+        async with between(play) as stand:
+            for _ in range(2):
+                [told] = await ask(stand)
+                assert told.host == HERE
+        assert stand.said[-1].frame.endswith(b"new"), "the trace has it"
+        [text] = [each for each in stand.told if "no spec" in each]
+        assert text.startswith("answers to Metadata v9 name brokers")
+
+    run(scenario)
+
+
 def test_an_answer_that_names_brokers_beside_records_is_passed_whole() -> None:
     endpoint = FetchResponse.NodeEndpoint(node_id=2, host="elsewhere", port=9)
     partition = FetchResponse.Partition(partition_index=0, records=b"records")

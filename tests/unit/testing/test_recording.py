@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import random
+import re
 import socket
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -28,6 +30,7 @@ from kafkalite.testing.embedded import EmbeddedKafka
 from kafkalite.testing.recording import trace
 from kafkalite.testing.recording.addresses import addresses, has_addresses
 from kafkalite.testing.recording.conversation import Conversation, Peer
+from kafkalite.testing.recording.proxy import Proxy
 from kafkalite.testing.recording.recorder import Recorder
 from tests.unit.protocol.random_messages import random_message
 
@@ -168,6 +171,34 @@ def test_client_stays_with_the_proxy(kafka: EmbeddedKafka, recorder: Recorder) -
     told = recorder.said[1].message
     assert told is not None
     assert {each.port for each in told.brokers} == set(kafka.ports), "as the broker said it"
+
+
+@pytest.mark.parametrize(("host", "brokers"), [("127.0.0.1", 3), ("::1", 1), ("localhost", 2)])
+def test_a_recorder_takes_what_clients_take(host: str, brokers: int) -> None:
+    with (
+        EmbeddedKafka(host=host, brokers=brokers) as kafka,
+        Recorder(kafka.bootstrap_servers) as recorder,
+    ):
+        assert len(ask_brokers(recorder.proxy.port)) == brokers
+
+
+@pytest.mark.parametrize("address", ["", "localhost", ":9092", "host:", "host:kafka"])
+def test_an_address_that_is_none_is_named(address: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"{address!r}: expected HOST:PORT")):
+        Recorder(address)
+
+
+def test_a_recorder_that_cannot_start_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refused(self: Proxy) -> None:
+        raise OSError("no port")
+
+    monkeypatch.setattr(Proxy, "start", refused)
+    before = set(threading.enumerate())
+    recorder = Recorder("localhost:9092")
+    with pytest.raises(OSError, match="no port"), recorder:
+        pass
+    assert set(threading.enumerate()) == before
+    assert recorder._loop.is_closed()
 
 
 def test_bytes_that_are_no_frames_go_through(recorder: Recorder) -> None:

@@ -7,9 +7,11 @@ import os
 import resource
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,6 +96,39 @@ def test_a_link_leads_to_the_file(path: Path) -> None:
     assert path.read_text() == "line\n"
 
 
+def test_an_older_trace_stays_until_a_line_lasts(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    sync, replace = os.fsync, os.replace
+
+    def noted(name: str, call: Callable[..., None]) -> Callable[..., None]:
+        def calling(*words: Any) -> None:
+            order.append(name)
+            call(*words)
+
+        return calling
+
+    monkeypatch.setattr(os, "fsync", noted("sync", sync))
+    monkeypatch.setattr(os, "replace", noted("replace", replace))
+    file = trace_file(path)
+    file.write(said("first"))
+    file.close()
+    assert order == ["sync", "replace", "sync"]
+
+
+def test_any_name_of_a_file_will_do(tmp_path: Path) -> None:
+    """Also one so long that nothing may be added to it."""
+    for name in ("n" * 255, "-", "ä b\n%", ".jsonl"):
+        path = tmp_path / name
+        path.write_text("older")
+        file = trace_file(path)
+        file.write(said("first"))
+        file.close()
+        assert path.read_text() == "first\n"
+    assert len(list(tmp_path.iterdir())) == 4
+
+
 def test_a_pipe_is_written_to_as_it_is(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -125,7 +160,10 @@ def test_all_that_was_heard_is_written_in_order() -> None:
     assert (scribe.heard, scribe.written, scribe.failure) == (1000, 1000, None)
 
 
-@pytest.mark.parametrize("trouble", [OSError(28, "No space left on device"), ValueError("odd")])
+TROUBLES = [OSError(28, "No space left on device"), ValueError("odd"), RecursionError("deep")]
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
 def test_a_failure_is_told_once_and_what_is_counted_was_written(trouble: Exception) -> None:
     told: list[str] = []
 
@@ -140,6 +178,35 @@ def test_a_failure_is_told_once_and_what_is_counted_was_written(trouble: Excepti
     assert (scribe.heard, scribe.written) == (10, 3)
     [text] = told
     assert str(getattr(trouble, "strerror", None) or trouble) in text
+
+
+def test_a_pipe_that_nobody_reads_does_not_keep_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scribes, "STUCK_SECONDS", 0.2)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    told: list[str] = []
+    file = trace_file(pipe)
+    scribe = Scribe(file.write, told.append)
+    scribe.hear(said("first"))
+    scribe.close()
+    assert (scribe.heard, scribe.written) == (1, 0)
+    assert scribe.failure is not None
+    assert told == [scribe.failure]
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # lets the thread go
+    scribe._thread.join(5)
+    os.close(reading)
+    file.close()
+
+
+def test_a_slow_writer_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scribes, "STUCK_SECONDS", 0.2)
+    scribe = Scribe(lambda _: time.sleep(0.05), print)
+    for number in range(12):
+        scribe.hear(said(str(number)))
+    scribe.close()
+    assert (scribe.written, scribe.failure) == (12, None)
 
 
 def test_who_speaks_waits_while_much_is_to_be_written() -> None:

@@ -7,12 +7,13 @@ fails nothing has changed. One Cluster serves every broker of this process; it i
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster import refusal
+from kafkalite.coordinators.cluster.absence import AWAY, Absence
 from kafkalite.coordinators.cluster.activation import activation_records
 from kafkalite.coordinators.cluster.brokers import (
     PRODUCER_ID_BLOCK,
@@ -37,6 +38,7 @@ from kafkalite.env import Env
 from kafkalite.env.clock import Timer
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import Steps, finish
+from kafkalite.log.directory import WrongDirectory
 from kafkalite.log.home import LogHome
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreateTopicsRequest
@@ -87,6 +89,8 @@ class Cluster:
         self._snapshot_timer: Timer | None = None
         self._is_snapshot_due = False
         self._uncreated: dict[str, Error] = {}
+        self.absence = Absence(env.clock, self._line)
+        self._found: MetadataLog | None = None  # by a controller that comes back
         self._read()
 
     @property
@@ -109,7 +113,7 @@ class Cluster:
     @property
     def features_epoch(self) -> int:
         """The offset up to which finalized features are known: that of the last record."""
-        return self.log.end_offset - 1
+        return self.shard.view.next_offset - 1
 
     @property
     def is_fsynced(self) -> bool:
@@ -122,6 +126,7 @@ class Cluster:
         try:
             for message in self.log.read_all():
                 self.shard.fold(message)
+            self.shard.view.next_offset = self.log.stored.end_offset
             check_finalized(self.image)
             self._activation = activation_records(self.shard, self.env.disk, self.log.home.path)
         except refusal.CAUSES as cause:
@@ -130,16 +135,45 @@ class Cluster:
         self.shard.view.kraft_version = self.log.quorum.kraft_version
 
     def open(self) -> None:
-        """Takes the lead: from here on records are written."""
+        """Takes the lead: from here on records are written. Also of one that comes back."""
+        if self._found is not None:
+            self.log, self._found = self._found, None
         self.log.open()
         self.log.begin_epoch()
         self.shard.view.next_offset = self.log.end_offset
         self._write(Effects(records=self._activation))
         self._arm_snapshot_timer()
+        self.absence.end()
+
+    def leave(self) -> None:
+        """As `close`, while other brokers of this process go on with the metadata as it is: what
+        is asked of the controller waits for its return."""
+        self.absence.begin()
+        self._close_log()
+
+    def come_back(self, home: LogHome, directory_id: bytes) -> None:
+        """Finds the log of a controller that has left. Nothing is written before `open`."""
+        log = MetadataLog(home, self.node_id, self.log.config.segment_bytes, directory_id)
+        try:
+            for _ in log.read_all():
+                pass
+        except refusal.CAUSES as cause:
+            raise refusal.unusable(log.directory, cause) from cause
+        if log.stored.end_offset != self.shard.view.next_offset:
+            raise WrongDirectory(
+                f"{log.directory} ends at {log.stored.end_offset}, and not at "
+                f"{self.shard.view.next_offset}, where the controller left it"
+            )
+        self._found, self._activation = log, []
 
     def close(self) -> None:
         """Writes a last snapshot and puts everything on stable storage."""
         self.abandon()
+        self._close_log()
+
+    def _close_log(self) -> None:
+        if self._snapshot_timer is not None:
+            self._snapshot_timer.cancel()
         if self.log.bytes_since_snapshot:
             self.write_snapshot()
         try:
@@ -149,6 +183,7 @@ class Cluster:
 
     def abandon(self) -> None:
         """Writes no more by itself, and decides nothing more."""
+        self.absence.abandon()
         self._line.stop(KafkaError(Error.NOT_CONTROLLER, "the controller is stopping"))
         if self._snapshot_timer is not None:
             self._snapshot_timer.cancel()
@@ -167,6 +202,7 @@ class Cluster:
     def decide(self, event: Any) -> Any:
         """Has an event decided and enacted at once, however long it takes; raises KafkaError when
         it is refused. For what a broker's start, end and failed disks ask."""
+        self.absence.check()
         self._line.finish_current()
         enacted = finish(self._enact(event))
         self._publish(enacted)
@@ -176,7 +212,9 @@ class Cluster:
         """As `decide`, but in line and between everything else. The reply comes when everybody
         here is through with what was changed, and the records are as durable as is configured:
         Refused when there is no other, KafkaError when they cannot be made to last."""
-        return self._line.submit(event)
+        answer: Later[Any] = self._line.submit(event)
+        self.absence.limit(answer)
+        return answer
 
     def _once_durable(self, reply: T) -> Later[T | KafkaError]:
         """A reply that comes when all records so far are as durable as is configured; an error in
@@ -269,11 +307,11 @@ class Cluster:
                 "the cluster's metadata does not say that broker %d stopped: %s", node_id, error
             )
 
-    def fence_absent(self) -> None:
+    def fence_absent(self, present: Container[int] = ()) -> None:
         """When the controller starts, no other broker is up, whatever the log says of them: they
-        are of its process, and register after it."""
+        are of its process, and register after it, but for those that went on without it."""
         for node_id in self.image.live_brokers():
-            if node_id != self.node_id:
+            if node_id != self.node_id and node_id not in present:
                 self.fence_broker(node_id)
 
     def assign_directories(self, node_id: int, directories: dict[tuple[bytes, int], bytes]) -> None:
@@ -295,6 +333,8 @@ class Cluster:
                 return first
             return range(first, first + PRODUCER_ID_BLOCK)
 
+        if self.absence.is_now:
+            return Later.of(KafkaError(Error.COORDINATOR_LOAD_IN_PROGRESS, AWAY))
         return self.submit(AllocateProducerIds(node_id)).map(allocated)
 
     def nodes_for(self, connection: Reached, *, with_fenced: bool = False) -> list[Node]:
@@ -304,6 +344,8 @@ class Cluster:
     def create_missing(self, names: Iterable[str]) -> Later[dict[str, Error]]:
         """Creates topics that were asked for and are missing; tells what came of each."""
         missing = [name for name in names if name not in self.image.topics]
+        if self.absence.is_now:  # as of any that is on its way, for who asks again
+            return Later.of(dict.fromkeys(missing, Error.UNKNOWN_TOPIC_OR_PARTITION))
         request = CreateTopicsRequest(topics=[self._by_default(name) for name in missing])
 
         def outcomes(response: Any) -> dict[str, Error]:

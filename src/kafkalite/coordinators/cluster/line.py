@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -49,6 +49,7 @@ class Line(Generic[T]):
         self._current: tuple[_Waiting, Steps[T]] | None = None
         self._is_working = False
         self._stopped: KafkaError | None = None
+        self._is_paused = False
 
     def submit(self, event: Any) -> Later[Any]:
         """Filled with the answer, or with Refused."""
@@ -56,10 +57,37 @@ class Line(Generic[T]):
             return Later.of(Refused(self._stopped))
         waiting = _Waiting(event, Later())
         self._waiting.append(waiting)
-        if not self._is_working:
+        self._work()
+        return waiting.answer
+
+    def _work(self) -> None:
+        if self._waiting and not self._is_working and not self._is_paused:
             self._is_working = True
             self._slices.run(self._work_off(), lambda _: None)
-        return waiting.answer
+
+    def pause(self) -> None:
+        """What is under way is finished, and everything else waits for `resume`."""
+        self.finish_current()
+        self._is_paused = True
+
+    def resume(self) -> None:
+        self._is_paused = False
+        self._work()
+
+    def refuse(self, answers: Iterable[Later[Any]], error: KafkaError) -> None:
+        """Those of these that still wait for their turn are refused."""
+        late = set(map(id, answers))
+        waiting, self._waiting = self._waiting, deque()
+        for each in waiting:
+            if id(each.answer) in late:
+                each.answer.resolve(Refused(error))
+            else:
+                self._waiting.append(each)
+
+    @property
+    def waiting(self) -> list[Later[Any]]:
+        """The answers of those that have not had their turn."""
+        return [each.answer for each in self._waiting]
 
     def finish_current(self) -> None:
         """Has the event that is under way decided and written, before somebody decides another."""
@@ -78,7 +106,7 @@ class Line(Generic[T]):
 
     def _work_off(self) -> Steps[None]:
         try:
-            while self._waiting:
+            while self._waiting and not self._is_paused:
                 waiting = self._waiting.popleft()
                 current = self._current = (waiting, self._enact(waiting.event))
                 while self._current is current:

@@ -246,8 +246,12 @@ def _together(elements: list[Any], parts: str) -> list[Any]:
         if not (isinstance(each, dict) and isinstance(each[parts], list)):
             found.append(each)
             continue
-        others = {name: value for name, value in each.items() if name != parts}
-        key = f"{key_of(each)} {others}"
+        # Of ids that are new each is another.
+        key = repr([
+            (value.kind, value.actual) if isinstance(value, Unknown) else (name, value)
+            for name, value in each.items()
+            if name != parts
+        ])
         if key not in places:
             places[key] = {**each, parts: []}
             found.append(places[key])

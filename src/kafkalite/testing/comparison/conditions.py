@@ -25,6 +25,8 @@ from kafkalite.testing.comparison.comparing import ABSENT, Difference
 # Two brokers that are asked at once do the same within this time, on a busy machine too.
 CLOSE_MS = 10_000
 HOUR_MS = 3_600_000
+_TELLS_OF_NO_GROUP = 6  # version of DescribeGroups; before it a group that is not there is dead
+_VARINT_BYTES = 10
 _PRODUCER_ID, _PRODUCER_EPOCH = 9, 10  # in a batch's header
 SILENT = "answer: an answer | no answer in time"
 CLOSED = "answer: an answer | the broker closed the connection"
@@ -53,14 +55,15 @@ def of_this_moment(difference: Difference) -> bool:
 def found_behind_the_start(difference: Difference) -> bool:
     """An answer to a time, of a log that does not begin at 0 any more."""
     ours, theirs = difference.around[-1]
-    is_found = theirs["offset"] == theirs["timestamp"] == -1 and ours["offset"] > 0
+    is_found = ours["offset"] > 0 and ours.get("leader_epoch", 0) >= 0
+    is_none = theirs["offset"] == theirs["timestamp"] == theirs.get("leader_epoch", -1) == -1
     times = [
         partition.timestamp
         for topic in difference.asked.topics
         for partition in topic.partitions
         if partition.partition_index == ours["partition_index"]
     ]
-    return bool(is_found and any(0 <= each <= ours["timestamp"] for each in times))
+    return bool(is_found and is_none and any(0 <= each <= ours["timestamp"] for each in times))
 
 
 def times_of_a_broker(difference: Difference) -> bool:
@@ -161,8 +164,14 @@ def theirs_failed(difference: Difference) -> bool:
 
 
 def is_described_before_it_is_recorded(difference: Difference) -> bool:
-    ours, theirs = difference.beside("group_state")
-    return theirs == "Dead" and ours in _UNRECORDED
+    """One is told of a group to whose members nothing has been assigned, the other of none."""
+    ours, theirs = next(each for each in reversed(difference.around) if "group_state" in each[0])
+    is_there = ours["group_state"] in _UNRECORDED and ours["error_code"] == "NONE"
+    is_none = theirs["group_state"] == "Dead" and theirs["protocol_type"] == ""
+    code = "GROUP_ID_NOT_FOUND" if difference.version >= _TELLS_OF_NO_GROUP else "NONE"
+    is_idle = not any(member["member_assignment"] for member in ours["members"])
+    is_told = theirs["error_code"] == code and not theirs["members"]
+    return bool(is_there and is_idle and is_none and is_told)
 
 
 def is_told_later(difference: Difference) -> bool:
@@ -179,7 +188,22 @@ def same_records_of_a_part(difference: Difference) -> bool:
     ours, theirs = difference.around[-1]
     written = dict.fromkeys(("base_timestamp", "size", "compressed_size"), 0)
     has_holes = 0 < ours["count"] <= ours["last_offset"] - ours["base_offset"]
-    return has_holes and {**ours, **written} == {**theirs, **written}
+    if not has_holes or {**ours, **written} != {**theirs, **written}:
+        return False
+    if not _is_first_that_stays(ours, theirs):
+        return False
+    if "size" in ours:  # all that is written otherwise is how far each time is from the first
+        return bool(abs(ours["size"] - theirs["size"]) <= _VARINT_BYTES * ours["count"])
+    return bool(min(ours["compressed_size"], theirs["compressed_size"]) > 0)
+
+
+def _is_first_that_stays(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
+    """Whether the one that was written anew begins at its first record's time, or both at when
+    their deletions may be forgotten."""
+    both = ours["base_timestamp"], theirs["base_timestamp"]
+    if ours["attributes"] & DELETE_HORIZON_BIT:
+        return bool(abs(both[0] - both[1]) <= CLOSE_MS)
+    return bool(both[0] >= 0 and both[1] == theirs["records"][0]["timestamp"])
 
 
 def same_records(difference: Difference) -> bool:

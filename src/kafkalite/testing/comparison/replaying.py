@@ -238,8 +238,10 @@ def _exchanges(trace: Sequence[Said]) -> Iterator[tuple[str, Exchange]]:
     for said in trace:
         waiting = asked[said.connection, said.correlation_id]
         if said.kind == REQUEST:
-            waiting.append(Exchange(said))
-            yield said.kind, waiting[-1]
+            exchange = Exchange(said)
+            if not exchange.is_never_answered:  # what has its correlation id answers a later one
+                waiting.append(exchange)
+            yield said.kind, exchange
         elif waiting:
             waiting[0].answered = said
             yield said.kind, waiting.popleft()

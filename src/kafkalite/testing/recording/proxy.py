@@ -163,6 +163,8 @@ class Proxy:
             if port is not None:
                 port.peer.node_id = each.node_id
                 each.holder.host, each.holder.port = own_host, port.number
+        if frame_of(said) != said.frame:
+            self._warn_of_lost(said)
         frame = frame_of(moved)
         return frame_size([frame]) + frame
 
@@ -193,6 +195,12 @@ class Proxy:
         if len(self._ports) >= MOST_PORTS:
             return f"the proxy stands for {MOST_PORTS} brokers already"
         return None
+
+    def _warn_of_lost(self, said: Said) -> None:
+        what = f"answers to {said.api} v{said.version}"
+        if what not in self._left:
+            self._left.add(what)
+            self._tell(f"{what} name brokers, and pass without what no spec of kafkalite's knows")
 
     def _warn_of_unread(self, said: Said) -> None:
         what = f"{said.api} v{said.version}"

@@ -19,12 +19,12 @@ LISTEN = "127.0.0.1"
 
 
 class Recorder:
-    """`said` is what has been said so far, in order."""
+    """`said` is what has been said so far, in order. Of several bootstrap servers the first is
+    asked; it names the others."""
 
-    def __init__(self, bootstrap_server: str) -> None:
-        host, _, port = bootstrap_server.rpartition(":")
+    def __init__(self, bootstrap_servers: str) -> None:
         self.said: list[Said] = []
-        self.proxy = Proxy((host, int(port)), (LISTEN, 0), self.said.append)
+        self.proxy = Proxy(_first(bootstrap_servers), (LISTEN, 0), self.said.append)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="kafkalite-recorder", daemon=True
@@ -33,7 +33,11 @@ class Recorder:
     def __enter__(self) -> Recorder:
         self._thread.start()
         starting = asyncio.run_coroutine_threadsafe(self.proxy.start(), self._loop)
-        starting.result(START_TIMEOUT_SECONDS)
+        try:
+            starting.result(START_TIMEOUT_SECONDS)
+        except BaseException:  # such as Ctrl-C
+            self._end()
+            raise
         return self
 
     def __exit__(
@@ -42,8 +46,13 @@ class Recorder:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        stopping = asyncio.run_coroutine_threadsafe(self.proxy.stop(), self._loop)
-        stopping.result(STOP_TIMEOUT_SECONDS)
+        try:
+            stopping = asyncio.run_coroutine_threadsafe(self.proxy.stop(), self._loop)
+            stopping.result(STOP_TIMEOUT_SECONDS)
+        finally:
+            self._end()
+
+    def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(STOP_TIMEOUT_SECONDS)
         self._loop.close()
@@ -51,3 +60,10 @@ class Recorder:
     @property
     def bootstrap_servers(self) -> str:
         return f"{LISTEN}:{self.proxy.port}"
+
+
+def _first(bootstrap_servers: str) -> tuple[str, int]:
+    host, _, port = bootstrap_servers.partition(",")[0].strip().rpartition(":")
+    if not host or not port.isdecimal():
+        raise ValueError(f"{bootstrap_servers!r}: expected HOST:PORT, several with commas")
+    return host.strip("[]"), int(port)

@@ -17,10 +17,12 @@ from kafkalite.testing.recording.said import Said
 # How much may wait to be written before the proxy reads no more; a line costs more than its frame.
 WAITING_BYTES = 64 << 20
 LINE_BYTES = 2_000
+# At the end, without a line more that is written.
+STUCK_SECONDS = 10.0
 
 
 class Scribe:
-    """`write` is called for each, in order; an OSError or ValueError of its ends the writing."""
+    """`write` is called for each, in order; what it raises ends the writing, and nothing else."""
 
     def __init__(self, write: Callable[[Said], None], tell: Callable[[str], None]) -> None:
         self._write, self._tell = write, tell
@@ -48,9 +50,14 @@ class Scribe:
                 await self._eased.wait()
 
     def close(self) -> None:
-        """When all that was heard is written, or cannot be."""
+        """When all that was heard is written, or cannot be: a pipe may have nobody who reads."""
         self._queue.put(None)
-        self._thread.join()
+        written = -1
+        while self._thread.is_alive() and written != self.written:
+            written = self.written
+            self._thread.join(STUCK_SECONDS)
+        if self._thread.is_alive():
+            self.fail(f"nobody has taken a line for {STUCK_SECONDS} s, and the rest is given up")
 
     def fail(self, reason: str) -> None:
         """Nothing more is written. Said once."""
@@ -67,8 +74,8 @@ class Scribe:
     def _note(self, said: Said) -> None:
         try:
             self._write(said)
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
+        except Exception as error:  # noqa: BLE001 - without this thread nobody who speaks goes on
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             self.fail(f"nothing is written any more: {reason}; clients are served as before")
         else:
             self.written += 1

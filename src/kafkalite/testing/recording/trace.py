@@ -29,6 +29,8 @@ _HEAD = (
     "kind", "time_ms", "connection", "broker", "node_id",
     "api", "version", "correlation_id", "client_id",
 )  # fmt: skip
+_TEXTS = frozenset(("kind", "broker", "api", "client_id"))
+_NEVER_NULL = frozenset(("kind", "time_ms", "connection", "broker"))
 # What some programs take for the end of a line, and halves of characters, which UTF-8 has not.
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
@@ -52,12 +54,35 @@ def from_json(line: str | bytes) -> Said:
     try:
         row = json.loads(line)
         head = {name: row[name] for name in _HEAD}
+        _check(head)
         frame = bytes_of(row["frame"]) if "frame" in row else b""
         if "fields" not in row:
             return Said(**head, frame=frame, reason=row["reason"])
-        return Said(**head, frame=frame, message=_message(row))
+        said = Said(**head, frame=frame, message=_message(row))
+        _expect_fields(said)
     except (KeyError, TypeError, AttributeError) as reason:
         raise ValueError(f"not a line of a trace: {reason!r}") from None
+    return said
+
+
+def _check(head: dict[str, Any]) -> None:
+    for name, value in head.items():
+        is_none = value is None and name not in _NEVER_NULL
+        if not is_none and type(value) is not (str if name in _TEXTS else int):
+            raise ValueError(f"not a line of a trace: {name} is {value!r}")
+
+
+def _expect_fields(said: Said) -> None:
+    """That there is a frame which says this; of a request whoever sends it again finds that out."""
+    try:
+        frame_of(said)
+    except UnicodeEncodeError:
+        pass  # text that a peer may have sent all the same: halves of characters
+    except ValueError:
+        if said.kind == RESPONSE:
+            raise
+    except Exception as reason:  # noqa: BLE001 - anything may be written by hand
+        raise ValueError(f"no fields of {said.api} v{said.version}: {reason!r}") from None
 
 
 def _message(row: dict[str, Any]) -> Any:

@@ -6,6 +6,7 @@ and that its last line is whole. What is no regular file (a pipe, say) is writte
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -28,7 +29,7 @@ class TraceFile:
         self._file: int | None = None
         self._size = 0
         self._is_regular = self._path is not None and _is_regular(self._path)
-        if self._path is not None and self._is_regular:
+        if self._path is not None and (self._is_regular or self._path.is_dir()):
             _expect_writable(self._path)
 
     @property
@@ -67,10 +68,11 @@ class TraceFile:
 
     def _take_place(self, path: Path, line: bytes) -> None:
         """Of an older trace, once there is a line that is worth it."""
-        beside = path.with_name(f"{path.name}.{os.getpid()}.new")
+        beside = path.with_name(f".{os.getpid()}-{id(self):x}.new")  # as long as it may be anywhere
         file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
         try:
             self._append(file, line)
+            os.fsync(file)  # a power cut must not leave neither of the two
             os.replace(beside, path)
         except OSError:
             os.close(file)
@@ -96,6 +98,8 @@ def _is_regular(path: Path) -> bool:
 
 
 def _expect_writable(path: Path) -> None:
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path.name)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent}")
     if not os.access(path.parent, os.W_OK | os.X_OK):
