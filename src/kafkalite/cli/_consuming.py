@@ -82,6 +82,8 @@ class Reader:
             except TryAgain as failure:
                 self._patience.wait_after(failure)
                 self._topic = self._found_topic()
+            else:
+                self._patience.renew()
 
     def _unfinished(self) -> list[int]:
         return [
@@ -170,12 +172,16 @@ class Reader:
             isolation_level=self._isolation,
             topics=[FetchRequest.Topic(topic=self._name, partitions=partitions)],
         )  # fmt: skip
+        self._patience.begin()
         answer = self._cluster.ask(leader, request)
         self._check(indexes[0], Error(answer.error_code))
-        self._patience.renew()
+        silent = []
         for topic in answer.responses:
             for each in topic.partitions:
                 yield from self._records_of(each)
+                if not each.records:
+                    silent.append(each.partition_index)
+        self._look_for_ends([index for index in silent if index in self._unfinished()])
 
     def _records_of(self, answer: Any) -> Iterator[tuple[int, Record]]:
         index, place = answer.partition_index, self._places[answer.partition_index]
@@ -216,6 +222,18 @@ class Reader:
             f"{first[index]} to {end[index]}"
         )
         place.position = min(max(place.position, first[index]), end[index])
+        place.end = min(place.end, end[index])
+
+    def _look_for_ends(self, indexes: list[int]) -> None:
+        """Of partitions that have nothing more although their ends were not reached: what was there
+        at the beginning may have gone since, with the topic or with a disk, and never comes."""
+        if self._follows or not indexes:
+            return
+        for index, end in self._offsets(indexes, LATEST).items():
+            place = self._places[index]
+            if end < place.end:
+                self._tell(f"{self._name}-{index} ended at {place.end} and now ends at {end}")
+                place.end = end
 
 
 def _batches(records: Any) -> Iterator[tuple[BatchHeader, memoryview]]:

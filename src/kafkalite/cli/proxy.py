@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import os
 import signal
 import sys
 from contextlib import suppress
@@ -15,6 +14,7 @@ import click
 from kafkalite.cli import _conversation_screen as screen
 from kafkalite.cli._addresses import Address
 from kafkalite.cli._frames import describe_records
+from kafkalite.cli._port_file import write_port
 from kafkalite.log.failures import is_out_of_descriptors
 from kafkalite.testing.recording.proxy import Proxy
 from kafkalite.testing.recording.scribe import Scribe
@@ -104,7 +104,7 @@ async def _serve(proxy: Proxy, port_file: str | None) -> None:
     try:
         await proxy.start()
         if port_file is not None:
-            _write_port(port_file, proxy.port)
+            write_port(port_file, proxy.port)
     except OSError as reason:
         raise click.ClickException(f"cannot listen: {reason}") from None
     _tell(f"clients may come to port {proxy.port}; Ctrl-C ends")
@@ -121,11 +121,3 @@ def _tell_of_trouble(context: dict[str, Any], told: set[str]) -> None:
     if text not in told and len(told) < MOST_TROUBLES:
         told.add(text)
         _tell(text)
-
-
-def _write_port(path: str, port: int) -> None:
-    """In one step, so that who waits for the file never reads half of it."""
-    temporary = f"{path}.tmp"
-    with open(temporary, "w", encoding="ascii") as file:
-        file.write(f"{port}\n")
-    os.replace(temporary, path)

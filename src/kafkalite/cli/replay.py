@@ -15,6 +15,7 @@ from rich.text import Text
 from kafkalite.cli import _conversation_screen as screen
 from kafkalite.cli._addresses import Address
 from kafkalite.cli._replay_ledger import NOT_COMPARED, Ledger
+from kafkalite.cli._streams import leave_output
 from kafkalite.protocol.errors import MalformedFrame
 from kafkalite.testing.comparison.comparing import Difference
 from kafkalite.testing.comparison.differences import explain
@@ -95,8 +96,12 @@ def _run(replay: Replay, shows_allowed: bool) -> int:
         trouble = f"the comparison ended: {reason}"
     except KeyboardInterrupt:
         trouble = "the comparison was interrupted"
-    for line in ledger.lines():
-        screen.OUT.print(line, highlight=False)
+    try:
+        for line in ledger.lines():
+            screen.OUT.print(line, highlight=False)
+    except OSError as reason:
+        leave_output()
+        trouble = trouble or f"what was found cannot be printed: {reason.strerror}"
     if trouble is not None:
         raise CannotCompare(trouble)
     return ledger.exit_code
