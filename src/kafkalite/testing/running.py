@@ -68,7 +68,7 @@ class Plan:
         host = f"[{self.host}]" if ":" in self.host else self.host
         directory = broker_directory(self.data_dir or MEMORY, node_id, len(self.ports))
         return {
-            "node.id": str(node_id),
+            **({} if "broker.id" in self.settings else {"node.id": str(node_id)}),
             "listeners": f"PLAINTEXT://{host}:{self.ports[node_id - 1]}",
             **({} if self.names_directories else {"log.dirs": directory}),
             **self.settings,
