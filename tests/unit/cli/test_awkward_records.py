@@ -244,6 +244,32 @@ def test_a_reader_who_takes_time_is_not_a_broker_that_does_not_answer(
     assert shown == [b"0", b"1", b"2"]
 
 
+class LosingOne(Cluster):
+    """A cluster of which the second fetch is lost."""
+
+    fetches = 0
+
+    def ask(self, node_id: int, request: Any) -> Any:
+        self.fetches += isinstance(request, FetchRequest)
+        if self.fetches == 2:
+            self.fetches += 1
+            raise TryAgain("the answer is lost")
+        return super().ask(node_id, request)
+
+
+def test_a_reader_may_take_time_between_the_brokers_that_it_reads() -> None:
+    with EmbeddedKafka(brokers=2, topics={"t": 2}) as kafka:
+        for partition in ("0", "1"):
+            produce(kafka, "-p", partition, "t", typed=b"x\n")
+        cluster = LosingOne([("127.0.0.1", kafka.port)])
+        shown = []
+        for index, _ in reader(cluster, Start(), [], timeout_s=0.2).records():
+            shown.append(index)
+            time.sleep(0.3)
+        cluster.close()
+    assert sorted(shown) == [0, 1]
+
+
 def test_patience_counts_from_the_question_on() -> None:
     patience = Patience(0.2)
     time.sleep(0.25)
