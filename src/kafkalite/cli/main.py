@@ -12,18 +12,21 @@ import click
 
 import kafkalite
 from kafkalite import cli
-from kafkalite.cli._streams import leave_output, take_up
 
 
 class LazyGroup(click.Group):
     """A group whose commands are the modules of `kafkalite.cli`."""
 
     def main(self, *args: Any, **options: Any) -> Any:
+        from kafkalite.cli._streams import take_up
+
         take_up()
         return super().main(*args, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
         """What the system refuses and no command knows better is one sentence, too."""
+        from kafkalite.cli._streams import leave_output
+
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
