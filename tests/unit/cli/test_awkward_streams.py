@@ -124,7 +124,7 @@ def test_a_banner_that_nobody_can_read_keeps_nobody_from_being_served(
 
 @needs_full
 def test_a_start_that_fails_ends_also_when_nobody_can_be_told(kafka: EmbeddedKafka) -> None:
-    done = shell(f"{PROGRAM} serve --memory --listen 127.0.0.1:{kafka.port} 2>/dev/full")
+    done = shell(f"exec {PROGRAM} serve --memory --listen 127.0.0.1:{kafka.port} 2>/dev/full")
     assert done.returncode == 1
 
 
