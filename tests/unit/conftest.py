@@ -39,7 +39,7 @@ def every_wait_ends_with_the_broker(monkeypatch: pytest.MonkeyPatch) -> Iterator
     """Names each kind of wait that a broker's stop left open, by where it was made."""
     waits, start, stop = Waits(), Broker.start, Broker.stop
 
-    def noted_start(broker: Broker) -> Later[OSError | None]:
+    def noted_start(broker: Broker) -> Later[Exception | None]:
         waits.started(broker)
         return start(broker)
 

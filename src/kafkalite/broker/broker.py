@@ -117,10 +117,10 @@ class Broker:
 
     # --- starting ---------------------------------------------------------------------------
 
-    def start(self) -> Later[OSError | None]:
-        """Resolved with None when the broker serves, or with the reason why an address cannot be
-        had or a disk fails. What is wrong with its directories from the beginning is raised at
-        once."""
+    def start(self) -> Later[Exception | None]:
+        """Resolved with None when the broker serves, or with the reason why it does not: an address
+        cannot be had, a disk fails, or a mistake of ours, which is logged. What is wrong with its
+        directories from the beginning is raised at once."""
         try:
             self.logs.lock()
             self._read_metadata()
@@ -131,13 +131,15 @@ class Broker:
             raise
         self.cluster.apply_dynamic_config(self.config, self.node_id)
         take_settings(self.logs.settings, self.config)
-        started: Later[OSError | None] = Later()
+        started: Later[Exception | None] = Later()
 
         def opened(_: None) -> None:
             try:
                 self._serve()
-            except OSError as error:
+            except Exception as error:
                 failure = error
+                if not isinstance(error, OSError):
+                    logger.exception("[KafkaServer id=%d] cannot start", self.node_id)
                 self.ended.then(lambda _: started.resolve(failure))
                 self.stop(0)
             else:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import click
+
+HIGHEST_PORT = 65_535
+_PORT = re.compile("[0-9]{1,5}")
 
 
 class Address(click.ParamType[tuple[str, int]]):
@@ -17,6 +22,14 @@ class Address(click.ParamType[tuple[str, int]]):
         if isinstance(value, tuple):
             return value
         host, _, port = value.rpartition(":")
-        if not host or not port.isdigit() or int(port) > 65_535:
+        if not is_host(host) or not _PORT.fullmatch(port) or int(port) > HIGHEST_PORT:
             self.fail(f"{value!r} is not HOST:PORT", param, ctx)
         return host.strip("[]"), int(port)
+
+
+def is_host(text: str) -> bool:
+    """Whether a resolver can be asked for it."""
+    try:
+        return bool(text.encode("idna"))
+    except UnicodeError:  # an empty or overlong part, or no characters
+        return False

@@ -15,9 +15,27 @@ from contextlib import contextmanager
 
 import click
 
+from kafkalite.cli._streams import leave_output
+
 INTERRUPTED = 130
 NOBODY_READS = 141
 READ_BYTES = 1 << 16
+
+
+class Text(click.ParamType[str]):
+    """What goes to a broker as text: UTF-8, as all text of the protocol."""
+
+    name = "TEXT"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        if not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                self.fail(f"{value!r} is not UTF-8", param, ctx)
+        return value
 
 
 class Addresses(click.ParamType[list[tuple[str, int]]]):
@@ -64,9 +82,10 @@ def ending_well() -> Iterator[None]:
     except BrokenPipeError:
         leave_output()
         sys.exit(NOBODY_READS)
-    except OSError as failure:  # of input or output: a full disk, a directory in place of a file
+    except OSError as failure:
         leave_output()
-        click.echo(f"kafkalite: {failure.strerror or failure}", err=True)
+        reason = failure.strerror or failure
+        click.echo(f"kafkalite: standard output cannot be written: {reason}", err=True)
         sys.exit(1)
     except KeyboardInterrupt:
         _flush()
@@ -88,13 +107,11 @@ def _flush() -> None:
         leave_output()
 
 
-def leave_output() -> None:
-    """So that the interpreter's end does not try again what nobody reads."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def pieces_of_input() -> Iterator[bytes | None]:
-    """What comes in on standard input, as it comes; None where nothing waits to be read."""
+    """What comes in on standard input, as it comes; None where nothing waits to be read. Raises
+    ClientFailed when it cannot be read."""
+    from kafkalite.cli._cluster_client import ClientFailed
+
     try:
         descriptor = sys.stdin.fileno()
     except OSError:  # another program's stand-in for an input
@@ -103,7 +120,13 @@ def pieces_of_input() -> Iterator[bytes | None]:
     while True:
         if not _is_waiting(descriptor):
             yield None
-        data = os.read(descriptor, READ_BYTES)
+        try:
+            data = os.read(descriptor, READ_BYTES)
+        except BlockingIOError:  # somebody shares it who does not wait
+            select.select([descriptor], [], [])
+            continue
+        except OSError as error:
+            raise ClientFailed(f"standard input cannot be read: {error.strerror}") from error
         if not data:
             return
         yield data

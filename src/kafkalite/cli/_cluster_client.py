@@ -184,10 +184,18 @@ class Patience:
         self.renew()
 
     def renew(self) -> None:
-        self._deadline = time.monotonic() + self._seconds
+        self._is_tried = False
+        self.begin()
+
+    def begin(self) -> None:
+        """Something is about to be asked; what came before it, such as a reader that took its time
+        with a record, does not count."""
+        if not self._is_tried:
+            self._deadline = time.monotonic() + self._seconds
 
     def wait_after(self, failure: TryAgain) -> None:
         """Lets a moment pass; raises the failure when there was time enough for it to heal."""
+        self._is_tried = True
         if time.monotonic() >= self._deadline:
             raise failure
         time.sleep(PAUSE_S)

@@ -82,6 +82,8 @@ class Reader:
             except TryAgain as failure:
                 self._patience.wait_after(failure)
                 self._topic = self._found_topic()
+            else:
+                self._patience.renew()
 
     def _unfinished(self) -> list[int]:
         return [
@@ -170,12 +172,16 @@ class Reader:
             isolation_level=self._isolation,
             topics=[FetchRequest.Topic(topic=self._name, partitions=partitions)],
         )  # fmt: skip
+        self._patience.begin()
         answer = self._cluster.ask(leader, request)
         self._check(indexes[0], Error(answer.error_code))
-        self._patience.renew()
+        silent = []
         for topic in answer.responses:
             for each in topic.partitions:
                 yield from self._records_of(each)
+                if not each.records:
+                    silent.append(each.partition_index)
+        self._look_for_ends([index for index in silent if index in self._unfinished()])
 
     def _records_of(self, answer: Any) -> Iterator[tuple[int, Record]]:
         index, place = answer.partition_index, self._places[answer.partition_index]
@@ -183,8 +189,6 @@ class Reader:
             self._come_back(index, place)
             return
         self._check(index, Error(answer.error_code))
-        if not answer.records and not self._follows:
-            self._expect_end(index, place, answer)
         begun = sorted(
             (each.first_offset, each.producer_id) for each in answer.aborted_transactions or ()
         )
@@ -220,13 +224,15 @@ class Reader:
         place.position = min(max(place.position, first[index]), end[index])
         place.end = min(place.end, end[index])
 
-    def _expect_end(self, index: int, place: _Place, answer: Any) -> None:
-        """Nothing may ever come up to where the partition ended: its topic was made anew."""
-        visible = answer.last_stable_offset if self._isolation else answer.high_watermark
-        if visible < place.end:
-            end = self._offsets([index], LATEST)[index]
+    def _look_for_ends(self, indexes: list[int]) -> None:
+        """Of partitions that have nothing more although their ends were not reached: what was there
+        at the beginning may have gone since, with the topic or with a disk, and never comes."""
+        if self._follows or not indexes:
+            return
+        for index, end in self._offsets(indexes, LATEST).items():
+            place = self._places[index]
             if end < place.end:
-                self._tell(f"{self._name}-{index}: ends at {end}, and ended at {place.end} before")
+                self._tell(f"{self._name}-{index} ended at {place.end} and now ends at {end}")
                 place.end = end
 
 

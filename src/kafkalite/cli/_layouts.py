@@ -20,12 +20,12 @@ def find(word: str) -> list[spec.Message]:
     return named or [message for message in found if _is_api(message, wanted)]
 
 
-def find_api(word: str) -> spec.Api:
-    """The API of this name or key; KeyError when there is none."""
+def find_api(word: str) -> spec.Api | None:
+    """The API of this name or key."""
     for message in find(word):
         if message.api is not None:
             return message.api
-    raise KeyError(word)
+    return None
 
 
 def describe(message: spec.Message, version: int | None) -> Iterator[str]:

@@ -21,9 +21,11 @@ from kafkalite.records.record import BatchBuilder
 BATCH_BYTES = 500_000
 PENDING_BYTES = 4_000_000
 REQUEST_TIMEOUT_MS = 30_000
+HIGHEST_SEQUENCE = 0x7FFFFFFF
+SHOWN_SPANS = 5
 _TOO_LARGE = (Error.MESSAGE_TOO_LARGE, Error.RECORD_LIST_TOO_LARGE)
 _WRITTEN = (Error.NONE, Error.DUPLICATE_SEQUENCE_NUMBER)
-_OVERHEAD = 30  # of a record, more or less
+_OVERHEAD = 30  # of a record, and of a header, more or less
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -36,10 +38,6 @@ class Line:
     key: bytes | None
     value: bytes | None
     timestamp: int
-
-    @property
-    def size(self) -> int:
-        return len(self.key or b"") + len(self.value or b"") + _OVERHEAD
 
 
 class Producer:
@@ -59,6 +57,9 @@ class Producer:
         self._name = topic
         self._partition = partition
         self._headers = headers
+        self._overhead = _OVERHEAD + sum(
+            len(name.encode()) + len(value or b"") + _OVERHEAD for name, value in headers
+        )
         self._codec = codec
         self._patience = Patience(timeout_s)
         self._pending: dict[int, deque[list[Line]]] = defaultdict(deque)
@@ -78,15 +79,23 @@ class Producer:
         self._count += 1
         line = Line(self._count, key, value, int(time.time() * 1000))
         index = self._index_of(key)
+        size = len(key or b"") + len(value or b"") + self._overhead
         batches = self._pending[index]
-        if not batches or self._batch_bytes[index] + line.size > BATCH_BYTES:
+        if not batches or self._batch_bytes[index] + size > BATCH_BYTES:
             batches.append([])
             self._batch_bytes[index] = 0
         batches[-1].append(line)
-        self._batch_bytes[index] += line.size
-        self._pending_bytes += line.size
+        self._batch_bytes[index] += size
+        self._pending_bytes += size
 
     def flush(self) -> None:
+        """ClientFailed says also which lines are not acknowledged."""
+        try:
+            self._flush()
+        except ClientFailed as failure:
+            raise ClientFailed(f"{failure}; {self._left()}") from failure
+
+    def _flush(self) -> None:
         self._patience.renew()
         while self._pending:
             try:
@@ -96,6 +105,16 @@ class Producer:
                 self._topic = self._found_topic()
         self._pending_bytes = 0
         self._keyless = self._another()
+
+    def _left(self) -> str:
+        """What is not acknowledged; the lines behind have not been read."""
+        numbers = sorted(
+            line.number for batches in self._pending.values() for each in batches for line in each
+        )
+        spans = _spans(numbers)
+        shown = ", ".join(spans[:SHOWN_SPANS]) + (" and others" * (len(spans) > SHOWN_SPANS))
+        which = f"line {shown}" if len(numbers) == 1 else f"lines {shown}"
+        return f"not acknowledged: {which}, and nothing behind line {self._count} was sent"
 
     # --- where to -----------------------------------------------------------------------------
 
@@ -190,6 +209,7 @@ class Producer:
         if code in _WRITTEN:
             self._patience.renew()
             self._sequences[answer.index] += len(batch)
+            self._sequences[answer.index] &= HIGHEST_SEQUENCE  # and then 0, as everywhere
             self.written += len(batch)
             batches.popleft()
             if not batches:
@@ -207,6 +227,17 @@ class Producer:
         first, last = (wrong or [batch[0].number])[0], (wrong or [batch[-1].number])[-1]
         which = f"line {first} is" if first == last else f"lines {first} to {last} are"
         return f"{which} not written to {self._name}-{answer.index}, {self.written} others are"
+
+
+def _spans(numbers: list[int]) -> list[str]:
+    """Rising numbers, those that follow each other as one."""
+    spans: list[tuple[int, int]] = []
+    for number in numbers:
+        if spans and spans[-1][1] == number - 1:
+            spans[-1] = spans[-1][0], number
+        else:
+            spans.append((number, number))
+    return [f"{first}" if first == last else f"{first} to {last}" for first, last in spans]
 
 
 def _raise_for(code: Error, what: str, message: str | None = None) -> None:

@@ -35,7 +35,8 @@ class TopicWanted:
 
 
 class PropertiesFile(click.ParamType[dict[str, str]]):
-    """A server.properties: UTF-8 or, as Java reads it, Latin-1; - is standard input."""
+    """A server.properties: UTF-8, with a mark of that at its beginning or not, or, as Java reads
+    it, Latin-1; - is standard input."""
 
     name = "FILE"
 
@@ -55,7 +56,7 @@ def _text_of(data: bytes) -> str:
     if b"\0" in data:
         raise MalformedProperties("this is no text but a binary file")
     try:
-        return data.decode()
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return data.decode("latin-1")
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from os import fsencode
 
 from kafkalite.records.record import Record
 
@@ -26,10 +27,10 @@ class BadFormat(ValueError):
 
 
 def unescaped(text: str) -> bytes:
-    r"""The bytes that a text stands for: \n, \t, \r, \0, \\ and \xHH."""
+    r"""The bytes that a text stands for: those that were typed, and \n, \t, \r, \0, \\ and \xHH."""
     found, position = bytearray(), 0
     for match in _ESCAPE.finditer(text):
-        found += text[position : match.start()].encode()
+        found += fsencode(text[position : match.start()])
         name = match[1]
         if name[0] == "x" and len(name) > 1:
             found.append(int(name[1:], 16))
@@ -40,7 +41,7 @@ def unescaped(text: str) -> bytes:
         position = match.end()
     if text[position:].endswith("\\"):
         raise BadFormat(rf"{text!r} ends in a backslash; \\ is one")
-    return bytes(found + text[position:].encode())
+    return bytes(found + fsencode(text[position:]))
 
 
 def printer(text: str, null: bytes = b"") -> Printed:

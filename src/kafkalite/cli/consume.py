@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkalite.cli._as_program import bootstrap_option, ending_well
+from kafkalite.cli._as_program import Text, bootstrap_option, ending_well
 
 if TYPE_CHECKING:
     from kafkalite.cli._consuming import Start
@@ -21,7 +21,7 @@ COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", type=Text())
 @bootstrap_option
 @click.option("-o", "--offset", "begin", metavar="WHERE", default="beginning", show_default=True,
               help="beginning, end, an offset, -N (the last N of each partition), or @TIME: "

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import click
 
@@ -37,6 +37,7 @@ _OTHER_NAMES = {
     "segment.bytes": "log.segment.bytes",
     "logs.dirs": "log.dirs",
 }
+_DIRECTORY = {"log.dir": "log.dirs"}
 _LISTENER = re.compile(r"(?P<name>[^:]+)://(?P<host>.*):(?P<port>[^:]*)")
 
 
@@ -52,18 +53,38 @@ def command(context: click.Context, arguments: tuple[str, ...]) -> None:
     passed_over = list(unknown(settings(os.environ)))
     if passed_over:
         click.echo(f"not of a broker's settings, and ignored: {', '.join(passed_over)}", err=True)
-    call = ["serve", *serve_arguments(os.environ), *arguments]
+    call = ["serve", *serve_arguments(os.environ, given(arguments)), *arguments]
     main.main(call, prog_name="kafkalite", parent=context.parent)
 
 
-def serve_arguments(environment: Mapping[str, str]) -> list[str]:
-    """The options of `kafkalite serve` that stand for these variables."""
+def given(arguments: Sequence[str]) -> set[str]:
+    """What the arguments of `kafkalite serve` say themselves: `listeners`, `log.dirs`, or both."""
+    from kafkalite.cli._properties import PropertiesFile
+    from kafkalite.cli.serve import command as serve
+
+    context = click.Context(serve)
+    options, _, _ = serve.make_parser(context).parse_args(list(arguments))
+    found: set[str] = set()
+    if options.get("properties") not in (None, "-"):
+        found |= PropertiesFile().convert(options["properties"], None, context).keys()
+    found |= {pair.partition("=")[0].strip() for pair in options.get("overrides", ())}
+    found |= {"listeners"} if "listen" in options else set()
+    found |= {"log.dirs"} if options.keys() & {"data_dir", "in_memory"} else set()
+    return {_DIRECTORY.get(name, name) for name in found} & {"listeners", "log.dirs"}
+
+
+def serve_arguments(
+    environment: Mapping[str, str], said: Collection[str] = frozenset()
+) -> list[str]:
+    """The options of `kafkalite serve` that stand for these variables, and for what neither they
+    nor the arguments, which have `said` some settings, name."""
     found = dict(settings(environment))
     for name in dict(_unknown_names(found)):
         del found[name]
     _complete_listeners(found, environment)
-    call = [] if "listeners" in found else ["--listen", LISTEN]
-    call += [] if found.keys() & {"log.dirs", "log.dir"} else ["--data-dir", DATA_FOLDER]
+    named = {_DIRECTORY.get(name, name) for name in found} | set(said)
+    call = [] if "listeners" in named else ["--listen", LISTEN]
+    call += [] if "log.dirs" in named else ["--data-dir", DATA_FOLDER]
     for name, value in sorted(found.items()):
         call += ["--override", f"{name}={value}"]
     for topic in topics(environment):

@@ -13,6 +13,7 @@ from kafkalite.cli import _frames, _layouts, _log_files
 from kafkalite.cli._internal_records import TOPICS
 from kafkalite.cli._rendering import Plain, as_json, as_text
 from kafkalite.protocol.errors import KafkaError, MalformedFrame
+from kafkalite.protocol.spec import Api
 
 shape_option = click.option(
     "--format", "shape", type=click.Choice(["text", "json"]), default="text", help="How to print."
@@ -36,9 +37,10 @@ def frame(file: BinaryIO, api: str | None, version: int | None, shape: str) -> N
 
         kafkalite dump frame --response Metadata --version 12 captured.bin
     """
-    frames = list(_frames.split(_frames.read_capture(file.read())))
+    found = _api(api, version)
     try:
-        _print(_described(frames, api, version), shape)
+        frames = list(_frames.split(_frames.read_capture(file.read())))
+        _print(_described(frames, found, version), shape)
     except (MalformedFrame, ValueError, KeyError) as reason:
         raise click.ClickException(f"not a frame: {reason}") from None
 
@@ -77,13 +79,24 @@ def spec(name: str, version: int | None) -> None:
         click.echo("\n".join(_layouts.describe(message, version)))
 
 
-def _described(frames: list[bytes], api: str | None, version: int | None) -> list[Plain]:
-    if api is None:
-        return [_frames.describe_request(each) for each in frames]
+def _api(word: str | None, version: int | None) -> Api | None:
+    """Whose answers the frames are, None when they are requests."""
+    if word is None:
+        return None
     if version is None:
         raise click.UsageError("--response needs --version")
-    found = _layouts.find_api(api)
-    return [_frames.describe_response(each, found, version) for each in frames]
+    found = _layouts.find_api(word)
+    if found is None:
+        raise click.BadParameter(f"no API is called {word}", param_hint="--response")
+    if version not in found.versions:
+        raise click.BadParameter(f"{found.name} has no version {version}", param_hint="--version")
+    return found
+
+
+def _described(frames: list[bytes], api: Api | None, version: int | None) -> list[Plain]:
+    if api is None or version is None:
+        return [_frames.describe_request(each) for each in frames]
+    return [_frames.describe_response(each, api, version) for each in frames]
 
 
 def _print(values: Iterable[Plain], shape: str) -> None:

@@ -6,6 +6,7 @@ Adding a command is adding a file: module `topic.py` here, with a click command 
 
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import Any
 
 import click
 
@@ -15,6 +16,24 @@ from kafkalite import cli
 
 class LazyGroup(click.Group):
     """A group whose commands are the modules of `kafkalite.cli`."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        from kafkalite.cli._streams import take_up
+
+        take_up()
+        return super().main(*args, **options)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """What the system refuses and no command knows better is one sentence, too."""
+        from kafkalite.cli._streams import leave_output
+
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise  # click knows what that means
+        except OSError as error:
+            leave_output()
+            raise click.ClickException(str(error)) from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_command_modules())

@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import closing
 
 import click
 
-from kafkalite.cli._as_program import bootstrap_option, ending_well, pieces_of_input, split
+from kafkalite.cli._as_program import (
+    Text,
+    bootstrap_option,
+    ending_well,
+    pieces_of_input,
+    split,
+)
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+def _headers(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> Headers:
+    found = []
+    for text in texts:
+        name, has_value, value = text.partition("=")
+        found.append((
+            Text().convert(name, param, ctx), os.fsencode(value) if has_value else None
+        ))  # fmt: skip
+    return tuple(found)
+
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", type=Text())
 @bootstrap_option
 @click.option("-K", "key_delimiter", metavar="DELIMITER",
               help="What stands between key and value; a line without it has no key.")
 @click.option("-k", "key", metavar="KEY", help="The key of all records.")
-@click.option("-H", "headers", metavar="NAME=VALUE", multiple=True,
+@click.option("-H", "headers", metavar="NAME=VALUE", multiple=True, callback=_headers,
               help="A header of all records; may be repeated. NAME alone is a header of null.")
 @click.option("-p", "partition", type=click.IntRange(min=0),
               help="The partition; else that of the key, or any.")
@@ -35,7 +54,7 @@ def command(
     bootstrap: list[tuple[str, int]],
     key_delimiter: str | None,
     key: str | None,
-    headers: tuple[str, ...],
+    headers: Headers,
     partition: int | None,
     codec: str,
     delimiter: str,
@@ -55,9 +74,11 @@ def command(
     from kafkalite.cli._producing import Producer
 
     end, separator = _bytes(delimiter, "-D"), _bytes(key_delimiter or "", "-K")
+    if not end:
+        raise click.BadParameter("a record ends in a byte at least", param_hint="-D")
     with ending_well(), closing(Cluster(bootstrap)) as cluster:
         producer = Producer(
-            cluster, topic, partition=partition, headers=tuple(map(_header, headers)),
+            cluster, topic, partition=partition, headers=headers,
             codec=CODECS.index(codec), timeout_s=timeout_s,
         )  # fmt: skip
         if sys.stdin.isatty():
@@ -87,14 +108,10 @@ def _fields(
     line: bytes, separator: bytes, key: str | None, empty_is_null: bool
 ) -> tuple[bytes | None, bytes | None]:
     """Key and value of a line."""
-    found, value = None if key is None else key.encode(), line
+    found, value = None if key is None else os.fsencode(key), line
     if separator and separator in line:
         found, _, value = line.partition(separator)
     if empty_is_null:
         return found or None, value or None
     return found, value
 
-
-def _header(text: str) -> tuple[str, bytes | None]:
-    name, has_value, value = text.partition("=")
-    return name, value.encode() if has_value else None

@@ -15,8 +15,8 @@ from rich.text import Text
 
 from kafkalite.cli import _addresses
 from kafkalite.cli import _conversation_screen as screen
-from kafkalite.cli._as_program import leave_output
 from kafkalite.cli._replay_ledger import NOT_COMPARED, Ledger
+from kafkalite.cli._streams import leave_output
 from kafkalite.protocol.errors import MalformedFrame
 from kafkalite.testing.comparison.comparing import Difference
 from kafkalite.testing.comparison.differences import explain

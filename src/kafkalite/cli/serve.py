@@ -18,6 +18,7 @@ from kafkalite.cli import _banner, _properties
 from kafkalite.cli._port_file import write_port
 from kafkalite.cli._properties import DEFAULT_DATA, DEFAULT_LISTEN
 from kafkalite.cli._recovery_bar import RecoveryBar
+from kafkalite.cli._streams import leave_output
 from kafkalite.config import BrokerConfig, InvalidSetting, Judgement
 from kafkalite.env import real_env
 from kafkalite.env.background import ThreadBackground
@@ -131,7 +132,7 @@ class _Serving:
         bar = RecoveryBar(self._loop.call_later, broker.logs.loading, Console(stderr=True))
         started.then(lambda failure: self._started(failure, bar))
 
-    def _started(self, failure: OSError | None, bar: RecoveryBar) -> None:
+    def _started(self, failure: Exception | None, bar: RecoveryBar) -> None:
         bar.end()
         broker = self._broker
         assert broker is not None
@@ -147,16 +148,24 @@ class _Serving:
             if refusal is not None:
                 raise refusal
             if self._port_file is not None:
-                port = next(iter(broker.server.addresses.values()))[1]
-                write_port(self._port_file, port)
+                write_port(self._port_file, next(iter(broker.server.addresses.values()))[1])
         except (InvalidSetting, OSError) as error:
             reason = str(error)
             broker.stop().then(lambda _: self._fail(reason))
         else:
+            self._show_banner(broker)
+
+    def _show_banner(self, broker: Broker) -> None:
+        """Whoever cannot read it is served all the same."""
+        try:
             _banner.show(broker, in_memory=self._in_memory)
+        except OSError as error:
+            leave_output()
+            logging.warning("it serves, and standard output cannot be written: %s", error.strerror)
 
     def _fail(self, reason: str) -> None:
-        click.echo(f"kafkalite cannot start: {reason}", err=True)
+        with suppress(OSError):  # nobody can be told
+            click.echo(f"kafkalite cannot start: {reason}", err=True)
         self._exit_code = 1
         self._end()
 

@@ -78,6 +78,8 @@ def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[Jud
 
 
 def _judge(key: str, text: str, properties: Mapping[str, str]) -> Judgement:
+    if not _is_text(key + text):
+        return Judgement(key, text, Verdict.REFUSED, f"{text!r} is not UTF-8")
     setting = broker_settings().get(base_name(key))
     if setting is None:
         return _judge_unknown(key, text)
@@ -97,6 +99,15 @@ def _judge(key: str, text: str, properties: Mapping[str, str]) -> Judgement:
     if setting.update.value == "dynamic-only":
         return Judgement(key, shown, Verdict.IGNORED, "set it with AlterConfigs")
     return Judgement(key, shown, Verdict.HONOURED)
+
+
+def _is_text(text: str) -> bool:
+    """Whether it can be told to anybody: half a character cannot, nor a byte that is none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _judge_unknown(key: str, text: str) -> Judgement:

@@ -386,8 +386,9 @@ def _listening_socket(host: str, port: int, backlog: int) -> socket.socket:
     else:
         try:
             found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM)
-        except socket.gaierror as error:
-            raise OSError(f"{host} is no address of this machine: {error.strerror}") from error
+        except (socket.gaierror, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or "no name has such a part"
+            raise OSError(f"{host} is no address of this machine: {reason}") from error
         family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
         listening = socket.create_server(address[:2], family=family, backlog=backlog)
     listening.setblocking(False)

@@ -121,7 +121,7 @@ def records_size(value: Any) -> int:
 
 
 def refuse(value: object) -> None:
-    raise ValueError(f"{value!r} has no place on the wire")
+    raise ValueError(f"{value!r:.200} has no place on the wire")
 
 
 _HELPERS: dict[str, Any] = {

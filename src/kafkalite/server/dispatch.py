@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,7 +130,7 @@ class Dispatcher:
             response = self._settled(route, call, request, response)
         if type(response) is InSteps or (is_large and type(response) not in _SHORT):
             return self._in_line(call.connection, self._rest_of(route, call, request, response))
-        return self._outcome(route, call, response)
+        return self._outcome(route, call, request, response)
 
     def _answered_later(
         self, route: Route, call: Call, request: Any, response: Later[Any], is_large: bool
@@ -197,18 +198,18 @@ class Dispatcher:
         if response is None or isinstance(response, Later):
             return self._answered(route, call, request, response, is_large=True)
         if type(response) in _SHORT or isinstance(response, Exception):
-            return self._outcome(route, call, response)
+            return self._outcome(route, call, request, response)
         try:
             parts, size = yield from encoded(
                 route.encode_in_steps, response, has_records=route.has_records
             )
         except Exception as error:  # noqa: BLE001 - a response that has no bytes is our mistake
-            return self._no_bytes(route, call, error)
+            return self._no_bytes(route, call, request, error)
         tags = b"\0" if route.response_has_tags else b""
         head = _V0_HEAD.pack(4 + len(tags) + size, call.correlation_id) + tags
         return [head, *parts]
 
-    def _outcome(self, route: Route, call: Call, response: Any) -> Outcome:
+    def _outcome(self, route: Route, call: Call, request: Any, response: Any) -> Outcome:
         if isinstance(response, CloseConnection):
             return response
         if isinstance(response, KafkaError):  # what was decided could not be made to last
@@ -216,10 +217,18 @@ class Dispatcher:
         try:
             return self._encode(route, call.correlation_id, response)
         except Exception as error:  # noqa: BLE001 - a response that has no bytes is our mistake
-            return self._no_bytes(route, call, error)
+            return self._no_bytes(route, call, request, error)
 
-    def _no_bytes(self, route: Route, call: Call, error: Exception) -> CloseConnection:
+    def _no_bytes(self, route: Route, call: Call, request: Any, error: Exception) -> Outcome:
+        """Such as one whose sentence quotes a name that leaves no room for it: the error alone is
+        told, as Apache Kafka does."""
         self._log.bug("bug", f"the response to {_described(route, call)} has no bytes", error)
+        response = None
+        if route.api.key != PRODUCE_KEY:  # told of an unknown error, an idempotent one duplicates
+            response = error_reply(request, call.version, Error.UNKNOWN_SERVER_ERROR)
+        with suppress(Exception):  # then it has no bytes either
+            if response is not None:
+                return self._encode(route, call.correlation_id, response)
         return CloseConnection("a response that could not be encoded")
 
     def _encode(self, route: Route, correlation_id: int, response: Any) -> list[Part]:

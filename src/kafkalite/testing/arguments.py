@@ -16,13 +16,12 @@ Settings = Mapping[str, Any]  # each a SettingValue
 Topics = Mapping[str, int] | Iterable[str]
 
 MAX_BROKERS = 100
+_DIRECTORIES = {"log.dirs", "log.dir", "metadata.log.dir"}
 _HIGHEST_PORT = 65_535
-_DIRECTORIES = frozenset(("log.dirs", "log.dir", "metadata.log.dir"))
-_IDS = ("node.id", "broker.id")
 
 
 def folder(data_dir: str | os.PathLike[str] | None) -> str | None:
-    """The whole path of a directory, wherever the process goes later; None where there is none."""
+    """The path of a directory, wherever the program goes from here; None where there is none."""
     if data_dir is None:
         return None
     path = os.fspath(data_dir)
@@ -32,40 +31,36 @@ def folder(data_dir: str | os.PathLike[str] | None) -> str | None:
         raise ValueError(
             "data_dir is empty: name a directory, or leave it out to keep all in memory"
         )
-    whole = os.path.abspath(path)
-    if "," in whole or whole != whole.strip():
+    path = os.path.abspath(path)
+    if "," in path or path != path.strip():
         raise ValueError(
-            f"data_dir={data_dir!r}: a name with a comma, or with white space at its end, is "
-            "another in the setting log.dirs"
+            f"data_dir={path!r}: a broker's directory has no comma, and ends in no blank"
         )
-    return whole
+    return path
 
 
-def host_name(host: str) -> str:
-    """A name or an address; that of IPv6 in brackets or not."""
-    if not isinstance(host, str):
-        raise TypeError(f"host={host!r}: expected a str")
-    name = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    if not name.strip():
-        raise ValueError(f"host={host!r}: expected a name or an address")
-    return name.strip()
-
-
-def with_whole_paths(settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings with directories that stay where they are wherever the process goes."""
-    found = dict(settings)
-    for name in _DIRECTORIES & found.keys():
-        items = [item.strip() for item in found[name].split(",")]
-        found[name] = ",".join(os.path.abspath(item) if item else item for item in items)
+def settings(given: Settings | None) -> dict[str, str]:
+    """Settings as a server.properties has them; directories wherever the program goes from here."""
+    found = texts("settings", given)
+    for name in found.keys() & _DIRECTORIES:
+        paths = [each.strip() for each in found[name].split(",")]
+        found[name] = ",".join(os.path.abspath(each) for each in paths if each)
     return found
 
 
-def check_ids(settings: Mapping[str, str], brokers: int) -> None:
+def host(name: str) -> str:
+    """Where to listen; "" is every address of the machine. One of IPv6 in brackets or not."""
+    if not isinstance(name, str):
+        raise TypeError(f"host={name!r}: expected a name or an address")
+    return name[1:-1] if name.startswith("[") and name.endswith("]") else name.strip()
+
+
+def check_ids(texts: Mapping[str, str], brokers: int) -> None:
     """That each broker has an id of its own."""
-    named = [name for name in _IDS if name in settings]
+    named = [name for name in ("node.id", "broker.id") if name in texts]
     if named and brokers > 1:
         raise ValueError(
-            f"settings[{named[0]!r}] would be the id of all {brokers} brokers, whose ids are 1 to "
+            f"settings[{named[0]!r}] would be the id of all {brokers} brokers: theirs are 1 to "
             f"{brokers}"
         )
 
@@ -120,10 +115,15 @@ def topics(wanted: Topics | None) -> dict[str, int]:
     pairs = wanted.items() if isinstance(wanted, Mapping) else ((name, -1) for name in wanted)
     found = {}
     for name, count in pairs:
-        if not isinstance(name, str):
-            raise TypeError(f"topics: {name!r} is no name of a topic")
-        found[name] = partitions(f"topics[{name!r}]", count)
+        found[topic("topics", name)] = partitions(f"topics[{name!r}]", count)
     return found
+
+
+def topic(what: str, name: str) -> str:
+    """A topic's name; that it may be one is for the broker to say."""
+    if not isinstance(name, str):
+        raise TypeError(f"{what}: {name!r} is no name of a topic")
+    return name
 
 
 def partitions(what: str, count: int) -> int:

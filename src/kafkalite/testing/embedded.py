@@ -54,14 +54,14 @@ class EmbeddedKafka:
         self._guard = threading.RLock()  # also for a signal's handler on the same thread
         self._disk: Disk | None = None
         count = arguments.broker_count(brokers)
-        texts = arguments.texts("settings", settings)
+        texts = arguments.settings(settings)
         arguments.check_directories(data_dir, texts, count)
         arguments.check_ids(texts, count)
         self._plan = Plan(
             arguments.folder(data_dir),
             arguments.topics(topics),
-            arguments.with_whole_paths(texts),
-            arguments.host_name(host),
+            texts,
+            arguments.host(host),
             [arguments.port_number(port)] + [0] * (count - 1),
         )
 
@@ -174,12 +174,14 @@ class EmbeddedKafka:
 
     @property
     def bootstrap_servers(self) -> str:
-        host = f"[{self._plan.host}]" if ":" in self._plan.host else self._plan.host
+        name = self._plan.host or "localhost"
+        host = f"[{name}]" if ":" in name else name
         return ",".join(f"{host}:{port}" for port in self.ports)
 
     def create_topic(self, name: str, partitions: int = 1, configs: Settings | None = None) -> None:
         """Creates a topic; it can be used, and lasts as configured, when this returns. BrokerFailed
         when it is refused, or when the broker has ended because its disk failed."""
+        arguments.topic("name", name)
         count = arguments.partitions("partitions", partitions)
         texts = arguments.texts("configs", configs)
         run = self._running()

@@ -22,9 +22,10 @@ def broker_directory(folder: str, node_id: int, count: int) -> str:
 def check_folder(disk: Disk, folder: str, count: int) -> None:
     """Raises WrongDirectory for a folder that fewer or other brokers would not find their data in;
     a cluster of several may grow."""
-    found = _count_in(disk, folder)
-    is_fit = not found or found == count or 1 < found < count
-    if not is_fit:
+    is_one = disk.exists(f"{folder}/{META_PROPERTIES}")
+    found = 1 if is_one else _count_in(disk, folder)
+    grows = count > 1 and not is_one and found <= count  # also one whose first start failed
+    if found and found != count and not grows:
         brokers = "one broker" if found == 1 else f"{found} brokers"
         raise WrongDirectory(
             f"{folder} holds the data of {brokers}, which {count} would not find there: "
@@ -33,9 +34,7 @@ def check_folder(disk: Disk, folder: str, count: int) -> None:
 
 
 def _count_in(disk: Disk, folder: str) -> int:
-    """How many brokers have begun in this folder; nought when none has."""
-    if disk.exists(f"{folder}/{META_PROPERTIES}"):
-        return 1
+    """How many brokers of several have begun in this folder; nought when none has."""
     if not disk.is_directory(folder):
         return 0
     names = [name for name in disk.list_directory(folder) if name.isdigit()]

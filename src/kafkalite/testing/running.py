@@ -330,7 +330,7 @@ class Run:
     def _start_broker(self, node_id: int, told: Callable[[Exception | None], None]) -> None:
         """Tells that a broker serves, or why it does not."""
 
-        def opened(failure: OSError | None) -> None:
+        def opened(failure: Exception | None) -> None:
             self._starting = None
             if failure is None:
                 self.brokers[node_id] = broker

@@ -193,7 +193,7 @@ def test_a_broker_does_not_start_on_a_broken_disk(kind: str, code: int, is_new: 
     assert why_not_started(disk) is None
 
 
-def why_not_started(disk: CrashDisk) -> OSError | None:
+def why_not_started(disk: CrashDisk) -> Exception | None:
     try:
         return new_broker(manual_env(1, disk)).start().value
     except OSError as error:

@@ -18,6 +18,7 @@ from kafkalite.log import names
 PORT_FILE = "--port-file cannot be written"
 RANDOM = bytes(range(256)) * 12
 SERVE = "serve --listen 127.0.0.1:0"
+LONG = "a" * 64  # a part of a name has 63 characters at most
 NOWHERE = "serve --listen 127.0.0.1:99999"  # what is wrongly taken ends here
 
 
@@ -27,6 +28,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "dir").mkdir()
     (tmp_path / "binary").write_bytes(RANDOM)
     (tmp_path / "empty").touch()
+    (tmp_path / "odd").write_bytes(b"000")
+    (tmp_path / "marked").write_bytes(b"\xef\xbb\xbfnum.partitions=3\n")
     (tmp_path / "latin").write_bytes(b"# \xfcber\nnum.partitions=3\n")
     return tmp_path
 
@@ -57,8 +60,25 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("dump segment missing", 2, "'missing' does not exist"),
         ("dump segment empty", 0, ""),
         ("dump spec missing", 1, "no API, message or record is called missing"),
-        ("proxy --to x:1 --save dir", 2, "for --save: [Errno 21] Is a directory: 'dir'"),
+        ("dump frame odd", 1, "not a frame"),
+        ("dump frame --response Nope --version 1 odd", 2, "no API is called Nope"),
+        ("dump frame --response ² --version 1 odd", 2, "no API is called ²"),
+        ("dump frame --response Fetch --version 99 odd", 2, "Fetch has no version 99"),
+        ("dump frame --response Fetch odd", 2, "--response needs --version"),
+        ("config check marked", 0, "honoured  num.partitions=3"),
+        (f"{NOWHERE} --memory --override broker.rack=\udcff", 1, "broker.rack: '\\udcff' is not"),
+        ("proxy --to ..:1", 2, "'..:1' is not HOST:PORT"),
+        (f"proxy --to a:1 --listen {LONG}:1", 2, "is not HOST:PORT"),
+        ("proxy --to a:1 --listen a:0 --save dir", 2, "Is a directory: 'dir'"),
+        ("replay empty --against a:² --oracle a:1", 2, "'a:²' is not HOST:PORT"),
         ("produce", 2, "Missing argument 'TOPIC'"),
+        ("produce t\udcff", 2, "'t\\udcff' is not UTF-8"),
+        ("consume t\udcff", 2, "'t\\udcff' is not UTF-8"),
+        ("produce x -H \udcff=1", 2, "'\\udcff' is not UTF-8"),
+        ("consume x -b a:²", 2, "'a:²' is not HOST:PORT"),
+        ("consume x -b a:99999999999999999999", 2, "is not HOST:PORT"),
+        ("consume x -b ..:1", 2, "'..:1' is not HOST:PORT"),
+        (f"consume x -b {LONG}:1", 2, "is not HOST:PORT"),
         ("produce x -b nowhere", 2, "'nowhere' is not HOST:PORT"),
         ("produce x -b ,", 2, "',' is not HOST:PORT"),
         ("produce x -z brotli", 2, "'brotli' is not one of"),
@@ -114,6 +134,9 @@ def test_a_start_that_cannot_be_says_cause_and_cure(folder: Path) -> None:
     assert "not.there.invalid is no address of this machine" in (
         start("--memory", "--listen", "not.there.invalid:0")
     )
+    for host in ("..", LONG):
+        said = start("--memory", "--listen", f"{host}:0")
+        assert said.startswith(f"kafkalite cannot start: {host} is no address of this machine: ")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         said = start("--memory", "--listen", f"127.0.0.1:{port}")

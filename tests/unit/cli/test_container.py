@@ -1,9 +1,21 @@
 """The image's entry: which variables are settings, and what `serve` is told."""
 
+import os
+import socket
+import subprocess
+import sys
+
 import pytest
 
 from kafkalite.cli._properties import broker_config
-from kafkalite.cli.container import DATA_FOLDER, LISTEN, serve_arguments, settings, unknown
+from kafkalite.cli.container import (
+    DATA_FOLDER,
+    LISTEN,
+    given,
+    serve_arguments,
+    settings,
+    unknown,
+)
 from kafkalite.config import BrokerConfig, InvalidSetting
 
 
@@ -41,6 +53,47 @@ def test_other_variables_are_left_alone(variable: str, value: str) -> None:
 
 def test_it_listens_to_all_and_keeps_its_data_in_the_volume() -> None:
     assert serve_arguments({}) == ["--listen", LISTEN, "--data-dir", DATA_FOLDER]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "listens", "has_folder"),
+    [
+        ("", True, True),
+        ("--memory", True, False),
+        ("--data-dir /x --topic a:3", True, False),
+        ("--listen 0.0.0.0:9 --memory", False, False),
+        ("--override log.dir=/x --override num.partitions=3", True, False),
+        ("--override listeners=PLAINTEXT://:9092", False, True),
+        ("-c plain", True, True),
+        ("-c full", False, False),
+        ("--config=full --memory", False, False),
+    ],
+)
+def test_what_the_arguments_say_takes_the_place_of_defaults(
+    arguments: str, listens: bool, has_folder: bool, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plain").write_text("num.partitions=3\n")
+    (tmp_path / "full").write_text("listeners=PLAINTEXT://:9092\nlog.dirs=/x\n")
+    call = serve_arguments({}, given(arguments.split()))
+    assert ("--listen" in call, "--data-dir" in call) == (listens, has_folder)
+
+
+@pytest.mark.parametrize("arguments", ["--memory", "-c full"])
+def test_it_serves_as_the_arguments_say(arguments: str, tmp_path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        where = f"127.0.0.1:{taken.getsockname()[1]}"
+        (tmp_path / "full").write_text(f"listeners=PLAINTEXT://{where}\nlog.dirs=data\n")
+        done = subprocess.run(
+            [sys.executable, "-m", "kafkalite", "container", *arguments.split()],
+            cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False,
+            env={**os.environ, "KAFKA_LISTENERS": "" if "-c" in arguments else f"A://{where}",
+                 "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "A:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+                 "KAFKA_INTER_BROKER_LISTENER_NAME": "" if "-c" in arguments else "A"},
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert f"('127.0.0.1', {where.split(':')[1]})" in done.stderr  # where it was to listen
+    assert (tmp_path / "data").is_dir() == ("-c" in arguments)
 
 
 def test_settings_take_the_place_of_defaults() -> None:

@@ -24,6 +24,7 @@ from kafkalite.protocol.messages import (
     HeartbeatRequest,
     HeartbeatResponse,
     ProduceRequest,
+    ProduceResponse,
 )
 from kafkalite.server.dispatch import Dispatcher
 from kafkalite.server.limits import LimitedLog
@@ -212,8 +213,20 @@ def test_nothing_that_comes_later_is_no_reply():
     assert answer.value == []
 
 
-def test_a_response_that_has_no_bytes_ends_the_connection(caplog):
-    reply = Answering(lambda *_: HeartbeatResponse(error_code=10**9))(heartbeat())
+def test_a_response_that_has_no_bytes_is_told_as_a_mistake(caplog):
+    outcome = HeartbeatResponse(error_code=10**9)
+    for answer in (lambda *_: outcome, lambda *_: InSteps(in_steps(outcome))):
+        reply = Answering(answer)(heartbeat())
+        told = reply.value if isinstance(reply, Later) else reply
+        assert body_of(told, HeartbeatResponse, 3).error_code == Error.UNKNOWN_SERVER_ERROR
+        assert caplog.records[0].levelno == logging.ERROR
+        assert caplog.records[0].exc_info is not None
+
+
+def test_a_response_to_a_produce_that_has_no_bytes_ends_the_connection(caplog):
+    reply = Answering(lambda *_: ProduceResponse(throttle_time_ms=10**20))(
+        request(ProduceRequest(), 3)
+    )
     assert isinstance(reply, CloseConnection)
     assert caplog.records[0].levelno == logging.ERROR
 

@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, ConfigResource
+from kafka import KafkaConsumer
 
 from kafkalite.testing import arguments
 from kafkalite.testing.embedded import EmbeddedKafka
@@ -44,13 +46,14 @@ def test_none_leaves_a_setting_as_it_is() -> None:
         ({"data_dir": 3}, "expected str, bytes or os.PathLike"),
         ({"data_dir": b"/x"}, "data_dir=b'/x': expected a str or a pathlib.Path"),
         ({"data_dir": ""}, "data_dir is empty"),
-        ({"data_dir": "/x/a,b"}, "data_dir='/x/a,b': a name with a comma"),
-        ({"data_dir": Path("/x/a ")}, "a name with a comma, or with white space at its end"),
-        ({"host": 5}, "host=5: expected a str"),
-        ({"host": None}, "host=None: expected a str"),
-        ({"host": " "}, "host=' ': expected a name or an address"),
+        ({"data_dir": "a,b"}, "a,b': a broker's directory has no comma"),
+        ({"data_dir": "a "}, "a ': a broker's directory has no comma, and ends in no blank"),
+        ({"host": None}, "host=None: expected a name or an address"),
+        ({"host": 5}, "host=5: expected a name or an address"),
+        ({"host": b"localhost"}, "host=b'localhost': expected a name or an address"),
         ({"brokers": 3, "settings": {"node.id": 7}}, "would be the id of all 3 brokers"),
         ({"brokers": 2, "settings": {"broker.id": 7}}, "would be the id of all 2 brokers"),
+        ({"topics": [3]}, "topics: 3 is no name of a topic"),
         ({"topics": "orders"}, "topics='orders': expected {'orders': 1} or ['orders']"),
         ({"topics": {"orders": "3"}}, "topics['orders']='3': expected a whole number"),
         ({"topics": {"orders": 0}}, "topics['orders']=0: a topic has at least one partition"),
@@ -109,30 +112,55 @@ def test_a_host_is_an_address_or_a_name(host: str) -> None:
         assert "orders" in admin.list_topics(timeout=10).topics
 
 
-@pytest.mark.parametrize("name", ["node.id", "broker.id"])
-def test_one_broker_has_the_id_that_it_is_given(name: str) -> None:
-    with EmbeddedKafka(settings={name: 7}) as kafka:
-        admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-        assert list(admin.list_topics(timeout=10).brokers) == [7]
+@pytest.mark.parametrize("name", [None, 5, b"t", ["t"]])
+def test_a_topic_has_a_name(name) -> None:
+    with EmbeddedKafka() as kafka, pytest.raises(TypeError, match="is no name of a topic"):
+        kafka.create_topic(name)
 
 
-@pytest.mark.parametrize("argument", ["data_dir", "log.dirs", "log.dir"])
-def test_a_directory_stays_where_it_is_wherever_the_process_goes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argument: str
-) -> None:
-    (here, elsewhere) = (tmp_path / "here", tmp_path / "elsewhere")
-    here.mkdir()
-    elsewhere.mkdir()
-    monkeypatch.chdir(here)
-    kafka = EmbeddedKafka(
-        Path("data") if argument == "data_dir" else None,
-        settings=None if argument == "data_dir" else {argument: "data"},
-    )
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"data_dir": "data"},
+        {"data_dir": Path("data"), "brokers": 2},
+        {"settings": {"log.dirs": "data/1, data/2"}},
+        {"settings": {"log.dir": Path("data")}},
+        {"settings": {"log.dirs": ["data"], "metadata.log.dir": "data"}},
+    ],
+)
+def test_a_program_may_go_elsewhere(given, tmp_path: Path, monkeypatch) -> None:
+    """As fixtures do for each test; the data stays where it began."""
+    for folder in ("begun", "elsewhere", "further"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path / "begun")
+    kafka = EmbeddedKafka(**given)
+    monkeypatch.chdir(tmp_path / "elsewhere")
     with kafka:
-        kafka.create_topic("first")
-        monkeypatch.chdir(elsewhere)
-        kafka.create_topic("second")
-        kafka.restart()
-        admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-        assert set(admin.list_topics(timeout=10).topics) == {"first", "second"}
-    assert list(elsewhere.iterdir()) == []
+        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+        monkeypatch.chdir(tmp_path / "further")
+        kafka.create_topic("t", 4)
+        producer.produce("t", "kept", partition=3)
+        assert producer.flush(10) == 0
+    assert list((tmp_path / "begun" / "data").rglob("t-3/*.log"))
+    assert [*(tmp_path / "elsewhere").iterdir(), *(tmp_path / "further").iterdir()] == []
+    with kafka:
+        consumer = KafkaConsumer(
+            "t", bootstrap_servers=kafka.bootstrap_servers, auto_offset_reset="earliest",
+            consumer_timeout_ms=10_000,
+        )  # fmt: skip
+        assert next(consumer).value == b"kept"
+        consumer.close()
+
+
+def test_every_address_of_the_machine_is_reached_by_its_name() -> None:
+    with EmbeddedKafka(host="") as kafka:
+        assert kafka.bootstrap_servers == f"localhost:{kafka.port}"
+        KafkaConsumer(bootstrap_servers=kafka.bootstrap_servers).close()
+
+
+def test_the_id_of_a_broker_has_two_names() -> None:
+    for name in ("node.id", "broker.id"):
+        with EmbeddedKafka(settings={name: 7}) as kafka:
+            kafka.create_topic("t")
+            admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+            assert list(admin.list_topics(timeout=10).brokers) == [7]

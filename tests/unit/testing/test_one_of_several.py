@@ -343,3 +343,15 @@ def test_there_are_only_so_many(node_id) -> None:
         pytest.raises(ValueError, match="their ids are 1 to 3"),
     ):
         kafka.stop_broker(node_id)
+
+
+def test_a_cluster_that_could_not_start_starts_on_the_same_folder(tmp_path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        kafka = EmbeddedKafka(tmp_path, brokers=3, port=port)
+        for _ in range(2):
+            with pytest.raises(BrokerFailed, match=r"broker 1 of 3 .*in use"):
+                kafka.start()
+    with kafka:
+        kafka.create_topic("t", 3)
+        assert set(leaders(kafka, "t")) == {1, 2, 3}

@@ -25,6 +25,8 @@ class TraceFile:
     def __init__(self, path: str, to_line: Callable[[Said], str]) -> None:
         """OSError when there can be no such file."""
         self._to_line = to_line
+        if not path or os.path.isdir(path):
+            raise IsADirectoryError(f"{path!r} is no name of a file")
         self._path = Path(os.path.realpath(path)) if path != STANDARD_OUTPUT else None
         self._file: int | None = None
         self._size = 0
