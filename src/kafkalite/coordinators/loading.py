@@ -13,6 +13,7 @@ from typing import Protocol
 from kafkalite.coordinators.effects import Producer, Record
 from kafkalite.coordinators.ports import Partition
 from kafkalite.env.clock import Clock
+from kafkalite.env.slicing import Steps, finish
 from kafkalite.records.batch import BatchHeader, iterate_headers, verify
 from kafkalite.records.control import ControlType, read_type
 from kafkalite.records.record import iterate_records
@@ -26,7 +27,7 @@ class Playback(Protocol):
 
     def replay(self, record: Record) -> None: ...
 
-    def replay_end_transaction(self, producer: Producer, committed: bool) -> None: ...
+    def replay_end_transaction(self, producer: Producer, committed: bool) -> Steps[None] | None: ...
 
 
 @dataclass(slots=True)
@@ -94,4 +95,6 @@ class Loading:
     def _replay_marker(self, key: bytes | None, producer: Producer | None) -> None:
         kind = read_type(key)
         if producer is not None and kind in (ControlType.COMMIT, ControlType.ABORT):
-            self.shard.replay_end_transaction(producer, kind is ControlType.COMMIT)
+            steps = self.shard.replay_end_transaction(producer, kind is ControlType.COMMIT)
+            if steps is not None:
+                finish(steps)

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from kafkalite.coordinators.asked import State
 from kafkalite.coordinators.effects import Effects, Failed, Producer, Record, Timer
-from kafkalite.coordinators.runtime import APPEND_RETRY_MS, FAILED_TIMER_MS, Runtime, State
+from kafkalite.coordinators.runtime import APPEND_RETRY_MS, FAILED_TIMER_MS, Runtime
 from kafkalite.env import Env, manual_env
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import Later

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import CloseConnection
-from kafkalite.handlers.kept_replies import KeptReplies
 from kafkalite.protocol.messages import (
     ApiVersionsRequest,
     ConsumerGroupDescribeRequest,
@@ -28,15 +26,15 @@ from kafkalite.protocol.messages import (
     OffsetFetchRequest,
     OffsetForLeaderEpochRequest,
 )
-from kafkalite.sim.effort import MOST_CALLS, CountingClock
-from tests.unit.handlers.whole_broker import WholeBroker, _decoded
+from kafkalite.sim.effort import CountingClock
+from tests.unit.handlers.counted import asked, begun
+from tests.unit.handlers.whole_broker import WholeBroker
 
 PARTITIONS = 3_000
 TOPICS = 300
 NAMES = 20_000
 GROUPS = 600
 LARGE = "large"
-Ask = Callable[[Any, int], Any]
 
 
 @pytest.fixture(scope="module")
@@ -65,34 +63,6 @@ def commit(broker: WholeBroker, group: str, partitions: int) -> None:
     topics = [OffsetCommitRequest.Topic(name=LARGE, partitions=asked)]
     answer = broker.ask(OffsetCommitRequest(group_id=group, topics=topics), 7)
     assert not any(one.error_code for topic in answer.topics for one in topic.partitions)
-
-
-def begun(broker: WholeBroker, request: Any, version: int) -> Callable[[], Any]:
-    """Has it answered in turns that are counted; what came of it is decoded outside of them."""
-    clock = broker.clock
-    assert isinstance(clock, CountingClock)
-    frame = broker.frame(request, version)
-    answer = clock.turn(lambda: broker.broker.dispatcher.answer(frame, broker.connection))
-
-    def came() -> Any:
-        outcome = answer.value if isinstance(answer, Later) else answer
-        assert not isinstance(outcome, CloseConnection), outcome
-        return _decoded(request.API_KEY, version, outcome)
-
-    return came
-
-
-def asked(broker: WholeBroker, request: Any, version: int) -> Any:
-    clock = broker.clock
-    assert isinstance(clock, CountingClock)
-    begun(broker, request, version)  # the first has code generated and modules imported
-    clock.advance(0)
-    broker.context.kept_replies = KeptReplies()
-    clock.begin()
-    came = begun(broker, request, version)
-    clock.advance(0)
-    assert 500 < clock.heaviest.calls < MOST_CALLS, clock.heaviest
-    return came()
 
 
 def partitions_of(cls: Any, **fields: Any) -> list[Any]:
