@@ -22,6 +22,8 @@ from kafkalite.records.record import BatchBuilder
 LOOSE_BATCH_RECORDS = 1_000
 # So many are encoded, and so many replayed, in one step.
 RECORDS_PER_STEP = 16
+# One of more bytes is a step of its own.
+LARGE_BYTES = 4_096
 # What a record has at most besides its key and value: five lengths and deltas, and attributes.
 RECORD_OVERHEAD_BYTES = 32
 
@@ -38,7 +40,7 @@ def write(
             builder = BatchBuilder()
             for record in records:
                 builder.append(now_ms, record.key, record.value)
-                if builder.count % RECORDS_PER_STEP == 0:
+                if builder.count % RECORDS_PER_STEP == 0 or _is_large(record):
                     yield
             batch = _built(builder, effects.producer)
             # A record alone is as small as it gets: what it takes away would stay for good.
@@ -54,11 +56,15 @@ def write(
                 record.offset = offset + count - 1
                 record.producer = effects.producer
                 written(end_offset, record)
-                if count % RECORDS_PER_STEP == 0:
+                if count % RECORDS_PER_STEP == 0 or _is_large(record):
                     yield
     except KafkaError as error:
         return error
     return None
+
+
+def _is_large(record: Record) -> bool:
+    return record.value is not None and len(record.value) > LARGE_BYTES
 
 
 def _cut(records: list[Record], limit: int) -> Iterator[list[Record]]:

@@ -189,11 +189,15 @@ class Runtime:
         except Exception as error:  # noqa: BLE001 - what it means is decided there
             decision = error
         if type(decision) is InSteps:
-            self._work_off(decision.steps, asked, lambda made: self._decided(made, before, asked))
+            self._work_off(
+                decision.steps, asked, lambda made: self._decided(made, before, asked, is_long=True)
+            )
         else:
             self._decided(decision, before, asked)
 
-    def _decided(self, decision: Effects | Exception, before: object, asked: Asked) -> None:
+    def _decided(
+        self, decision: Effects | Exception, before: object, asked: Asked, *, is_long: bool = False
+    ) -> None:
         event, later, timer = asked
         assert self.shard is not None
         if isinstance(decision, KafkaError):
@@ -212,7 +216,7 @@ class Runtime:
         elif decision.needs is not None:
             self._complete_event(decision.needs, asked)
         else:
-            self._enact(decision, asked)
+            self._enact(decision, asked, is_long)
 
     def _complete_event(self, needs: Any, asked: Asked) -> None:
         """Has others give what the event lacks, and decides it then: others may come before it."""
@@ -237,7 +241,7 @@ class Runtime:
 
         self._outgoing.append(lambda: supply(needs, event).then(supplied))
 
-    def _enact(self, effects: Effects, asked: Asked) -> None:
+    def _enact(self, effects: Effects, asked: Asked, is_long: bool = False) -> None:
         if not effects.records:
             self._written(None, effects, asked)
             return
@@ -251,7 +255,7 @@ class Runtime:
             replay(record)
 
         steps = write(self.partition, effects, self._now_ms(), written)
-        if len(effects.records) <= RECORDS_AT_ONCE:
+        if len(effects.records) <= RECORDS_AT_ONCE and not is_long:
             self._written(finish(steps), effects, asked)
         else:
             self._work_off(steps, asked, lambda failure: self._written(failure, effects, asked))

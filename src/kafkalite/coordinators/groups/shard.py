@@ -30,7 +30,7 @@ from kafkalite.coordinators.groups.classic_timers import arm_session
 from kafkalite.coordinators.groups.consumer_group import ConsumerGroup
 from kafkalite.coordinators.groups.state import GroupsState
 from kafkalite.coordinators.groups.turn import Turn
-from kafkalite.env.slicing import InSteps, Steps
+from kafkalite.env.slicing import InSteps, Steps, begun
 from kafkalite.protocol.errors import KafkaError
 
 # Steps come of what takes long.
@@ -82,7 +82,7 @@ class GroupShard:
                 _check_newer(self.state, event)
             steps = _DECIDE[type(event)](self.state, turn, event)
             if steps is not None:
-                return InSteps(self._decided(turn, steps))
+                return begun(self._decided(turn, steps))
         housekeeping.keep_sweeping(self.state, turn)
         return turn.effects
 
