@@ -18,7 +18,7 @@ from kafkalite.cli import _banner, _properties
 from kafkalite.cli._properties import DEFAULT_DATA, DEFAULT_LISTEN
 from kafkalite.cli._recovery_bar import RecoveryBar
 from kafkalite.config import BrokerConfig, InvalidSetting, Judgement
-from kafkalite.env import real_env
+from kafkalite.env import collector, real_env
 from kafkalite.env.background import ThreadBackground
 from kafkalite.env.disk import LockedByOther
 from kafkalite.env.later import open_waits, watch_waits
@@ -151,6 +151,7 @@ class _Serving:
             reason = str(error)
             broker.stop().then(lambda _: self._fail(reason))
         else:
+            collector.of_process.settle()
             _banner.show(broker, in_memory=self._in_memory)
 
     def _fail(self, reason: str) -> None:
