@@ -83,7 +83,7 @@ class Runtime:
         self.state = State.LOADING
         self._loaded_at_ms = self.env.clock.monotonic_ms()
         shard = self.shard = self.make_shard()
-        self._loading = Loading(self.env.clock, self.partition, shard, self._on_load)
+        self._loading = Loading(self.env.slices, self.partition, shard, self._on_load)
         self._loading.start()
 
     def unload(self) -> None:

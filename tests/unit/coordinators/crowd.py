@@ -24,7 +24,7 @@ from kafkalite.coordinators.loading import Loading
 from kafkalite.coordinators.runtime import Runtime
 from kafkalite.env import manual_env
 from kafkalite.env.clock import ManualClock
-from kafkalite.env.slicing import InSteps
+from kafkalite.env.slicing import InSteps, Slices
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
@@ -409,7 +409,9 @@ class Crowd:
     def _check_fold(self) -> None:
         """A coordinator that reads the log now knows what this one knows."""
         shard = self._make_shard()
-        Loading(self.clock, self.partition, shard, _loaded).start()
+        clock = ManualClock()  # of its own: for the crowd no time passes
+        Loading(Slices(clock), self.partition, shard, _loaded).start()
+        clock.advance(0)
         folded = shard.state
         assert folded.offsets == self.state.offsets
         live = {key: one for key, one in self.state.groups.items() if _is_durable(one)}

@@ -9,6 +9,7 @@ import pytest
 
 from kafkalite.coordinators.asked import State
 from kafkalite.coordinators.effects import Effects, Failed, Producer, Record, Timer
+from kafkalite.coordinators.loading import RECORDS_PER_STEP, STEPS_AT_ONCE
 from kafkalite.coordinators.runtime import APPEND_RETRY_MS, FAILED_TIMER_MS, Runtime
 from kafkalite.env import Env, manual_env
 from kafkalite.env.clock import ManualClock
@@ -407,12 +408,43 @@ def test_requests_are_refused_while_loading_and_when_unloaded() -> None:
 def test_a_large_log_loads_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kafkalite.coordinators.loading.LOAD_CHUNK_BYTES", 200)
     world = start(FakePartition())
-    for _ in range(10):
+    many = 2 * STEPS_AT_ONCE * RECORDS_PER_STEP
+    for _ in range(many):
         world.ask(Add(1))
     again = start(world.partition)
     assert again.code(Get()) == Error.COORDINATOR_LOAD_IN_PROGRESS
     again.clock.advance(0)
-    assert again.ask(Get()) == 10
+    assert again.ask(Get()) == many
+
+
+def test_one_large_batch_loads_in_steps() -> None:
+    """Whichever way it was written: a turn replays no more than a slice of it."""
+    world = start(FakePartition())
+    written = world.runtime.submit(Spread([1] * 5_000, atomic=True))
+    world.clock.advance(0)
+    assert written.value == "spread"
+    assert len(world.partition.log.batches) == 1
+    again = start(world.partition)
+    shard = again.runtime.shard
+    assert isinstance(shard, CountingShard)
+    assert shard.total == STEPS_AT_ONCE * RECORDS_PER_STEP
+    assert again.code(Get()) == Error.COORDINATOR_LOAD_IN_PROGRESS
+    again.clock.advance(0)
+    assert again.ask(Get()) == 5_000
+
+
+def test_a_load_that_is_given_up_goes_no_further() -> None:
+    world = start(FakePartition())
+    world.runtime.submit(Spread([1] * 5_000, atomic=True))
+    world.clock.advance(0)
+    again = start(world.partition)
+    shard = again.runtime.shard
+    assert isinstance(shard, CountingShard)
+    loaded = shard.total
+    again.runtime.unload()
+    again.clock.advance(0)
+    assert len(again.env.slices) == 0
+    assert 0 < shard.total == loaded < 5_000
 
 
 def test_unloading_answers_everyone_who_waits(world: World) -> None:
