@@ -33,6 +33,7 @@ APPEND_RETRY_MS = 500
 APPEND_TIMEOUT_MS = 5_000
 RELOAD_PAUSE_MS = 1_000
 FAILED_TIMER_MS = 5_000
+BUSY_TIMER_MS = 10
 # More records than that are encoded and replayed a slice per turn.
 RECORDS_AT_ONCE = 256
 _WRITE_TIMEOUT = ("runtime", "write-timeout")
@@ -431,8 +432,8 @@ class Runtime:
             self._expire_parked()
         elif key is _RELOAD:
             self.load()
-        elif self._underway.is_busy:
-            self._inbox.append(Asked(event, timer=key))
+        elif self._underway.is_busy:  # what waits in the inbox may arm it anew
+            self._deadlines.arm(key, BUSY_TIMER_MS, event)
         else:
             self._guarded(Asked(event, timer=key))
 

@@ -10,7 +10,7 @@ import pytest
 from kafkalite.coordinators.asked import State
 from kafkalite.coordinators.effects import Effects, Failed, Producer, Record, Timer
 from kafkalite.coordinators.loading import RECORDS_PER_STEP, STEPS_AT_ONCE
-from kafkalite.coordinators.runtime import APPEND_RETRY_MS, FAILED_TIMER_MS, Runtime
+from kafkalite.coordinators.runtime import APPEND_RETRY_MS, BUSY_TIMER_MS, FAILED_TIMER_MS, Runtime
 from kafkalite.env import Env, manual_env
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import Later
@@ -325,6 +325,7 @@ def test_long_work_pauses_between_turns_and_only_the_shard_waits_for_it(world: W
     assert resolved(work, behind) == [False, False]
     world.clock.advance(0)
     assert [work.value, behind.value] == [5, 5]
+    world.clock.advance(BUSY_TIMER_MS)
     assert world.ask(Get()) == 105
 
 

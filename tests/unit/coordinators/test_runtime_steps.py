@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kafkalite.coordinators.effects import Effects, Producer, Record, Timer
-from kafkalite.coordinators.runtime import Runtime
+from kafkalite.coordinators.runtime import BUSY_TIMER_MS, Runtime
 from kafkalite.env import manual_env
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import Later
@@ -166,7 +166,20 @@ def test_another_shard_is_served_meanwhile(world: World) -> None:
 def test_a_timer_that_is_due_meanwhile_waits(world: World) -> None:
     world.runtime.submit(WriteLater(0))
     world.runtime.submit(Write())
-    world.clock.advance(0)
+    world.clock.advance(BUSY_TIMER_MS)
+    assert world.shard.counts == [MANY]
+
+
+def test_a_timer_that_is_due_meanwhile_may_be_armed_anew_by_what_came_before(world: World) -> None:
+    """As the session of a member whose heartbeat waits."""
+    world.runtime.submit(WriteLater(5))
+    world.runtime.submit(Write())
+    world.runtime.submit(WriteLater(1_000))
+    world.clock.turn()
+    world.clock.spend(6)
+    world.clock.advance(900)
+    assert world.shard.counts == []
+    world.clock.advance(200)
     assert world.shard.counts == [MANY]
 
 
