@@ -418,36 +418,6 @@ def test_a_large_log_loads_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     assert again.ask(Get()) == many
 
 
-def test_one_large_batch_loads_in_steps() -> None:
-    """Whichever way it was written: a turn replays no more than a slice of it."""
-    world = start(FakePartition())
-    written = world.runtime.submit(Spread([1] * 5_000, atomic=True))
-    world.clock.advance(0)
-    assert written.value == "spread"
-    assert len(world.partition.log.batches) == 1
-    again = start(world.partition)
-    shard = again.runtime.shard
-    assert isinstance(shard, CountingShard)
-    assert shard.total == STEPS_AT_ONCE * RECORDS_PER_STEP
-    assert again.code(Get()) == Error.COORDINATOR_LOAD_IN_PROGRESS
-    again.clock.advance(0)
-    assert again.ask(Get()) == 5_000
-
-
-def test_a_load_that_is_given_up_goes_no_further() -> None:
-    world = start(FakePartition())
-    world.runtime.submit(Spread([1] * 5_000, atomic=True))
-    world.clock.advance(0)
-    again = start(world.partition)
-    shard = again.runtime.shard
-    assert isinstance(shard, CountingShard)
-    loaded = shard.total
-    again.runtime.unload()
-    again.clock.advance(0)
-    assert len(again.env.slices) == 0
-    assert 0 < shard.total == loaded < 5_000
-
-
 def test_unloading_answers_everyone_who_waits(world: World) -> None:
     opened = world.runtime.submit(Open(1))
     world.partition.is_lagging = True

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kafkalite.coordinators.effects import Effects, Producer, Record, Timer
+from kafkalite.coordinators.loading import RECORDS_PER_STEP, STEPS_AT_ONCE
 from kafkalite.coordinators.runtime import BUSY_TIMER_MS, Runtime
 from kafkalite.env import manual_env
 from kafkalite.env.clock import ManualClock
@@ -264,3 +265,33 @@ def test_the_end_of_a_large_transaction_is_seen_whole(world: World) -> None:
     world.clock.advance(0)
     assert ended.value is None
     assert counted.value == 0
+
+
+def seen_by(runtime: Runtime) -> int:
+    assert isinstance(runtime.shard, Counter)
+    return runtime.shard.seen
+
+
+def test_one_large_batch_loads_in_steps(world: World) -> None:
+    """A turn replays no more than a slice of it, however it was written."""
+    world.runtime.submit(Write())
+    world.clock.advance(0)
+    assert len(world.partition.log.batches) == 1
+    again = world.another(world.partition)
+    assert seen_by(again) == STEPS_AT_ONCE * RECORDS_PER_STEP
+    assert code(again.submit(Count())) == Error.COORDINATOR_LOAD_IN_PROGRESS
+    world.clock.advance(0)
+    assert again.submit(Count()).value == MANY
+
+
+def test_a_load_that_is_given_up_goes_no_further(world: World) -> None:
+    world.runtime.submit(Write())
+    world.clock.advance(0)
+    again = world.another(world.partition)
+    shard = again.shard
+    loaded = seen_by(again)
+    again.unload()
+    assert len(world.env.slices) == 0
+    world.clock.advance(0)
+    assert isinstance(shard, Counter)
+    assert 0 < shard.seen == loaded < MANY
