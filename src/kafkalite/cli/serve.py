@@ -20,7 +20,7 @@ from kafkalite.cli._properties import DEFAULT_DATA, DEFAULT_LISTEN
 from kafkalite.cli._recovery_bar import RecoveryBar
 from kafkalite.cli._streams import leave_output
 from kafkalite.config import BrokerConfig, InvalidSetting, Judgement
-from kafkalite.env import real_env
+from kafkalite.env import collector, real_env
 from kafkalite.env.background import ThreadBackground
 from kafkalite.env.disk import LockedByOther
 from kafkalite.env.later import open_waits, watch_waits
@@ -153,6 +153,7 @@ class _Serving:
             reason = str(error)
             broker.stop().then(lambda _: self._fail(reason))
         else:
+            collector.of_process.settle()
             self._show_banner(broker)
 
     def _show_banner(self, broker: Broker) -> None:

@@ -2,15 +2,16 @@
 
 Owns the shape of what coordinators write (magic 2, uncompressed, create time) and how large a
 batch of theirs may be: the log leaves that to them. It never retries.
-Invariant: for effects that are atomic it appends everything, or raises KafkaError and nothing.
+Invariant: of effects that are atomic it appends everything, or says why and appends nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kafkalite.coordinators.effects import Effects, Producer, Record
 from kafkalite.coordinators.ports import Partition
+from kafkalite.env.slicing import Steps
 from kafkalite.log.partition_log import AppendOrigin
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.records.batch import HEADER_BYTES, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
@@ -19,30 +20,51 @@ from kafkalite.records.record import BatchBuilder
 
 # Effects that are not atomic are cut into batches of at most so many records.
 LOOSE_BATCH_RECORDS = 1_000
+# So many are encoded, and so many replayed, in one step.
+RECORDS_PER_STEP = 16
+# One of more bytes is a step of its own.
+LARGE_BYTES = 4_096
 # What a record has at most besides its key and value: five lengths and deltas, and attributes.
 RECORD_OVERHEAD_BYTES = 32
 
 
-def append_effects(
-    partition: Partition, effects: Effects, now_ms: int
-) -> Iterator[tuple[int, list[Record]]]:
-    """Appends batch by batch; yields the offset after each, and its records with theirs."""
+def write(
+    partition: Partition, effects: Effects, now_ms: int, written: Callable[[int, Record], None]
+) -> Steps[KafkaError | None]:
+    """Appends batch by batch and hands over each record as soon as its batch is in the log, with
+    the offset after the batch; returns why not all could be written, if so. What is encoded or
+    handed over in one step is little, however much it is together."""
     limit = partition.log.config.max_message_bytes
-    batches = [effects.records] if effects.atomic else _cut(effects.records, limit)
-    for records in batches:
-        batch = _build(records, effects.producer, now_ms)
-        # A record alone is as small as it gets: what it takes away would stay for good.
-        if len(batch) > limit and (effects.atomic or len(records) > 1):
-            raise KafkaError(
-                Error.MESSAGE_TOO_LARGE,
-                f"{len(records)} records that belong together are {len(batch)} bytes, and"
-                f" max.message.bytes is {limit}; raise it for this topic",
-            )
-        base_offset = _append_batch(partition, batch, now_ms)
-        for delta, record in enumerate(records):
-            record.offset = base_offset + delta
-            record.producer = effects.producer
-        yield base_offset + len(records), records
+    try:
+        for records in [effects.records] if effects.atomic else _cut(effects.records, limit):
+            builder = BatchBuilder()
+            for record in records:
+                builder.append(now_ms, record.key, record.value)
+                if builder.count % RECORDS_PER_STEP == 0 or _is_large(record):
+                    yield
+            batch = _built(builder, effects.producer)
+            # A record alone is as small as it gets: what it takes away would stay for good.
+            if len(batch) > limit and (effects.atomic or len(records) > 1):
+                raise KafkaError(
+                    Error.MESSAGE_TOO_LARGE,
+                    f"{len(records)} records that belong together are {len(batch)} bytes, and"
+                    f" max.message.bytes is {limit}; raise it for this topic",
+                )
+            offset = _append_batch(partition, batch, now_ms)
+            end_offset = offset + len(records)
+            for count, record in enumerate(records, 1):
+                record.offset = offset + count - 1
+                record.producer = effects.producer
+                written(end_offset, record)
+                if count % RECORDS_PER_STEP == 0 or _is_large(record):
+                    yield
+    except KafkaError as error:
+        return error
+    return None
+
+
+def _is_large(record: Record) -> bool:
+    return record.value is not None and len(record.value) > LARGE_BYTES
 
 
 def _cut(records: list[Record], limit: int) -> Iterator[list[Record]]:
@@ -60,10 +82,7 @@ def _cut(records: list[Record], limit: int) -> Iterator[list[Record]]:
         yield batch
 
 
-def _build(records: list[Record], producer: Producer | None, now_ms: int) -> bytearray:
-    builder = BatchBuilder()
-    for record in records:
-        builder.append(now_ms, record.key, record.value)
+def _built(builder: BatchBuilder, producer: Producer | None) -> bytearray:
     # Coordinators number nothing: what a transaction's records need is the producer's id, and
     # the log checks no sequence of theirs.
     return builder.build(

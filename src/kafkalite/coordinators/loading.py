@@ -1,4 +1,4 @@
-"""Reads a partition's log from its start to its end into a shard, a chunk at a time.
+"""Reads a partition's log from its start to its end into a shard, some records at a time.
 
 Owns the position of one load. It never appends and never decides. Invariant: every record that
 was in the log when the load ended has been replayed exactly once, in offset order.
@@ -12,13 +12,15 @@ from typing import Protocol
 
 from kafkalite.coordinators.effects import Producer, Record
 from kafkalite.coordinators.ports import Partition
-from kafkalite.env.clock import Clock
+from kafkalite.env.slicing import Slices, Steps, Work, caught
 from kafkalite.records.batch import BatchHeader, iterate_headers, verify
 from kafkalite.records.control import ControlType, read_type
 from kafkalite.records.record import iterate_records
 
-# Replayed in one turn of the event loop; larger chunks load sooner and stall other requests.
+# Read at once, and replayed a slice per turn of the event loop.
 LOAD_CHUNK_BYTES = 256 * 1024
+RECORDS_PER_STEP = 16
+STEPS_AT_ONCE = 16
 
 
 class Playback(Protocol):
@@ -26,41 +28,42 @@ class Playback(Protocol):
 
     def replay(self, record: Record) -> None: ...
 
-    def replay_end_transaction(self, producer: Producer, committed: bool) -> None: ...
+    def replay_end_transaction(self, producer: Producer, committed: bool) -> Steps[None] | None: ...
 
 
 @dataclass(slots=True)
 class Loading:
-    clock: Clock
+    slices: Slices
     partition: Partition
     shard: Playback
     on_end: Callable[[Loading, BaseException | None], None]
     offset: int = 0
     record_count: int = 0
-    is_abandoned: bool = False
 
     def start(self) -> None:
-        """Loads the first chunk at once, so that a young log is ready on return."""
+        """Loads the first records at once, so that a young log is ready on return."""
         self.offset = self.partition.log.log_start_offset
-        self._step()
+        steps = caught(self._replay_all())  # whatever replay raised ends this load
+        try:
+            for _ in range(STEPS_AT_ONCE):
+                next(steps)
+        except StopIteration as stop:
+            self._ended(stop.value)
+        else:
+            self.slices.enter(Work(steps, self._ended, owner=self))
 
     def abandon(self) -> None:
-        self.is_abandoned = True
+        self.slices.drop(self)
 
-    def _step(self) -> None:
-        if self.is_abandoned:
-            return
-        try:
-            is_done = self._replay_chunk()
-        except Exception as failure:  # noqa: BLE001 - whatever replay raised ends this load
-            self.on_end(self, failure)
-            return
-        if is_done:
-            self.on_end(self, None)
-        else:
-            self.clock.call_later(0, self._step)
+    def _ended(self, failure: Exception | None) -> None:
+        self.on_end(self, failure)
 
-    def _replay_chunk(self) -> bool:
+    def _replay_all(self) -> Steps[None]:
+        is_done = False
+        while not is_done:
+            is_done = yield from self._replay_chunk()
+
+    def _replay_chunk(self) -> Steps[bool]:
         """True at the end of the log."""
         log = self.partition.log
         start, end = self.offset, log.log_end_offset
@@ -71,12 +74,12 @@ class Loading:
             data = piece.file.read_at(piece.position, piece.length)
             for header in iterate_headers(data):
                 verify(data, header)
-                self._replay_batch(data, header)
+                yield from self._replay_batch(data, header)
                 self.offset = header.next_offset
         # Compaction may have removed all up to the end: reading nothing is the end too.
         return self.offset == start or self.offset >= log.log_end_offset
 
-    def _replay_batch(self, data: bytes, header: BatchHeader) -> None:
+    def _replay_batch(self, data: bytes, header: BatchHeader) -> Steps[None]:
         producer = None
         if header.is_transactional:
             producer = Producer(header.producer_id, header.producer_epoch)
@@ -85,13 +88,17 @@ class Loading:
                 continue
             self.record_count += 1
             if header.is_control:
-                self._replay_marker(record.key, producer)
+                yield from self._replay_marker(record.key, producer)
             else:
                 self.shard.replay(
                     Record(record.key, record.value, None, record.offset, producer)
                 )
+            if self.record_count % RECORDS_PER_STEP == 0:
+                yield
 
-    def _replay_marker(self, key: bytes | None, producer: Producer | None) -> None:
+    def _replay_marker(self, key: bytes | None, producer: Producer | None) -> Steps[None]:
         kind = read_type(key)
         if producer is not None and kind in (ControlType.COMMIT, ControlType.ABORT):
-            self.shard.replay_end_transaction(producer, kind is ControlType.COMMIT)
+            steps = self.shard.replay_end_transaction(producer, kind is ControlType.COMMIT)
+            if steps is not None:
+                yield from steps

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from kafkalite.coordinators.effects import Effects, Producer, Record
 from kafkalite.env.disk import FileRange
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.log.partition_log import AppendOrigin
 from kafkalite.log.producers import Verification
 from kafkalite.protocol.errors import KafkaError
@@ -77,8 +78,9 @@ class Partition(Protocol):
 class Shard(Protocol):
     """A coordinator's state machine; see architecture.md for its laws."""
 
-    def decide(self, event: Any, now_ms: int) -> Effects:
-        """Reads state and answers with what should happen; a KafkaError is a plain refusal."""
+    def decide(self, event: Any, now_ms: int) -> Effects | InSteps:
+        """Reads state and answers with what should happen; a KafkaError is a plain refusal. What
+        takes long comes in steps, between which nothing else happens to the shard."""
         ...
 
     def mark(self, event: Any) -> object:
@@ -89,8 +91,9 @@ class Shard(Protocol):
         """The only writer of durable state; total; no clock, no chance."""
         ...
 
-    def replay_end_transaction(self, producer: Producer, committed: bool) -> None:
-        """A commit or abort marker for the transactional records of this producer."""
+    def replay_end_transaction(self, producer: Producer, committed: bool) -> Steps[None] | None:
+        """A commit or abort marker for the transactional records of this producer; in steps, when
+        there are many."""
         ...
 
     def loaded(self, now_ms: int) -> Effects:

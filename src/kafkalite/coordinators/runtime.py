@@ -11,18 +11,19 @@ import logging
 from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import partial
 from typing import Any
 
-from kafkalite.coordinators.appending import append_effects, append_marker, coordinator_error
+from kafkalite.coordinators.appending import append_marker, coordinator_error, write
+from kafkalite.coordinators.asked import REFUSALS, Asked, Marker, Parked, Reply, State
 from kafkalite.coordinators.deadlines import Deadlines
-from kafkalite.coordinators.effects import NO_REPLY, Effects, Failed, Producer, Timer, name_of
+from kafkalite.coordinators.effects import NO_REPLY, Effects, Failed, Producer, Record, name_of
 from kafkalite.coordinators.loading import Loading
 from kafkalite.coordinators.ports import Partition, Shard
+from kafkalite.coordinators.underway import Underway
 from kafkalite.env import Env
-from kafkalite.env.clock import Timer as ClockTimer
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps, finish
 from kafkalite.log.failures import Kind, kind_of
 from kafkalite.protocol.errors import Error, KafkaError
 
@@ -32,54 +33,15 @@ APPEND_RETRY_MS = 500
 APPEND_TIMEOUT_MS = 5_000
 RELOAD_PAUSE_MS = 1_000
 FAILED_TIMER_MS = 5_000
+BUSY_TIMER_MS = 10
+# More records than that are encoded and replayed a slice per turn.
+RECORDS_AT_ONCE = 256
 _WRITE_TIMEOUT = ("runtime", "write-timeout")
 _RELOAD = ("runtime", "reload")
 
 
 # What an event needs, and the event: answered by the event that has it, or a KafkaError.
 Supply = Callable[[Any, Any], Later[Any]]
-
-
-class State(Enum):
-    UNLOADED = "unloaded"
-    LOADING = "loading"
-    ACTIVE = "active"
-    FAILED = "failed"
-
-
-# What a request gets while the shard is not active.
-_REFUSALS = {
-    State.UNLOADED: Error.NOT_COORDINATOR,
-    State.LOADING: Error.COORDINATOR_LOAD_IN_PROGRESS,
-    State.FAILED: Error.NOT_COORDINATOR,
-}
-
-
-@dataclass(slots=True)
-class _Parked:
-    """What waits until the high watermark reaches `end_offset`."""
-
-    end_offset: int
-    deadline_ms: int
-    replies: list[tuple[Later[Any], Any]]
-    on_committed: Any
-    on_failed: Any
-    sends: list[Any]
-
-    @property
-    def is_wanted(self) -> bool:
-        """Whether anything follows the commit."""
-        return bool(self.replies or self.sends) or self.on_committed is not None
-
-
-@dataclass(slots=True)
-class _Marker:
-    """The internal event of a transaction's end; see `Runtime.end_transaction`."""
-
-    producer: Producer
-    coordinator_epoch: int
-    committed: bool
-    transaction_version: int
 
 
 @dataclass(slots=True)
@@ -99,21 +61,22 @@ class Runtime:
     _loading: Loading | None = None
     _loaded_at_ms: int = 0
     _deadlines: Deadlines = field(init=False)
-    _inbox: deque[tuple[Any, Later[Any] | None, Hashable]] = field(default_factory=deque)
+    _inbox: deque[Asked] = field(default_factory=deque)
     # Replies that are due, then errands and questions to others: handed over between events, so
     # that what goes wrong on the other side is never taken for the shard's fault.
-    _outbox: deque[tuple[Later[Any], Any]] = field(default_factory=deque)
+    _outbox: deque[Reply] = field(default_factory=deque)
     _outgoing: deque[Callable[[], object]] = field(default_factory=deque)
     _busy: bool = False
-    # Set while an event's work pauses, which takes several turns: the others wait in the inbox.
-    _resting: ClockTimer | None = None
+    # An event's work that takes several turns: the others wait in the inbox.
+    _underway: Underway = field(init=False)
     _tickets: dict[int, Later[Any]] = field(default_factory=dict)
     _incomplete: dict[Later[Any], None] = field(default_factory=dict)  # their events need something
-    _parked: deque[_Parked] = field(default_factory=deque)
+    _parked: deque[Parked] = field(default_factory=deque)
     _written_end: int = 0
 
     def __post_init__(self) -> None:
         self._deadlines = Deadlines(self.env.clock, self._on_deadline)
+        self._underway = Underway(self.env.clock, self.env.slices)
 
     def load(self) -> None:
         """Starts (again) from the log; requests get COORDINATOR_LOAD_IN_PROGRESS meanwhile."""
@@ -121,7 +84,7 @@ class Runtime:
         self.state = State.LOADING
         self._loaded_at_ms = self.env.clock.monotonic_ms()
         shard = self.shard = self.make_shard()
-        self._loading = Loading(self.env.clock, self.partition, shard, self._on_load)
+        self._loading = Loading(self.env.slices, self.partition, shard, self._on_load)
         self._loading.start()
 
     def unload(self) -> None:
@@ -132,9 +95,9 @@ class Runtime:
     def submit(self, event: Any) -> Later[Any]:
         """Hands an event to the shard; the reply is the shard's own or a KafkaError."""
         if self.state is not State.ACTIVE:
-            return Later.of(KafkaError(_REFUSALS[self.state]))
+            return Later.of(KafkaError(REFUSALS[self.state]))
         later: Later[Any] = Later()
-        self._inbox.append((event, later, None))
+        self._inbox.append(Asked(event, later))
         self._drain()
         return later
 
@@ -146,7 +109,7 @@ class Runtime:
         transaction_version: int = 0,
     ) -> Later[Any]:
         """Writes the marker that ends a transaction here; resolves to None or a KafkaError."""
-        return self.submit(_Marker(producer, coordinator_epoch, committed, transaction_version))
+        return self.submit(Marker(producer, coordinator_epoch, committed, transaction_version))
 
     @property
     def waiting_errands(self) -> list[Any]:
@@ -162,21 +125,27 @@ class Runtime:
         self._busy = True
         try:
             self._hand_over()
-            while self._inbox and self._resting is None:
-                event, later, timer = self._inbox.popleft()
-                self._guarded(event, later, timer)
-                self._hand_over()
+            while self._inbox and not self._underway.is_busy:
+                self._guarded(self._inbox.popleft())
+                if self._outbox or self._outgoing:
+                    self._hand_over()
         finally:
             self._busy = False
 
-    def _rest(self, pause_ms: int, event: Any, later: Later[Any] | None) -> None:
-        """Has the rest of long work decided after a pause, before all else here."""
-        self._inbox.appendleft((event, later, None))
-        self._resting = self.env.clock.call_later(pause_ms, self._go_on)
+    def _work_off(self, steps: Steps[Any], asked: Asked, go_on: Callable[[Any], None]) -> None:
+        """Has it done a slice per turn, before all else here, and goes on with what came of it."""
 
-    def _go_on(self) -> None:
-        self._resting = None
-        self._drain()
+        def done(outcome: Any) -> None:
+            self._busy = True
+            try:
+                go_on(outcome)
+            except Exception as error:  # noqa: BLE001 - what it means is decided there
+                self._fail_on(asked, error)
+            finally:
+                self._busy = False
+            self._drain()
+
+        self._underway.work_off(steps, asked.later, done)
 
     def _now_ms(self) -> int:
         return self.env.clock.now_ms()
@@ -193,48 +162,66 @@ class Runtime:
             else:
                 self._outgoing.popleft()()
 
-    def _guarded(self, event: Any, later: Later[Any] | None, timer: Hashable) -> None:
-        """Any failure in here is a bug of ours: the shard starts again from its log, unless it is
-        as it was before."""
+    def _guarded(self, asked: Asked) -> None:
         if self.state is not State.ACTIVE:
-            self._answer(later, KafkaError(_REFUSALS[self.state]))
+            self._answer(asked.later, KafkaError(REFUSALS[self.state]))
             return
         try:
-            self._process(event, later, timer)
-        except Exception:
-            log.exception("%s failed on %s; loading it again", self.name, name_of(event))
-            self._answer(later, KafkaError(Error.NOT_COORDINATOR))
-            self._load_again()
+            self._process(asked)
+        except Exception as error:  # noqa: BLE001 - what it means is decided there
+            self._fail_on(asked, error)
 
-    def _process(self, event: Any, later: Later[Any] | None, timer: Hashable) -> None:
+    def _fail_on(self, asked: Asked, error: Exception) -> None:
+        """A bug of ours: the shard starts again from its log, unless it is as it was before."""
+        name = name_of(asked.event)
+        log.error("%s failed on %s; loading it again", self.name, name, exc_info=error)
+        self._answer(asked.later, KafkaError(Error.NOT_COORDINATOR))
+        self._load_again()
+
+    def _process(self, asked: Asked) -> None:
+        event = asked.event
         assert self.shard is not None
-        if isinstance(event, _Marker):
-            self._process_marker(event, later)
+        if isinstance(event, Marker):
+            self._process_marker(event, asked)
             return
         before = self.shard.mark(event)
         try:
-            effects = self.shard.decide(event, self._now_ms())
-        except KafkaError as refusal:
-            self._answer(later, refusal)
-            return
-        except Exception:
+            decision: Any = self.shard.decide(event, self._now_ms())
+        except Exception as error:  # noqa: BLE001 - what it means is decided there
+            decision = error
+        if type(decision) is InSteps:
+            self._work_off(
+                decision.steps, asked, lambda made: self._decided(made, before, asked, is_long=True)
+            )
+        else:
+            self._decided(decision, before, asked)
+
+    def _decided(
+        self, decision: Effects | Exception, before: object, asked: Asked, *, is_long: bool = False
+    ) -> None:
+        event, later, timer = asked
+        assert self.shard is not None
+        if isinstance(decision, KafkaError):
+            self._answer(later, decision)
+        elif isinstance(decision, Exception):
             if self.shard.mark(event) != before:
-                raise
+                raise decision
             # Whatever is wrong with this event, nobody else's should suffer.
-            log.exception("%s failed on %s; nothing has changed", self.name, name_of(event))
+            log.error(
+                "%s failed on %s; nothing has changed", self.name, name_of(event),
+                exc_info=decision,
+            )  # fmt: skip
             self._answer(later, KafkaError(Error.UNKNOWN_SERVER_ERROR))
             if timer is not None:
                 self._deadlines.arm(timer, FAILED_TIMER_MS, event)
-            return
-        if effects.needs is not None:
-            self._complete_event(effects.needs, event, later, timer)
+        elif decision.needs is not None:
+            self._complete_event(decision.needs, asked)
         else:
-            self._enact(effects, event, later, timer)
+            self._enact(decision, asked, is_long)
 
-    def _complete_event(
-        self, needs: Any, event: Any, later: Later[Any] | None, timer: Hashable
-    ) -> None:
+    def _complete_event(self, needs: Any, asked: Asked) -> None:
         """Has others give what the event lacks, and decides it then: others may come before it."""
+        event, later, timer = asked
         shard, supply = self.shard, self.supply
         assert supply is not None, f"nobody supplies {needs}"
         if later is not None:
@@ -246,7 +233,7 @@ class Runtime:
             if later is not None:
                 del self._incomplete[later]
             if not isinstance(complete, KafkaError):
-                self._inbox.append((complete, later, timer))
+                self._inbox.append(Asked(complete, later, timer))
             elif timer is not None:
                 self._deadlines.arm(timer, APPEND_RETRY_MS, event)
             else:
@@ -255,34 +242,44 @@ class Runtime:
 
         self._outgoing.append(lambda: supply(needs, event).then(supplied))
 
-    def _enact(
-        self, effects: Effects, event: Any, later: Later[Any] | None, timer: Hashable
-    ) -> None:
+    def _enact(self, effects: Effects, asked: Asked, is_long: bool = False) -> None:
+        if not effects.records:
+            self._written(None, effects, asked)
+            return
         assert self.shard is not None
-        if effects.records:
-            try:
-                for written, records in append_effects(self.partition, effects, self._now_ms()):
-                    assert written > self._written_end, "offsets of a coordinator's log fell"
-                    self._written_end = written
-                    for record in records:
-                        self.shard.replay(record)
-            except KafkaError as error:
-                if error.code == Error.MESSAGE_TOO_LARGE:
-                    log.warning("%s cannot write %s: %s", self.name, name_of(event), error.message)
-                self._on_append_failed(effects, event, later, timer, coordinator_error(error))
-                return
-        self._arm(effects.timers)
+        replay = self.shard.replay
+
+        def written(end_offset: int, record: Record) -> None:
+            if end_offset != self._written_end:  # the first of its batch
+                assert record.offset >= self._written_end, "offsets of a coordinator's log fell"
+                self._written_end = end_offset
+            replay(record)
+
+        steps = write(self.partition, effects, self._now_ms(), written)
+        if len(effects.records) <= RECORDS_AT_ONCE and not is_long:
+            self._written(finish(steps), effects, asked)
+        else:
+            self._work_off(steps, asked, lambda failure: self._written(failure, effects, asked))
+
+    def _written(self, failure: Exception | None, effects: Effects, asked: Asked) -> None:
+        """All is in the log and replayed, or it could not be written."""
+        if failure is not None:
+            self._on_append_failed(effects, asked, failure)
+            return
+        self._arm(effects)
         if effects.then_decide is None:
-            self._park(self._collect_replies(effects, later), effects)
+            self._park(self._collect_replies(effects, asked.later), effects)
             return
         # Whoever this step answers does not wait for the next one, which has answers of its own.
         self._park(self._collect_answers(effects), effects)
+        rest = Asked(effects.then_decide, asked.later)
         if effects.pause_ms is None:
-            self._process(effects.then_decide, later, None)
-        else:
-            self._rest(effects.pause_ms, effects.then_decide, later)
+            self._process(rest)
+        else:  # decided before all else here
+            self._inbox.appendleft(rest)
+            self._underway.pause(effects.pause_ms, self._drain)
 
-    def _process_marker(self, marker: _Marker, later: Later[Any] | None) -> None:
+    def _process_marker(self, marker: Marker, asked: Asked) -> None:
         assert self.shard is not None
         try:
             self._written_end = append_marker(
@@ -294,20 +291,27 @@ class Runtime:
                 marker.transaction_version,
             )
         except KafkaError as error:
-            self._answer(later, coordinator_error(error))
+            self._answer(asked.later, coordinator_error(error))
             return
-        self.shard.replay_end_transaction(marker.producer, marker.committed)
-        replies = [] if later is None else [(later, None)]
-        self._park(replies, Effects())
 
-    def _on_append_failed(
-        self,
-        effects: Effects,
-        event: Any,
-        later: Later[Any] | None,
-        timer: Hashable,
-        error: KafkaError,
-    ) -> None:
+        def replayed(failure: Exception | None) -> None:
+            if failure is not None:
+                raise failure
+            self._park([] if asked.later is None else [(asked.later, None)], Effects())
+
+        steps = self.shard.replay_end_transaction(marker.producer, marker.committed)
+        if steps is None:
+            replayed(None)
+        else:
+            self._work_off(steps, asked, replayed)
+
+    def _on_append_failed(self, effects: Effects, asked: Asked, failure: Exception) -> None:
+        event, later, timer = asked
+        if not isinstance(failure, KafkaError):
+            raise failure
+        if failure.code == Error.MESSAGE_TOO_LARGE:
+            log.warning("%s cannot write %s: %s", self.name, name_of(event), failure.message)
+        error = coordinator_error(failure)
         if timer is not None:
             self._deadlines.arm(timer, APPEND_RETRY_MS, event)
         if effects.on_failed is None:
@@ -319,15 +323,15 @@ class Runtime:
             self._tickets[effects.ticket] = later
         else:
             self._answer(later, error)
-        self._inbox.append((Failed(effects.on_failed, error), None, None))
+        self._inbox.append(Asked(Failed(effects.on_failed, error)))
         self._drain()
 
     # -- replies ---------------------------------------------------------------------------
 
     def _collect_replies(
         self, effects: Effects, later: Later[Any] | None
-    ) -> list[tuple[Later[Any], Any]]:
-        replies: list[tuple[Later[Any], Any]] = []
+    ) -> list[Reply]:
+        replies: list[Reply] = []
         if effects.ticket is not None and later is not None:
             self._tickets[effects.ticket] = later
         elif later is not None:
@@ -335,33 +339,33 @@ class Runtime:
             replies.append((later, effects.reply))
         return replies + self._collect_answers(effects)
 
-    def _collect_answers(self, effects: Effects) -> list[tuple[Later[Any], Any]]:
-        answers: list[tuple[Later[Any], Any]] = []
+    def _collect_answers(self, effects: Effects) -> list[Reply]:
+        answers: list[Reply] = []
         for ticket, answer in effects.answers:
             waiting = self._tickets.pop(ticket, None)
             if waiting is not None:
                 answers.append((waiting, answer))
         return answers
 
-    def _park(self, replies: list[tuple[Later[Any], Any]], effects: Effects) -> None:
+    def _park(self, replies: list[Reply], effects: Effects) -> None:
         if not replies and effects.on_committed is None and not effects.sends:
             return
+        if not self._parked and self._written_end <= self.partition.high_watermark:
+            self._complete(effects.on_committed, effects.sends, replies)
+            return
         deadline_ms = self.env.clock.monotonic_ms() + self.append_timeout_ms
-        entry = _Parked(
+        self._parked.append(Parked(
             self._written_end, deadline_ms, replies, effects.on_committed, effects.on_failed,
             effects.sends,
-        )
-        if not self._parked and self._written_end <= self.partition.high_watermark:
-            self._complete(entry)
-            return
-        self._parked.append(entry)
+        ))  # fmt: skip
         if _WRITE_TIMEOUT not in self._deadlines:
             self._deadlines.arm(_WRITE_TIMEOUT, self.append_timeout_ms, None)
         self.partition.when_committed(self._written_end).then(self._on_committed)
 
     def _on_committed(self, error: KafkaError | None) -> None:
         while self._parked and self._parked[0].end_offset <= self.partition.high_watermark:
-            self._complete(self._parked.popleft())
+            entry = self._parked.popleft()
+            self._complete(entry.on_committed, entry.sends, entry.replies)
         if error is not None and self._parked:
             # Neither role nor disk: what becomes of the records, and what follows their commit, is
             # decided by who has them next. That is this shard again if nobody drops it.
@@ -372,17 +376,17 @@ class Runtime:
             self._deadlines.cancel(_WRITE_TIMEOUT)
         self._drain()
 
-    def _complete(self, entry: _Parked) -> None:
-        if entry.on_committed is not None:
-            self._inbox.append((entry.on_committed, None, None))
-        if self.deliver is not None:
-            self._outgoing.extend(partial(self.deliver, errand) for errand in entry.sends)
-        self._outbox.extend(entry.replies)
+    def _complete(self, event: Any, sends: list[Any], replies: list[Reply]) -> None:
+        if event is not None:
+            self._inbox.append(Asked(event))
+        if sends and self.deliver is not None:
+            self._outgoing.extend(partial(self.deliver, errand) for errand in sends)
+        self._outbox.extend(replies)
 
-    def _fail(self, entry: _Parked, error: KafkaError) -> None:
+    def _fail(self, entry: Parked, error: KafkaError) -> None:
         """Tells whoever waits for the write; what was to follow its commit is left in place."""
         if entry.on_failed is not None:
-            self._inbox.append((Failed(entry.on_failed, error), None, None))
+            self._inbox.append(Asked(Failed(entry.on_failed, error)))
             entry.on_failed = entry.on_committed = None  # of the two the shard hears one
         for later, _ in entry.replies:
             self._answer(later, error)
@@ -401,8 +405,8 @@ class Runtime:
 
     # -- timers ----------------------------------------------------------------------------
 
-    def _arm(self, timers: list[Timer]) -> None:
-        for timer in timers:
+    def _arm(self, effects: Effects) -> None:
+        for timer in effects.timers:
             if timer.delay_ms is None:
                 self._deadlines.cancel(timer.key)
             elif not timer.only_if_absent or timer.key not in self._deadlines:
@@ -428,10 +432,10 @@ class Runtime:
             self._expire_parked()
         elif key is _RELOAD:
             self.load()
-        elif self._resting is not None:
-            self._inbox.append((event, None, key))
+        elif self._underway.is_busy:  # what waits in the inbox may arm it anew
+            self._deadlines.arm(key, BUSY_TIMER_MS, event)
         else:
-            self._guarded(event, None, key)
+            self._guarded(Asked(event, timer=key))
 
     # -- loading and unloading -------------------------------------------------------------
 
@@ -449,7 +453,7 @@ class Runtime:
         self.state = State.ACTIVE
         self._written_end = self.partition.log.log_end_offset
         try:
-            self._enact(self.shard.loaded(self._now_ms()), None, None, None)
+            self._enact(self.shard.loaded(self._now_ms()), Asked(None))
         except Exception:
             log.exception("%s failed after it was loaded", self.name)
             self.state = State.FAILED
@@ -475,12 +479,11 @@ class Runtime:
             self._loading = None
         self.shard = None
         self._deadlines.clear()
-        if self._resting is not None:
-            self._resting.cancel()
-            self._resting = None
-        waiting = [later for entry in self._parked for later, _ in entry.replies]
+        at_work = self._underway.give_up()
+        waiting = [] if at_work is None else [at_work]
+        waiting += [later for entry in self._parked for later, _ in entry.replies]
         waiting += [*self._tickets.values(), *self._incomplete]
-        waiting += [later for _, later, _ in self._inbox if later is not None]
+        waiting += [one.later for one in self._inbox if one.later is not None]
         self._parked.clear()
         self._outgoing.clear()
         self._tickets.clear()

@@ -69,9 +69,10 @@ class Shards:
 
     def submit(self, key: str, event: Any) -> Later[Any]:
         """The answer of the key's shard, or the error that sends the client elsewhere."""
-        if self.partition_count() == 0:
+        count = self.partition_count()
+        if count == 0:
             return Later.of(KafkaError(Error.NOT_COORDINATOR))
-        return self.submit_to(self.partition_for(key), event)
+        return self.submit_to(partition_of(key, count), event)
 
     def submit_to(self, index: int, event: Any) -> Later[Any]:
         runtime = self.runtimes.get(index)

@@ -3,7 +3,9 @@
 A large request makes objects by the hundred thousand, and each quarter more than before has the
 collector go over all of the process: 80 to 240 ms. Nearly none of them is garbage, and what is goes
 with its last reference. So the collector rests while long work is under way, and for so long at
-most. Owns whether it rests. Invariant: whoever has switched it off finds it off.
+most. What a start has made is left out of every look until a topic is deleted: there is hardly any
+garbage in it, and to look at 30,000 partitions takes a second. Owns whether it rests. Invariant:
+whoever has switched it off finds it off.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ class Collector:
         self._resting: set[int] = set()
         self._since_s = 0.0
         self._was_on = False
+        self._has_settled = False
 
     def rest(self, who: object) -> None:
         """From now on, until all who said so have said `go_on`."""
@@ -52,6 +55,17 @@ class Collector:
             self._resting.discard(id(who))
             if not self._resting:
                 self._switch_on()
+
+    def settle(self) -> None:
+        """What there is now stays, and is looked at no more: for a program that is its broker."""
+        self._has_settled = True
+        gc.freeze()
+
+    def unsettle(self) -> None:
+        """Much of that may be garbage now."""
+        if self._has_settled:
+            self._has_settled = False
+            gc.unfreeze()
 
     def wake(self) -> None:
         """A loop has ended, with whatever was under way."""

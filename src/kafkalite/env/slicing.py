@@ -52,6 +52,16 @@ class InSteps:
     steps: Steps[Any]
 
 
+def begun(steps: Steps[T]) -> T | InSteps:
+    """What comes of it when that is no more than one step; else what is left of it."""
+    try:
+        next(steps)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    return InSteps(steps)
+
+
 def outcome_of(answer: Any) -> Steps[Any]:
     """The answer itself, whichever way it comes."""
     return (yield from answer.steps) if type(answer) is InSteps else answer

@@ -9,6 +9,7 @@ from typing import Any
 
 from kafkalite.coordinators.groups.events import ConsumerHeartbeat
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, outcome_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.group_replies import (
@@ -23,20 +24,26 @@ from kafkalite.protocol.messages import (
     ConsumerGroupHeartbeatResponse,
 )
 
+# Of an assignment, encoded in one go.
+TOPICS_AT_ONCE = 200
+
 
 def consumer_group_heartbeat(
     context: Context, call: Call, request: ConsumerGroupHeartbeatRequest
-) -> ConsumerGroupHeartbeatResponse | Later[ConsumerGroupHeartbeatResponse]:
+) -> ConsumerGroupHeartbeatResponse | InSteps | Later[Any]:
     if not serves_consumer_groups(context):
         return ConsumerGroupHeartbeatResponse(error_code=Error.UNSUPPORTED_VERSION)
     event = ConsumerHeartbeat(request, call.version, client_id_of(call), client_host_of(call))
 
-    def respond(answer: Any) -> ConsumerGroupHeartbeatResponse:
+    def respond(answer: Any) -> ConsumerGroupHeartbeatResponse | InSteps:
         if isinstance(answer, KafkaError):
             return ConsumerGroupHeartbeatResponse(
                 error_code=answer.code, error_message=answer.message
             )
         response: ConsumerGroupHeartbeatResponse = answer
+        assigned = response.assignment
+        if assigned is not None and len(assigned.topic_partitions) > TOPICS_AT_ONCE:
+            return InSteps(outcome_of(response))  # which has it encoded so, too
         return response
 
     return reply_with(context.groups.submit(request.group_id, event), respond)

@@ -9,7 +9,7 @@ follower's high watermark (KIP-1166).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -31,7 +31,7 @@ from kafkalite.handlers.leaders import (
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import FetchRequest, FetchResponse
 from kafkalite.replication.partition import Partition, PartitionRead
-from kafkalite.replication.waiting import Watched
+from kafkalite.replication.waiting import Parked, Watched
 
 # Of what the metadata does not know nothing is read, and the rest of the fetch waits as it would.
 _UNKNOWN = (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID)
@@ -44,6 +44,7 @@ MOVED = (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH)
 # Partitions; of more those that many follow are read in a step.
 READ_AT_ONCE = 100
 READ_PER_STEP = 10
+WATCHED_PER_STEP = 16
 
 Answers = list[tuple[Wanted, FetchResponse.Partition, int]]  # and how many bytes of records
 
@@ -103,13 +104,16 @@ class _Attempt:
     @property
     def arrivals(self) -> Arrivals:
         if self._arrivals is None:
-            self._arrivals = Arrivals(
-                self.asked.wanted,
-                partial(_find, self.context, self.call),
-                self.min_bytes,
-                is_committed_only=self.request.isolation_level == READ_COMMITTED,
-            )
+            self._arrivals = self._arrivals_of(self.asked.wanted)
         return self._arrivals
+
+    def _arrivals_of(self, wanted: list[Wanted]) -> Arrivals:
+        return Arrivals(
+            wanted,
+            partial(_find, self.context, self.call),
+            self.min_bytes,
+            is_committed_only=self.request.isolation_level == READ_COMMITTED,
+        )
 
     def names_a_partition(self) -> bool:
         return any(self._is_there(wanted) for wanted in self.asked.wanted)
@@ -123,12 +127,38 @@ class _Attempt:
     def wait(self) -> Later[Any]:
         """Has it looked at again when there is enough, the time is up, or the client has gone."""
         later = self.later = Later()
-        parked = self.context.waiting.park(
-            self.arrivals.partitions(), self.request.max_wait_ms, self.run, later
-        )
+        self._park(self.arrivals.partitions(), later)
+        return later
+
+    def _park(self, watched: Iterable[Watched], later: Later[Any]) -> Parked:
+        parked = self.context.waiting.park(watched, self.request.max_wait_ms, self.run, later)
         connection = self.call.connection
         connection.when_gone(parked.expire)
         later.then(lambda _: connection.stays_without(parked.expire))
+        return parked
+
+    def wait_in_steps(self, *, is_counted: bool) -> Steps[Later[Any]]:
+        """The same for many partitions: each is watched before it is counted, so that nothing is
+        missed that comes meanwhile. What was there and is enough is read again, unless it was
+        `is_counted` before."""
+        later = self.later = Later()
+        arrivals = self._arrivals = self._arrivals_of([])
+        parked = self._park((), later)
+        try:
+            for count, wanted in enumerate(self.asked.wanted, 1):
+                partition = arrivals.add(wanted)
+                if partition is not None:
+                    parked.watch(partition)
+                    arrivals.is_enough((partition,))
+                if count % WATCHED_PER_STEP == 0:
+                    yield
+                    if later.is_resolved:
+                        return later
+            if not is_counted:
+                parked.retry()
+        except Exception as error:  # noqa: BLE001 - a mistake of ours, which is the answer
+            parked.leave()
+            later.resolve(error)
         return later
 
     def run(self, moved: Collection[Watched] | None) -> bool:
@@ -162,8 +192,16 @@ class _Attempt:
         for start in range(0, len(wanted), READ_PER_STEP):
             self._read(reading, wanted[start : start + READ_PER_STEP])
             yield
-        response = self._judge(reading, is_last)
-        return self.wait() if response is None else response
+        is_due = self._is_due(reading, is_last)
+        is_counted = reading.size >= self.min_bytes
+        if is_due or is_counted:
+            response = self._told(reading, is_due)
+            if response is not None:
+                return response
+        return (yield from self.wait_in_steps(is_counted=is_counted))
+
+    def _is_due(self, reading: _Reading, is_last: bool) -> bool:
+        return is_last or reading.is_urgent or not reading.is_anything_there
 
     def _judge(
         self, reading: _Reading, is_last: bool
@@ -171,10 +209,13 @@ class _Attempt:
         """Answers when there is enough, an error, or no time left; also when, as Apache Kafka
         counts, no more can come from where one of its partitions is read. What has no record for a
         client of old formats is not enough."""
-        answers, size = reading.answers, reading.size
-        is_due = is_last or reading.is_urgent or not reading.is_anything_there
-        if not (is_due or size >= self.min_bytes or self.arrivals.is_enough()):
+        is_due = self._is_due(reading, is_last)
+        if not (is_due or reading.size >= self.min_bytes or self.arrivals.is_enough()):
             return None
+        return self._told(reading, is_due)
+
+    def _told(self, reading: _Reading, is_due: bool) -> FetchResponse | Later[Any] | None:
+        answers, size = reading.answers, reading.size
         response = self._answer_of(answers, size)
         is_left = any(answer.records or answer.error_code for _, answer, _ in answers)
         return response if is_due or is_left or not size else None

@@ -57,10 +57,16 @@ class Arrivals:
         self._is_over = False  # it is of no use to wait for more
         self._readers: dict[int, list[_Reader]] = {}  # a fetch may name a partition twice
         for each in wanted:
-            with suppress(KafkaError):
-                partition = find(each)
-                reader = _Reader(each, partition, partition.leader_epoch)
-                self._readers.setdefault(id(partition), []).append(reader)
+            self.add(each)
+
+    def add(self, wanted: Wanted) -> Partition | None:
+        """The partition, if it is worth watching and not there yet; nothing of it is counted."""
+        with suppress(KafkaError):
+            partition = self._find(wanted)
+            readers = self._readers.setdefault(id(partition), [])
+            readers.append(_Reader(wanted, partition, partition.leader_epoch))
+            return partition if len(readers) == 1 else None
+        return None
 
     def partitions(self) -> Iterator[Partition]:
         """Those that are worth watching."""

@@ -8,13 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.shards import gather
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps, finish
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import Error, KafkaError
 
 R = TypeVar("R")
+P = TypeVar("P", bound=Any)
+
+# Of a request about partitions: at once, and in one step of those about more.
+PARTITIONS_AT_ONCE = 200
+PARTITIONS_PER_STEP = 64
 
 # Read, delete, describe, describe and alter configs of a group: every operation there is, since
 # nothing is forbidden without an authorizer. Bits by the number of the operation.
@@ -28,6 +35,38 @@ def reply_with(later: Later[Any], make: Callable[[Any], R]) -> R | Later[R]:
     response: Later[R] = Later()
     later.then(lambda answer: response.resolve(make(answer)))
     return response
+
+
+def unless_many(steps: Steps[R], topics: Iterable[Any]) -> R | InSteps:
+    """What comes of it; for a request about many partitions it is worked out a slice per turn."""
+    asked = 0
+    for topic in topics:
+        asked += len(topic.partitions)
+    return InSteps(steps) if asked > PARTITIONS_AT_ONCE else finish(steps)
+
+
+def sorted_out(
+    topic: str, partitions: list[P], image: Image
+) -> Steps[tuple[list[P], list[P]]]:
+    """The partitions that exist, and those that do not."""
+    known: list[P] = []
+    missing: list[P] = []
+    has = image.has_partition
+    for count, partition in enumerate(partitions, 1):
+        (known if has(topic, partition.partition_index) else missing).append(partition)
+        if count % PARTITIONS_PER_STEP == 0:
+            yield
+    return known, missing
+
+
+def one_answer(make: Callable[..., R], partitions: list[Any], code: int) -> Steps[list[R]]:
+    """The same error code for each partition."""
+    answers: list[R] = []
+    for asked in partitions:
+        answers.append(make(partition_index=asked.partition_index, error_code=code))
+        if len(answers) % PARTITIONS_PER_STEP == 0:
+            yield
+    return answers
 
 
 def ask_by_shard(

@@ -11,9 +11,10 @@ from typing import Any
 
 from kafkalite.coordinators.groups.events import CommitOffsets
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps, outcome_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import reply_with
+from kafkalite.handlers.group_replies import one_answer, reply_with, sorted_out, unless_many
 from kafkalite.protocol.classes import ZERO_UUID
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
@@ -26,58 +27,70 @@ Answer = OffsetCommitResponse.Topic
 
 def offset_commit(
     context: Context, call: Call, request: OffsetCommitRequest
-) -> OffsetCommitResponse | Later[OffsetCommitResponse]:
+) -> OffsetCommitResponse | Later[Any] | InSteps:
+    return unless_many(_commit(context, call, request), request.topics)
+
+
+def _commit(
+    context: Context, call: Call, request: OffsetCommitRequest
+) -> Steps[OffsetCommitResponse | Later[Any]]:
     refused: list[Answer] = []
-    known = [
-        topic for topic in request.topics if _resolve(context, call, topic, refused)
-    ]
+    known = yield from _resolve(context, call, request.topics, refused)
     if not known:
         return OffsetCommitResponse(topics=refused)
     request.topics = known
 
-    def respond(answer: Any) -> OffsetCommitResponse:
+    def respond(answer: Any) -> OffsetCommitResponse | InSteps:
         if isinstance(answer, KafkaError):
-            accepted = [_answer(topic, topic.partitions, answer.code) for topic in known]
-        else:
-            accepted = answer.topics
-        return OffsetCommitResponse(topics=_merged(refused, accepted))
+            return unless_many(_refuse(known, refused, answer.code), known)
+        return OffsetCommitResponse(topics=_merged(refused, answer.topics))
 
     event = CommitOffsets(request, call.version)
-    return reply_with(context.groups.submit(request.group_id, event), respond)
-
-
-def _resolve(context: Context, call: Call, topic: Topic, refused: list[Answer]) -> bool:
-    """Fills in name and id and keeps the partitions that exist; false when none is left."""
-    image = context.cluster.image
-    if call.version >= TOPIC_IDS_SINCE:
-        topic.name = image.topic_name(topic.topic_id) or ""
-        unknown = Error.UNKNOWN_TOPIC_ID
-    else:
-        topic.topic_id = image.topic_id(topic.name) or ZERO_UUID
-        unknown = Error.UNKNOWN_TOPIC_OR_PARTITION
-    if not topic.name or topic.topic_id == ZERO_UUID:
-        refused.append(_answer(topic, topic.partitions, unknown))
-        return False
-    known: list[OffsetCommitRequest.Partition] = []
-    missing: list[OffsetCommitRequest.Partition] = []
-    for partition in topic.partitions:
-        exists = image.has_partition(topic.name, partition.partition_index)
-        (known if exists else missing).append(partition)
-    if missing:
-        refused.append(_answer(topic, missing, Error.UNKNOWN_TOPIC_OR_PARTITION))
-    topic.partitions = known
-    return bool(known)
-
-
-def _answer(topic: Topic, partitions: list[OffsetCommitRequest.Partition], code: int) -> Answer:
-    return Answer(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        partitions=[
-            OffsetCommitResponse.Partition(partition_index=one.partition_index, error_code=code)
-            for one in partitions
-        ],
+    submitted = context.groups.submit(request.group_id, event)
+    answer: OffsetCommitResponse | Later[Any] = yield from outcome_of(
+        reply_with(submitted, respond)
     )
+    return answer
+
+
+def _resolve(
+    context: Context, call: Call, topics: list[Topic], refused: list[Answer]
+) -> Steps[list[Topic]]:
+    """Fills in names and ids and keeps the partitions that exist, and the topics that have any."""
+    image = context.cluster.image
+    known: list[Topic] = []
+    for topic in topics:
+        if call.version >= TOPIC_IDS_SINCE:
+            topic.name = image.topic_name(topic.topic_id) or ""
+            code = Error.UNKNOWN_TOPIC_ID
+        else:
+            topic.topic_id = image.topic_id(topic.name) or ZERO_UUID
+            code = Error.UNKNOWN_TOPIC_OR_PARTITION
+        missing = topic.partitions
+        if topic.name and topic.topic_id != ZERO_UUID:
+            code = Error.UNKNOWN_TOPIC_OR_PARTITION
+            topic.partitions, missing = yield from sorted_out(topic.name, missing, image)
+            if topic.partitions:
+                known.append(topic)
+            if not missing:
+                continue
+        refused.append((yield from _answer(topic, missing, code)))
+    return known
+
+
+def _refuse(topics: list[Topic], refused: list[Answer], code: int) -> Steps[OffsetCommitResponse]:
+    answers: list[Answer] = []
+    for topic in topics:
+        answer = yield from _answer(topic, topic.partitions, code)
+        answers.append(answer)
+    return OffsetCommitResponse(topics=_merged(refused, answers))
+
+
+def _answer(
+    topic: Topic, partitions: list[OffsetCommitRequest.Partition], code: int
+) -> Steps[Answer]:
+    answers = yield from one_answer(OffsetCommitResponse.Partition, partitions, code)
+    return Answer(name=topic.name, topic_id=topic.topic_id, partitions=answers)
 
 
 def _merged(refused: list[Answer], accepted: list[Answer]) -> list[Answer]:

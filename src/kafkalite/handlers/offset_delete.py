@@ -10,9 +10,10 @@ from typing import Any
 
 from kafkalite.coordinators.groups.events import DeleteOffsets
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import reply_with
+from kafkalite.handlers.group_replies import one_answer, reply_with, sorted_out, unless_many
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
 
@@ -22,11 +23,17 @@ Answer = OffsetDeleteResponse.Topic
 
 def offset_delete(
     context: Context, call: Call, request: OffsetDeleteRequest
-) -> OffsetDeleteResponse | Later[OffsetDeleteResponse]:
+) -> OffsetDeleteResponse | Later[OffsetDeleteResponse] | InSteps:
     if not request.group_id:
         return OffsetDeleteResponse(error_code=Error.INVALID_GROUP_ID)
+    return unless_many(_delete(context, request), request.topics)
+
+
+def _delete(
+    context: Context, request: OffsetDeleteRequest
+) -> Steps[OffsetDeleteResponse | Later[OffsetDeleteResponse]]:
     refused: dict[str, Answer] = {}
-    request.topics = [topic for topic in request.topics if _resolve(context, topic, refused)]
+    request.topics = yield from _resolve(context, request.topics, refused)
 
     def respond(answer: Any) -> OffsetDeleteResponse:
         if isinstance(answer, KafkaError):
@@ -40,19 +47,18 @@ def offset_delete(
     return reply_with(context.groups.submit(request.group_id, DeleteOffsets(request)), respond)
 
 
-def _resolve(context: Context, topic: Topic, refused: dict[str, Answer]) -> bool:
-    """Keeps the partitions that exist; false when none is left."""
+def _resolve(
+    context: Context, topics: list[Topic], refused: dict[str, Answer]
+) -> Steps[list[Topic]]:
+    """Keeps the partitions that exist, and the topics that have any."""
     image = context.cluster.image
-    known: list[OffsetDeleteRequest.Partition] = []
-    missing: list[OffsetDeleteRequest.Partition] = []
-    for partition in topic.partitions:
-        exists = image.has_partition(topic.name, partition.partition_index)
-        (known if exists else missing).append(partition)
-    if missing:
-        code = Error.UNKNOWN_TOPIC_OR_PARTITION
-        refused.setdefault(topic.name, Answer(name=topic.name)).partitions += [
-            OffsetDeleteResponse.Partition(partition_index=one.partition_index, error_code=code)
-            for one in missing
-        ]
-    topic.partitions = known
-    return bool(known)
+    known: list[Topic] = []
+    for topic in topics:
+        topic.partitions, missing = yield from sorted_out(topic.name, topic.partitions, image)
+        if topic.partitions:
+            known.append(topic)
+        if missing:
+            code = Error.UNKNOWN_TOPIC_OR_PARTITION
+            answers = yield from one_answer(OffsetDeleteResponse.Partition, missing, code)
+            refused.setdefault(topic.name, Answer(name=topic.name)).partitions += answers
+    return known

@@ -11,9 +11,10 @@ from typing import Any
 
 from kafkalite.coordinators.groups.events import CommitTransactionalOffsets
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import code_of
+from kafkalite.handlers.group_replies import code_of, one_answer, sorted_out, unless_many
 from kafkalite.handlers.produce_transactional import VERIFICATION
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
@@ -23,25 +24,33 @@ ABORTABLE_SINCE = 4
 ADDING_SINCE = 5
 OFFSETS_TOPIC = "__consumer_offsets"
 
+Topic = TxnOffsetCommitRequest.Topic
 Answer = TxnOffsetCommitResponse.Topic
 
 
 def txn_offset_commit(
     context: Context, call: Call, request: TxnOffsetCommitRequest
-) -> TxnOffsetCommitResponse | Later[TxnOffsetCommitResponse]:
+) -> TxnOffsetCommitResponse | Later[Any] | InSteps:
+    return unless_many(_commit(context, call, request), request.topics)
+
+
+def _commit(
+    context: Context, call: Call, request: TxnOffsetCommitRequest
+) -> Steps[TxnOffsetCommitResponse | Later[Any]]:
     refused: dict[str, Answer] = {}
-    request.topics = [topic for topic in request.topics if _resolve(context, topic, refused)]
-    if not request.topics:
+    known = request.topics = yield from _resolve(context, request.topics, refused)
+    if not known:
         return TxnOffsetCommitResponse(topics=list(refused.values()))
     if not request.group_id:
-        failed = _failed(request, Error.INVALID_GROUP_ID)
-        return TxnOffsetCommitResponse(topics=_merged(refused, failed.topics))
-    response: Later[TxnOffsetCommitResponse] = Later()
+        return (yield from _refuse(known, refused, Error.INVALID_GROUP_ID))
+    response: Later[Any] = Later()
 
     def respond(answer: Any) -> None:
         if isinstance(answer, KafkaError):
-            answer = _failed(request, _code_for(call, answer))
-        response.resolve(TxnOffsetCommitResponse(topics=_merged(refused, answer.topics)))
+            code = _code_for(call, answer)
+            response.resolve(unless_many(_refuse(known, refused, code), known))
+        else:
+            response.resolve(TxnOffsetCommitResponse(topics=_merged(refused, answer.topics)))
 
     def commit(refusal: KafkaError | None) -> None:
         if refusal is not None:
@@ -55,26 +64,20 @@ def txn_offset_commit(
 
 
 def _resolve(
-    context: Context, topic: TxnOffsetCommitRequest.Topic, refused: dict[str, Answer]
-) -> bool:
-    """Keeps the partitions that exist; false when none is left."""
+    context: Context, topics: list[Topic], refused: dict[str, Answer]
+) -> Steps[list[Topic]]:
+    """Keeps the partitions that exist, and the topics that have any."""
     image = context.cluster.image
-    known: list[TxnOffsetCommitRequest.Partition] = []
-    missing: list[TxnOffsetCommitRequest.Partition] = []
-    for partition in topic.partitions:
-        exists = image.has_partition(topic.name, partition.partition_index)
-        (known if exists else missing).append(partition)
-    if missing:
-        answer = refused.setdefault(topic.name, Answer(name=topic.name))
-        for one in missing:
-            answer.partitions.append(
-                TxnOffsetCommitResponse.Partition(
-                    partition_index=one.partition_index,
-                    error_code=Error.UNKNOWN_TOPIC_OR_PARTITION,
-                )
-            )
-    topic.partitions = known
-    return bool(known)
+    known: list[Topic] = []
+    for topic in topics:
+        topic.partitions, missing = yield from sorted_out(topic.name, topic.partitions, image)
+        if topic.partitions:
+            known.append(topic)
+        if missing:
+            code = Error.UNKNOWN_TOPIC_OR_PARTITION
+            answers = yield from one_answer(TxnOffsetCommitResponse.Partition, missing, code)
+            refused.setdefault(topic.name, Answer(name=topic.name)).partitions += answers
+    return known
 
 
 def _admit(
@@ -119,21 +122,16 @@ def _code_for(call: Call, error: KafkaError) -> Error:
     return code
 
 
-def _failed(request: TxnOffsetCommitRequest, code: Error) -> TxnOffsetCommitResponse:
-    return TxnOffsetCommitResponse(
-        topics=[
-            Answer(
-                name=topic.name,
-                partitions=[
-                    TxnOffsetCommitResponse.Partition(
-                        partition_index=one.partition_index, error_code=code
-                    )
-                    for one in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+def _refuse(
+    topics: list[Topic], refused: dict[str, Answer], code: Error
+) -> Steps[TxnOffsetCommitResponse]:
+    answers: list[Answer] = []
+    for topic in topics:
+        partitions = yield from one_answer(
+            TxnOffsetCommitResponse.Partition, topic.partitions, code
+        )
+        answers.append(Answer(name=topic.name, partitions=partitions))
+    return TxnOffsetCommitResponse(topics=_merged(refused, answers))
 
 
 def _merged(refused: dict[str, Answer], accepted: list[Answer]) -> list[Answer]:

@@ -47,7 +47,11 @@ def decode_prefix(
 def encode(message: Any, version: int) -> bytes:
     """The bytes of a message. A field that this version lacks is left out."""
     try:
-        return b"".join(_parts(message, version))
+        cls = type(message)
+        parts: list[Part] = []
+        found = _ENCODERS.get((cls, version)) or encoder(cls, version)
+        found(message, parts)
+        return b"".join(parts)
     except TypeError as error:
         raise ValueError(f"{type(message).__name__} v{version}: {error}") from error
 
@@ -95,10 +99,3 @@ def encoder_in_steps(cls: type[T], version: int) -> Callable[[T, list[Part]], St
     if key not in _ENCODERS_IN_STEPS:
         _ENCODERS_IN_STEPS[key] = compiler.function("encode_in_steps", cls, version)
     return _ENCODERS_IN_STEPS[key]
-
-
-def _parts(message: Any, version: int) -> list[Part]:
-    parts: list[Part] = []
-    found = _ENCODERS.get((type(message), version)) or encoder(type(message), version)
-    found(message, parts)
-    return parts

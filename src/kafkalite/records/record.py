@@ -264,7 +264,8 @@ class BatchBuilder:
         self._encoded += encode_varint(len(body))
         self._encoded += body
         self._last_delta = delta
-        self.max_timestamp = max(self.max_timestamp, timestamp)
+        if timestamp > self.max_timestamp:
+            self.max_timestamp = timestamp
         self.count += 1
 
     def build(
@@ -321,6 +322,13 @@ def _encode_body(
     value: bytes | None,
     headers: Iterable[HeaderLike],
 ) -> bytes:
+    if headers == ():  # nearly all there are
+        return b"".join((
+            b"\0", encode_varint(timestamp_delta), encode_varint(offset_delta),
+            b"\x01" if key is None else encode_varint(len(key)), key or b"",
+            b"\x01" if value is None else encode_varint(len(value)), value or b"",
+            b"\0",
+        ))  # fmt: skip
     parts = [b"\0", encode_varint(timestamp_delta), encode_varint(offset_delta)]
     _add_nullable(parts, key)
     _add_nullable(parts, value)

@@ -37,16 +37,21 @@ class Parked:
         self._waiting = waiting
         self._attempt = attempt
         self._answer = answer
-        self._watched: tuple[Watched, ...] = ()
+        self._watched: list[Watched] = []
         self._moved: dict[int, Watched] = {}
         self._timer: Timer | None = None
 
     def start(self, watched: Iterable[Watched], delay_ms: int) -> None:
         self._waiting.parked[self] = None
-        self._watched = tuple(watched)
-        for one in self._watched:
-            one.watch(self)
         self._timer = self._waiting.clock.call_later(delay_ms, self.expire)
+        for one in watched:
+            self.watch(one)
+
+    def watch(self, watched: Watched) -> None:
+        """One more, unless the attempt is over."""
+        if self._timer is not None:
+            self._watched.append(watched)
+            watched.watch(self)
 
     def moved(self, watched: Watched) -> None:
         """One of the watched has moved: have the attempt tried again this turn."""
@@ -55,19 +60,20 @@ class Parked:
                 self._waiting.due(self)
             self._moved[id(watched)] = watched
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
+        """It is tried no more."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
             del self._waiting.parked[self]
             for one in self._watched:
                 one.unwatch(self)
-            self._watched = ()
+            self._watched = []
 
     def retry(self) -> None:
         moved, self._moved = self._moved, {}
         if self._timer is not None and self._try(moved.values()):
-            self._leave()
+            self.leave()
 
     def _try(self, moved: Collection[Watched] | None) -> bool:
         try:
@@ -81,7 +87,7 @@ class Parked:
     def expire(self) -> None:
         """The time is up, or nobody is left to reply to: the attempt is made a last time."""
         if self._timer is not None:
-            self._leave()
+            self.leave()
             self._try(None)
 
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kafkalite.coordinators.asked import State as RuntimeState
 from kafkalite.coordinators.groups.classic_group import ClassicGroup
 from kafkalite.coordinators.groups.consumer_group import ConsumerGroup
 from kafkalite.coordinators.groups.shard import GroupShard
-from kafkalite.coordinators.runtime import State as RuntimeState
 from kafkalite.coordinators.transactions.shard import TransactionShard
 from kafkalite.coordinators.transactions.transaction import PREPARED, State, Transaction
 

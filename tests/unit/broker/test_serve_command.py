@@ -26,7 +26,7 @@ from bench.raw_client import (
 )
 from kafkalite.cli._properties import topic
 from kafkalite.config import InvalidSetting
-from kafkalite.protocol.messages import MetadataRequest, message_class
+from kafkalite.protocol.messages import DeleteTopicsRequest, MetadataRequest, message_class
 
 START_SECONDS = 30
 
@@ -36,6 +36,13 @@ WITHOUT_UVLOOP = """
 import sys
 sys.modules["uvloop"] = None
 from kafkalite.cli.main import main
+main(sys.argv[1:])
+"""
+# Says at its end how many objects the collector of garbage leaves alone.
+COUNTING_SETTLED = """
+import atexit, gc, sys
+from kafkalite.cli.main import main
+atexit.register(lambda: print("settled", gc.get_freeze_count(), flush=True))
 main(sys.argv[1:])
 """
 # What Apache Kafka ships as config/server.properties, with ports that are free.
@@ -104,6 +111,22 @@ def test_it_says_where_it_is_and_stops_when_told(
     assert str(tmp_path / "data") in said
     assert (tmp_path / "data" / "orders-2").is_dir()
     assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_what_a_start_has_made_is_left_alone_by_the_collector_until_a_topic_goes(
+    tmp_path: Path, is_deleted: bool
+) -> None:
+    arguments = command(tmp_path, "--listen", "127.0.0.1:0", "--topic", "orders:30")[3:]
+    call = [sys.executable, "-c", COUNTING_SETTLED, *arguments]
+    with serving(tmp_path, call=call) as (process, port):
+        line_with("started", process)
+        if is_deleted:
+            request = DeleteTopicsRequest(topic_names=["orders"], timeout_ms=5_000)
+            assert asked(port, request, 5).responses[0].error_code == 0
+        process.send_signal(signal.SIGTERM)
+        settled = int(line_with("settled", process).split()[1])
+    assert settled == 0 if is_deleted else settled > 10_000
 
 
 def asked(port: int, request: Any, version: int) -> Any:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from kafkalite.coordinators.asked import State
 from kafkalite.coordinators.effects import Effects
 from kafkalite.coordinators.groups import events, migration, records
 from kafkalite.coordinators.groups.classic_group import ClassicGroup
@@ -20,9 +21,10 @@ from kafkalite.coordinators.groups.settings import GroupSettings
 from kafkalite.coordinators.groups.shard import GroupShard
 from kafkalite.coordinators.groups.state import Group, GroupsState
 from kafkalite.coordinators.loading import Loading
-from kafkalite.coordinators.runtime import Runtime, State
+from kafkalite.coordinators.runtime import Runtime
 from kafkalite.env import manual_env
 from kafkalite.env.clock import ManualClock
+from kafkalite.env.slicing import InSteps, Slices
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
@@ -69,7 +71,7 @@ class Client:
 class WatchedShard(GroupShard):
     """Sees that a decision that says it changed nothing has changed nothing."""
 
-    def decide(self, event: Any, now_ms: int) -> Effects:
+    def decide(self, event: Any, now_ms: int) -> Effects | InSteps:
         mark, before = self.mark(event), self._volatile()
         try:
             return GroupShard.decide(self, event, now_ms)
@@ -407,7 +409,9 @@ class Crowd:
     def _check_fold(self) -> None:
         """A coordinator that reads the log now knows what this one knows."""
         shard = self._make_shard()
-        Loading(self.clock, self.partition, shard, _loaded).start()
+        clock = ManualClock()  # of its own: for the crowd no time passes
+        Loading(Slices(clock), self.partition, shard, _loaded).start()
+        clock.advance(0)
         folded = shard.state
         assert folded.offsets == self.state.offsets
         live = {key: one for key, one in self.state.groups.items() if _is_durable(one)}

@@ -9,13 +9,14 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from kafkalite.coordinators.appending import append_effects
+from kafkalite.coordinators.appending import write
 from kafkalite.coordinators.effects import Effects, Producer
 from kafkalite.coordinators.groups import embedded
 from kafkalite.coordinators.groups.events import TopicsChanged, TopicsDeleted
 from kafkalite.coordinators.groups.gathering import Gathering
 from kafkalite.coordinators.groups.records import make
 from kafkalite.coordinators.groups.settings import MigrationPolicy
+from kafkalite.env.slicing import finish
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     ConsumerGroupPartitionMetadataKey,
@@ -227,7 +228,7 @@ def _notes_the_topics(stage: Stage) -> None:
     """As Apache Kafka did before 4.1, which keeps their hash instead."""
     key = ConsumerGroupPartitionMetadataKey(group_id=GROUP)
     note = make(key, ConsumerGroupPartitionMetadataValue(topics=[]))
-    list(append_effects(stage.partition, Effects([note]), stage.clock.now_ms()))
+    finish(write(stage.partition, Effects([note]), stage.clock.now_ms(), lambda *_: None))
     stage.restart()
 
 

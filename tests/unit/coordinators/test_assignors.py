@@ -14,6 +14,7 @@ from kafkalite.coordinators.groups.assignors import (
 )
 from kafkalite.coordinators.groups.consumer_group import Target
 from kafkalite.coordinators.groups.topics import TopicView
+from kafkalite.env.slicing import finish
 
 
 def topics(*counts: int) -> Topics:
@@ -56,7 +57,7 @@ counts = st.lists(st.integers(0, 12), min_size=1, max_size=4)
 def test_uniform_is_even_and_whole(sizes: list[int], member_count: int) -> None:
     of = topics(*sizes)
     among = members(member_count, of)
-    targets = assign_uniform(among, of)
+    targets = finish(assign_uniform(among, of))
     check_whole(targets, of, among)
     loads = [len(places(target)) for target in targets.values()]
     assert max(loads) - min(loads) <= 1
@@ -67,15 +68,15 @@ def test_uniform_moves_only_what_evenness_asks_for(
     sizes: list[int], before: int, after: int
 ) -> None:
     of = topics(*sizes)
-    first = assign_uniform(members(before, of), of)
-    second = assign_uniform(members(after, of, first), of)
+    first = finish(assign_uniform(members(before, of), of))
+    second = finish(assign_uniform(members(after, of, first), of))
     total = sum(sizes)
     staying = [f"m{number}" for number in range(min(before, after))]
     kept = sum(len(places(first[name]) & places(second[name])) for name in staying)
     fair = [len(places(second[name])) for name in staying]
     had = [len(places(first[name])) for name in staying]
     assert kept == sum(min(pair) for pair in zip(fair, had, strict=True))
-    assert assign_uniform(members(after, of, second), of) == second
+    assert finish(assign_uniform(members(after, of, second), of)) == second
     assert total == sum(len(places(target)) for target in second.values())
 
 
@@ -92,14 +93,14 @@ def test_different_subscriptions_are_respected(data: st.DataObject) -> None:
         for number in range(data.draw(st.integers(1, 6)))
     ]
     for assign in (assign_uniform, assign_range):
-        check_whole(assign(among, of), of, among)
+        check_whole(finish(assign(among, of)), of, among)
 
 
 @given(counts, st.integers(1, 9))
 def test_range_gives_contiguous_ranges(sizes: list[int], member_count: int) -> None:
     of = topics(*sizes)
     among = members(member_count, of)
-    targets = assign_range(among, of)
+    targets = finish(assign_range(among, of))
     check_whole(targets, of, among)
     for target in targets.values():
         for indexes in target.values():
@@ -114,7 +115,7 @@ def test_range_keeps_static_members_in_the_order_of_their_instances() -> None:
         Candidate("a", None, None, frozenset(of)),
         Candidate("y", "a", None, frozenset(of)),
     ]
-    targets = assign_range(among, of)
+    targets = finish(assign_range(among, of))
     found = {name: target.get(topic_id, ()) for name, target in targets.items()}
     assert found == {"y": (0, 1), "z": (2,), "a": (3,)}
 
@@ -125,6 +126,6 @@ def test_uniform_prefers_a_member_beside_the_replica(rack: str) -> None:
     topic_id = b"\1" * 16
     of = {topic_id: TopicView("t", topic_id, 4, racks)}
     among = [Candidate(name, None, name, frozenset(of)) for name in ("west", "east")]
-    targets = assign_uniform(among, of)
+    targets = finish(assign_uniform(among, of))
     near = [index for index in range(4) if rack in racks[index]]
     assert list(targets[rack][topic_id]) == near

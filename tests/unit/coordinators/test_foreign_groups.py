@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import kafkalite
+from kafkalite.coordinators.asked import State
 from kafkalite.coordinators.groups import events
 from kafkalite.coordinators.groups.records import _NAMES
-from kafkalite.coordinators.runtime import State
 from kafkalite.env.later import Later
 from kafkalite.protocol import codec, messages
 from kafkalite.protocol.errors import Error, KafkaError

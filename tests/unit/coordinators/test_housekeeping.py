@@ -9,6 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from kafkalite.coordinators.asked import State
 from kafkalite.coordinators.effects import Producer
 from kafkalite.coordinators.groups import events
 from kafkalite.coordinators.groups.housekeeping import TOMBSTONE_WORK
@@ -16,7 +17,7 @@ from kafkalite.coordinators.groups.settings import GroupSettings
 from kafkalite.coordinators.groups.shard import GroupShard
 from kafkalite.coordinators.groups.state import STRETCH_WORK, GroupsState
 from kafkalite.coordinators.groups.topics import TopicView
-from kafkalite.coordinators.runtime import Runtime, State
+from kafkalite.coordinators.runtime import Runtime
 from kafkalite.env import manual_env
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.slicing import STRETCH_MS

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from kafkalite.coordinators.asked import State
 from kafkalite.coordinators.effects import Effects, Failed, Producer, Record, Timer
-from kafkalite.coordinators.runtime import APPEND_RETRY_MS, FAILED_TIMER_MS, Runtime, State
+from kafkalite.coordinators.loading import RECORDS_PER_STEP, STEPS_AT_ONCE
+from kafkalite.coordinators.runtime import APPEND_RETRY_MS, BUSY_TIMER_MS, FAILED_TIMER_MS, Runtime
 from kafkalite.env import Env, manual_env
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import Later
@@ -323,6 +325,7 @@ def test_long_work_pauses_between_turns_and_only_the_shard_waits_for_it(world: W
     assert resolved(work, behind) == [False, False]
     world.clock.advance(0)
     assert [work.value, behind.value] == [5, 5]
+    world.clock.advance(BUSY_TIMER_MS)
     assert world.ask(Get()) == 105
 
 
@@ -406,12 +409,13 @@ def test_requests_are_refused_while_loading_and_when_unloaded() -> None:
 def test_a_large_log_loads_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kafkalite.coordinators.loading.LOAD_CHUNK_BYTES", 200)
     world = start(FakePartition())
-    for _ in range(10):
+    many = 2 * STEPS_AT_ONCE * RECORDS_PER_STEP
+    for _ in range(many):
         world.ask(Add(1))
     again = start(world.partition)
     assert again.code(Get()) == Error.COORDINATOR_LOAD_IN_PROGRESS
     again.clock.advance(0)
-    assert again.ask(Get()) == 10
+    assert again.ask(Get()) == many
 
 
 def test_unloading_answers_everyone_who_waits(world: World) -> None:

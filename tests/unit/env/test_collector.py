@@ -65,3 +65,40 @@ def test_the_end_of_a_loop_ends_its_rest():
     collector.rest("work that is never done")
     collector.wake()
     assert gc.isenabled()
+
+
+class Knot:
+    """Garbage that only the collector finds."""
+
+    alive = 0
+
+    def __init__(self) -> None:
+        Knot.alive += 1
+        self.itself = self
+
+    def __del__(self) -> None:
+        Knot.alive -= 1
+
+
+def test_what_was_there_when_it_settled_is_looked_at_no_more():
+    Knot()
+    collector = Collector()
+    collector.settle()
+    try:
+        Knot()
+        gc.collect()
+        assert Knot.alive == 1, "the younger one alone was looked at"
+    finally:
+        collector.unsettle()
+    gc.collect()
+    assert Knot.alive == 0
+
+
+def test_who_keeps_objects_from_it_finds_them_kept():
+    gc.freeze()
+    try:
+        kept = gc.get_freeze_count()
+        Collector().unsettle()
+        assert gc.get_freeze_count() == kept > 0
+    finally:
+        gc.unfreeze()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafkalite.coordinators.runtime import State
+from kafkalite.coordinators.asked import State
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import HeartbeatRequest
 from tests.unit.handlers.group_desk import Desk, versions

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import CloseConnection
-from kafkalite.handlers.kept_replies import KeptReplies
 from kafkalite.protocol.messages import (
     ApiVersionsRequest,
     ConsumerGroupDescribeRequest,
@@ -29,14 +27,14 @@ from kafkalite.protocol.messages import (
     OffsetForLeaderEpochRequest,
 )
 from kafkalite.sim.effort import MOST_CALLS, CountingClock
-from tests.unit.handlers.whole_broker import WholeBroker, _decoded
+from tests.unit.handlers.counted import asked, begun
+from tests.unit.handlers.whole_broker import WholeBroker
 
 PARTITIONS = 3_000
 TOPICS = 300
 NAMES = 20_000
 GROUPS = 600
 LARGE = "large"
-Ask = Callable[[Any, int], Any]
 
 
 @pytest.fixture(scope="module")
@@ -65,34 +63,6 @@ def commit(broker: WholeBroker, group: str, partitions: int) -> None:
     topics = [OffsetCommitRequest.Topic(name=LARGE, partitions=asked)]
     answer = broker.ask(OffsetCommitRequest(group_id=group, topics=topics), 7)
     assert not any(one.error_code for topic in answer.topics for one in topic.partitions)
-
-
-def begun(broker: WholeBroker, request: Any, version: int) -> Callable[[], Any]:
-    """Has it answered in turns that are counted; what came of it is decoded outside of them."""
-    clock = broker.clock
-    assert isinstance(clock, CountingClock)
-    frame = broker.frame(request, version)
-    answer = clock.turn(lambda: broker.broker.dispatcher.answer(frame, broker.connection))
-
-    def came() -> Any:
-        outcome = answer.value if isinstance(answer, Later) else answer
-        assert not isinstance(outcome, CloseConnection), outcome
-        return _decoded(request.API_KEY, version, outcome)
-
-    return came
-
-
-def asked(broker: WholeBroker, request: Any, version: int) -> Any:
-    clock = broker.clock
-    assert isinstance(clock, CountingClock)
-    begun(broker, request, version)  # the first has code generated and modules imported
-    clock.advance(0)
-    broker.context.kept_replies = KeptReplies()
-    clock.begin()
-    came = begun(broker, request, version)
-    clock.advance(0)
-    assert 500 < clock.heaviest.calls < MOST_CALLS, clock.heaviest
-    return came()
 
 
 def partitions_of(cls: Any, **fields: Any) -> list[Any]:
@@ -192,8 +162,14 @@ def test_producers_and_sizes_of_many_partitions(broker: WholeBroker) -> None:
     assert sum(len(topic.partitions) for topic in directory.topics) >= PARTITIONS + TOPICS
 
 
-def fetch_of_all(**fields: Any) -> FetchRequest:
-    partitions = partitions_of(FetchRequest.Partition, fetch_offset=0, partition_max_bytes=1 << 20)
+def fetch_of_all(broker: WholeBroker, **fields: Any) -> FetchRequest:
+    partitions = [
+        FetchRequest.Partition(
+            partition=index, partition_max_bytes=1 << 20,
+            fetch_offset=broker.partition(LARGE, index).log.log_start_offset,
+        )
+        for index in range(PARTITIONS)
+    ]  # fmt: skip
     return FetchRequest(
         max_bytes=1 << 20, session_epoch=-1,
         topics=[FetchRequest.Topic(topic=LARGE, partitions=partitions)],
@@ -202,18 +178,53 @@ def fetch_of_all(**fields: Any) -> FetchRequest:
 
 
 def test_a_fetch_of_many_partitions(broker: WholeBroker) -> None:
-    (topic,) = asked(broker, fetch_of_all(max_wait_ms=0, min_bytes=1), 12).responses
+    (topic,) = asked(broker, fetch_of_all(broker, max_wait_ms=0, min_bytes=1), 12).responses
     assert [one.partition_index for one in topic.partitions] == list(range(PARTITIONS))
 
 
 def test_a_fetch_of_many_partitions_that_waits(broker: WholeBroker) -> None:
-    came = begun(broker, fetch_of_all(max_wait_ms=500, min_bytes=1), 12)
+    came = begun(broker, fetch_of_all(broker, max_wait_ms=500, min_bytes=1), 12)
     broker.clock.advance(100)
     broker.append(b"value", topic=LARGE, index=7)
     broker.clock.advance(0)
     (topic,) = came().responses
     assert [one.partition_index for one in topic.partitions if one.records] == [7]
-    broker.partition(LARGE, 7).delete_records_before(1)
+    broker.partition(LARGE, 7).delete_records_before(-1)
+
+
+def test_the_first_look_of_a_long_poll_is_a_slice_per_turn(broker: WholeBroker) -> None:
+    request = fetch_of_all(broker, max_wait_ms=500, min_bytes=1)
+    for _ in range(2):  # the first has code generated and modules imported
+        broker.clock.advance(0)
+        assert isinstance(broker.clock, CountingClock)
+        broker.clock.begin()
+        came = begun(broker, request, 12)
+        broker.clock.advance(499)
+        first = broker.clock.heaviest
+        broker.clock.advance(1)
+        assert len(came().responses[0].partitions) == PARTITIONS
+    assert 500 < first.calls < MOST_CALLS, first
+
+
+@pytest.mark.parametrize("index", [3, PARTITIONS - 3])
+@pytest.mark.parametrize("turns", range(0, 24, 3))
+def test_nothing_is_missed_that_comes_during_the_first_look(
+    broker: WholeBroker, index: int, turns: int
+) -> None:
+    """Whether its partition was read already, or watched already, or neither."""
+
+    def append(left: int) -> None:
+        if left:
+            broker.clock.call_later(0, lambda: append(left - 1))
+        else:
+            broker.append(b"value", topic=LARGE, index=index)
+
+    came = begun(broker, fetch_of_all(broker, max_wait_ms=500, min_bytes=1), 12)
+    append(turns)
+    broker.clock.advance(0)
+    (topic,) = came().responses
+    assert [one.partition_index for one in topic.partitions if one.records] == [index]
+    broker.partition(LARGE, index).delete_records_before(-1)
 
 
 def test_a_connection_is_answered_in_order_whatever_is_large(broker: WholeBroker) -> None:

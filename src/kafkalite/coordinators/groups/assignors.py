@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 
 from kafkalite.coordinators.groups.consumer_group import Target
 from kafkalite.coordinators.groups.topics import TopicView
+from kafkalite.env.slicing import Steps
 
 # Rounds of the last, improving phase: each about halves what is left to improve.
 MAX_BALANCING_ROUNDS = 16
+WORK_PER_STEP = 128
 
 
 @dataclass(slots=True)
@@ -29,15 +31,18 @@ class Candidate:
 
 
 Topics = dict[bytes, TopicView]
-Assignor = Callable[[list[Candidate], Topics], dict[str, Target]]
+Assignor = Callable[[list[Candidate], Topics], Steps[dict[str, Target]]]
 Place = tuple[bytes, int]
 
 
-def assign_range(candidates: list[Candidate], topics: Topics) -> dict[str, Target]:
+def assign_range(candidates: list[Candidate], topics: Topics) -> Steps[dict[str, Target]]:
     """Topic by topic, a contiguous range to each member, in the order of their ids."""
     ordered = sorted(candidates, key=_range_order)
     targets: dict[str, Target] = {one.member_id: {} for one in ordered}
+    rest = Rest()
     for topic_id in sorted(topics):
+        if rest.after(len(ordered) + topics[topic_id].partition_count):
+            yield
         subscribers = [one for one in ordered if topic_id in one.topic_ids]
         count = topics[topic_id].partition_count
         start = 0
@@ -57,13 +62,29 @@ def _range_order(one: Candidate) -> tuple[bool, str]:
     return False, one.instance_id
 
 
-def assign_uniform(candidates: list[Candidate], topics: Topics) -> dict[str, Target]:
+def assign_uniform(candidates: list[Candidate], topics: Topics) -> Steps[dict[str, Target]]:
     """As even as possible over all topics together, and as sticky as evenness allows."""
     board = _Board(candidates, topics)
-    board.keep_former()
-    board.place_rest()
-    board.balance()
-    return board.targets()
+    yield from board.find_subscribers()
+    yield from board.keep_former()
+    yield from board.place_rest()
+    yield from board.balance()
+    return (yield from board.targets())
+
+
+class Rest:
+    """Says after how much of the work a step is over."""
+
+    def __init__(self) -> None:
+        self._done = 0
+
+    def after(self, work: int) -> bool:
+        """So much was done."""
+        self._done += work
+        if self._done < WORK_PER_STEP:
+            return False
+        self._done = 0
+        return True
 
 
 class _Board:
@@ -72,18 +93,28 @@ class _Board:
     def __init__(self, candidates: list[Candidate], topics: Topics) -> None:
         self.candidates = candidates
         self.topics = topics
-        self.subscribers = {
-            topic_id: [n for n, one in enumerate(candidates) if topic_id in one.topic_ids]
-            for topic_id in topics
-        }
+        self.subscribers: dict[bytes, list[int]] = {}
+        self.scarcest: list[bytes] = []
         self.sizes = [0] * len(candidates)
         self.owner: dict[Place, int] = {}
+        self._rest = Rest()
 
-    def keep_former(self) -> None:
+    def find_subscribers(self) -> Steps[None]:
+        for topic_id in self.topics:
+            self.subscribers[topic_id] = [
+                n for n, one in enumerate(self.candidates) if topic_id in one.topic_ids
+            ]
+            if self._rest.after(len(self.candidates)):
+                yield
+        self.scarcest = sorted(self.topics, key=self._scarcity)
+
+    def keep_former(self) -> Steps[None]:
         """Members keep what they had, as far as a fair share goes."""
         quotas = self._quotas()
         for number, one in enumerate(self.candidates):
             for topic_id, indexes in one.former.items():
+                if self._rest.after(1 + len(indexes)):
+                    yield
                 if topic_id not in self.topics or topic_id not in one.topic_ids:
                     continue
                 for index in indexes:
@@ -107,14 +138,16 @@ class _Board:
             quotas[number] += 1
         return quotas
 
-    def place_rest(self) -> None:
+    def place_rest(self) -> Steps[None]:
         """Gives what is left to the least loaded, first to members that sit beside a replica."""
-        for topic_id in sorted(self.topics, key=self._scarcity):
+        for topic_id in self.scarcest:
             subscribers = self.subscribers[topic_id]
             for index in range(self.topics[topic_id].partition_count):
                 place = (topic_id, index)
                 if subscribers and place not in self.owner:
                     self._give(place, self._cheapest(subscribers, place))
+                    if self._rest.after(1 + len(subscribers)):
+                        yield
 
     def _cheapest(self, subscribers: list[int], place: Place) -> int:
         return min(subscribers, key=lambda number: self._cost(number, place))
@@ -133,25 +166,29 @@ class _Board:
         rack_id = self.candidates[number].rack_id
         return rack_id is not None and place[1] < len(racks) and rack_id in racks[place[1]]
 
-    def balance(self) -> None:
+    def balance(self) -> Steps[None]:
         """Moves single partitions from the most to the least loaded while that helps."""
         for _ in range(MAX_BALANCING_ROUNDS):
-            moved = [
-                self._balance_topic(topic_id)
-                for topic_id in sorted(self.topics, key=self._scarcity)
-            ]
-            if not any(moved):
+            has_moved = False
+            for topic_id in self.scarcest:
+                if (yield from self._balance_topic(topic_id)):
+                    has_moved = True
+            if not has_moved:
                 return
 
-    def _balance_topic(self, topic_id: bytes) -> bool:
+    def _balance_topic(self, topic_id: bytes) -> Steps[bool]:
         held: dict[int, list[int]] = {}
         for index in range(self.topics[topic_id].partition_count):
             number = self.owner.get((topic_id, index))
             if number is not None:
                 held.setdefault(number, []).append(index)
+            if self._rest.after(1):
+                yield
         subscribers = self.subscribers[topic_id]
         has_moved = False
         while held:
+            if self._rest.after(1 + len(subscribers)):
+                yield
             poorest = min(subscribers, key=lambda n: (self.sizes[n], n))
             richest = max(held, key=lambda n: (self.sizes[n], -n))
             if self.sizes[richest] - self.sizes[poorest] <= 1:
@@ -171,10 +208,12 @@ class _Board:
         self.owner[place] = number
         self.sizes[number] += 1
 
-    def targets(self) -> dict[str, Target]:
+    def targets(self) -> Steps[dict[str, Target]]:
         lists: dict[str, dict[bytes, list[int]]] = {one.member_id: {} for one in self.candidates}
         for (topic_id, index), number in sorted(self.owner.items()):
             lists[self.candidates[number].member_id].setdefault(topic_id, []).append(index)
+            if self._rest.after(1):
+                yield
         return {
             member_id: {topic_id: tuple(indexes) for topic_id, indexes in topics.items()}
             for member_id, topics in lists.items()

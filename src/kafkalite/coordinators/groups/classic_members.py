@@ -20,7 +20,6 @@ from kafkalite.coordinators.groups.consumer_group import (
     MemberState,
 )
 from kafkalite.coordinators.groups.consumer_heartbeat import (
-    change_subscription,
     goal_for,
     replace_member,
 )
@@ -41,8 +40,10 @@ from kafkalite.coordinators.groups.events import (
 from kafkalite.coordinators.groups.reconciliation import Owned, reconcile
 from kafkalite.coordinators.groups.settings import MigrationPolicy
 from kafkalite.coordinators.groups.state import GroupsState
+from kafkalite.coordinators.groups.subscriptions import change_subscription
 from kafkalite.coordinators.groups.target import Draft, retarget
 from kafkalite.coordinators.groups.turn import Turn
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     ConsumerProtocolSubscription,
@@ -56,7 +57,9 @@ from kafkalite.protocol.messages import (
 NO_MEMBER_ID = ""
 
 
-def join(state: GroupsState, turn: Turn, group: ConsumerGroup, event: Join) -> None:
+def join(
+    state: GroupsState, turn: Turn, group: ConsumerGroup, event: Join
+) -> Steps[None]:
     request = event.request
     protocols = [(one.name, bytes(one.metadata)) for one in request.protocols]
     _check_join(state, group, event, protocols)
@@ -72,15 +75,15 @@ def join(state: GroupsState, turn: Turn, group: ConsumerGroup, event: Join) -> N
     holder_ids = _holder_of_other_protocol(group, event)
     old = _find_member(turn, group, draft, event, member_id)
     new = _updated(old, event, subscription, protocols)
-    has_changed = change_subscription(state, turn, group, draft, old, new)
+    has_changed = yield from change_subscription(state, turn, group, draft, old, new)
     if holder_ids and migration.must_downgrade(state, group, holder_ids, is_replaced=True):
         _downgrade(state, turn, group, draft, new)
         return
-    retarget(state, turn, draft)
-    goal = goal_for(state, draft, new, _owned(state, subscription), has_changed)
+    yield from retarget(state, turn, draft)
+    goal = yield from goal_for(state, draft, new, _owned(state, subscription), has_changed)
     moved = new
     if has_changed or not new.is_reconciled_to(draft.assignment_epoch):
-        moved = reconcile(new, goal)
+        moved = yield from reconcile(new, goal)
     if moved != new:
         turn.write(consumer_records.current(group.group_id, moved))
     turn.cancel(classic_join_key(group.group_id, member_id))
@@ -287,7 +290,9 @@ def _is_waiting(group: ConsumerGroup, member: ConsumerMember) -> bool:
     )
 
 
-def leave(state: GroupsState, turn: Turn, group: ConsumerGroup, event: Leave) -> None:
+def leave(
+    state: GroupsState, turn: Turn, group: ConsumerGroup, event: Leave
+) -> Steps[None]:
     response = LeaveGroupResponse(error_code=Error.NONE)
     leaving: dict[str, ConsumerMember] = {}
     for leaver in event.request.members:
@@ -304,7 +309,7 @@ def leave(state: GroupsState, turn: Turn, group: ConsumerGroup, event: Leave) ->
                 error_code=code,
             )
         )
-    fence(state, turn, group, list(leaving.values()), response)
+    return fence(state, turn, group, list(leaving.values()), response)
 
 
 def _leaver(group: ConsumerGroup, leaver: LeaveGroupRequest.Member) -> ConsumerMember:

@@ -7,7 +7,7 @@ names, for each partition that some member has or has yet to give back, that mem
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
@@ -227,15 +227,15 @@ class ConsumerGroup:
 
     def put_member(self, member: ConsumerMember) -> None:
         old = self.members.get(member.member_id)
+        held = dict.fromkeys(member.holds(), member.member_id)
         if old is not None:
-            self._release(old)
+            self._release(old, held)
             if old.instance_id is not None and old.instance_id != member.instance_id:
                 self._drop_instance(old)
         self.members[member.member_id] = member
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
-        for held in member.holds():
-            self.owners[held] = member.member_id
+        self.owners.update(held)
 
     def remove_member(self, member_id: str) -> None:
         member = self.members.pop(member_id, None)
@@ -243,9 +243,11 @@ class ConsumerGroup:
             self._release(member)
             self._drop_instance(member)
 
-    def _release(self, member: ConsumerMember) -> None:
+    def _release(
+        self, member: ConsumerMember, kept: Container[tuple[bytes, int]] = frozenset()
+    ) -> None:
         for held in member.holds():
-            if self.owners.get(held) == member.member_id:
+            if held not in kept and self.owners.get(held) == member.member_id:
                 del self.owners[held]
 
     def _drop_instance(self, member: ConsumerMember) -> None:

@@ -21,7 +21,6 @@ from kafkalite.coordinators.groups.consumer_group import (
     ConsumerGroup,
     ConsumerMember,
     MemberState,
-    ResolvedRegex,
 )
 from kafkalite.coordinators.groups.consumer_leave import leave, rebalance_key
 from kafkalite.coordinators.groups.events import ConsumerHeartbeat, GatheringOver, RebalanceExpired
@@ -29,10 +28,14 @@ from kafkalite.coordinators.groups.foreign import ForeignGroup
 from kafkalite.coordinators.groups.gathering import Gathering
 from kafkalite.coordinators.groups.reconciliation import Goal, Owned, reconcile
 from kafkalite.coordinators.groups.state import Arrival, Arrivals, GroupsState
-from kafkalite.coordinators.groups.target import Draft, refresh, retarget, topic_ids
+from kafkalite.coordinators.groups.subscriptions import change_subscription
+from kafkalite.coordinators.groups.target import (
+    Draft,
+    retarget,
+    topic_ids,
+)
 from kafkalite.coordinators.groups.turn import Turn
-from kafkalite.coordinators.pattern_parsing import InvalidPattern
-from kafkalite.coordinators.patterns import Pattern
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
@@ -44,11 +47,11 @@ CLIENT_MEMBER_ID_SINCE = 1
 NOT_GIVEN = -1
 
 
-def consumer_heartbeat(state: GroupsState, turn: Turn, event: ConsumerHeartbeat) -> None:
+def consumer_heartbeat(state: GroupsState, turn: Turn, event: ConsumerHeartbeat) -> Steps[None]:
     request = event.request
     _check_request(state, event)
     if request.member_epoch in (LEFT_EPOCH, AWAY_EPOCH):
-        leave(state, turn, request)
+        yield from leave(state, turn, request)
         return
     is_joining = request.member_epoch == JOINING_EPOCH
     if is_joining and migration.upgrade(state, turn, event):
@@ -59,13 +62,13 @@ def consumer_heartbeat(state: GroupsState, turn: Turn, event: ConsumerHeartbeat)
     draft = Draft.of(group)
     old = _find_member(turn, group, draft, request, member_id)
     new = _updated(old, event)
-    has_changed = change_subscription(state, turn, group, draft, old, new)
+    has_changed = yield from change_subscription(state, turn, group, draft, old, new)
     timeout_ms = state.settings.session_timeout_ms(group.group_id)
     arm_session(turn, group.group_id, member_id, timeout_ms)
     if is_joining and _gather(state, turn, group, request, member_id):
         return
-    retarget(state, turn, draft)
-    moved = _reconcile(state, turn, draft, new, request, has_changed)
+    yield from retarget(state, turn, draft)
+    moved = yield from _reconcile(state, turn, draft, new, request, has_changed)
     turn.reply(_answer(state, request, old, moved))
 
 
@@ -107,7 +110,7 @@ def gathering_key(group_id: str) -> Hashable:
     return ("gathering", group_id)
 
 
-def on_gathering_over(state: GroupsState, turn: Turn, event: GatheringOver) -> None:
+def on_gathering_over(state: GroupsState, turn: Turn, event: GatheringOver) -> Steps[None]:
     """One assignment for all who have come; whoever has left again is told to join anew."""
     gathering, arrivals = state.settings.gathering, state.arrivals.get(event.group_id)
     if gathering is not None and arrivals is not None and turn.now_ms < arrivals.until_ms:
@@ -120,13 +123,13 @@ def on_gathering_over(state: GroupsState, turn: Turn, event: GatheringOver) -> N
     group = state.consumer_group(event.group_id)
     draft = None if group is None else Draft.of(group)
     if draft is not None:
-        retarget(state, turn, draft)
+        yield from retarget(state, turn, draft)
     for arrival in [] if arrivals is None else arrivals.waiting:
         member = None if group is None else group.members.get(arrival.member_id)
         if draft is None or member is None:
             turn.answer(arrival.ticket, KafkaError(Error.UNKNOWN_MEMBER_ID))
             continue
-        moved = _reconcile(state, turn, draft, member, arrival.request, True)
+        moved = yield from _reconcile(state, turn, draft, member, arrival.request, True)
         turn.answer(arrival.ticket, _answer(state, arrival.request, member, moved))
 
 
@@ -345,76 +348,6 @@ def _updated(old: ConsumerMember, event: ConsumerHeartbeat) -> ConsumerMember:
     )
 
 
-# -- the subscription ------------------------------------------------------------------------
-
-
-def change_subscription(
-    state: GroupsState,
-    turn: Turn,
-    group: ConsumerGroup,
-    draft: Draft,
-    old: ConsumerMember,
-    new: ConsumerMember,
-) -> bool:
-    """Writes what changed of the member and, if the topics did, of the group; true if they did."""
-    is_new = old.member_id not in draft.members
-    if new != old or is_new:
-        turn.write(consumer_records.member(group.group_id, new))
-        draft.put(new)
-    has_changed = old.subscribed_topics != new.subscribed_topics
-    has_changed = _change_regex(state, turn, draft, old, new) or has_changed
-    if has_changed or group.must_refresh:
-        if not has_changed:
-            _resolve_again(state, turn, draft)
-        written = len(turn.effects.records)
-        refresh(state, turn, draft, must_bump=has_changed)
-        # Only a look that found nothing is sure to be the last: an append may yet fail.
-        group.must_refresh = len(turn.effects.records) > written
-        if group.has_topic_metadata_record:
-            turn.write(consumer_records.topic_metadata_tombstone(group.group_id))
-    return has_changed
-
-
-def _change_regex(
-    state: GroupsState, turn: Turn, draft: Draft, old: ConsumerMember, new: ConsumerMember
-) -> bool:
-    """Forgets the member's former expression if it was the last with it; resolves the new."""
-    if old.subscribed_regex == new.subscribed_regex:
-        return False
-    regexes = dict(draft.regexes)
-    subscribed = {one.subscribed_regex for one in draft.members.values()}
-    if old.subscribed_regex in regexes and old.subscribed_regex not in subscribed:
-        del regexes[old.subscribed_regex]
-        turn.write(consumer_records.regex(draft.group_id, old.subscribed_regex, None))
-    if new.subscribed_regex and new.subscribed_regex not in regexes:
-        resolved = _resolve(state, turn, new.subscribed_regex)
-        regexes[new.subscribed_regex] = resolved
-        turn.write(consumer_records.regex(draft.group_id, new.subscribed_regex, resolved))
-    draft.regexes = regexes
-    return True
-
-
-def _resolve_again(state: GroupsState, turn: Turn, draft: Draft) -> None:
-    """Topics have come or gone: what do the expressions match now?"""
-    for expression, known in draft.regexes.items():
-        resolved = _resolve(state, turn, expression)
-        if resolved.topics != known.topics:
-            draft.regexes = {**draft.regexes, expression: resolved}
-            turn.write(consumer_records.regex(draft.group_id, expression, resolved))
-
-
-def _resolve(state: GroupsState, turn: Turn, expression: str) -> ResolvedRegex:
-    try:
-        pattern = Pattern(expression)
-    except InvalidPattern as error:
-        raise KafkaError(
-            Error.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex `{expression}` is not a valid regular expression: {error}.",
-        ) from None
-    topics = tuple(sorted(name for name in state.topics.names() if pattern.matches(name)))
-    return ResolvedRegex(topics, turn.now_ms)
-
-
 # -- reconciliation --------------------------------------------------------------------------
 
 
@@ -425,15 +358,14 @@ def _reconcile(
     member: ConsumerMember,
     request: ConsumerGroupHeartbeatRequest,
     has_subscription_changed: bool,
-) -> ConsumerMember:
+) -> Steps[ConsumerMember]:
     if not has_subscription_changed and member.is_reconciled_to(draft.assignment_epoch):
         return member
-    moved = reconcile(
-        member, goal_for(state, draft, member, _owned(request), has_subscription_changed)
-    )
+    goal = yield from goal_for(state, draft, member, _owned(request), has_subscription_changed)
+    moved = yield from reconcile(member, goal)
     if moved == member:
         return member
-    turn.write(consumer_records.current(draft.group_id, moved))
+    turn.write((yield from consumer_records.current_in_steps(draft.group_id, moved)))
     key = rebalance_key(draft.group_id, moved.member_id)
     if moved.state is MemberState.UNREVOKED_PARTITIONS:
         expiry = RebalanceExpired(draft.group_id, moved.member_id, moved.member_epoch)
@@ -449,11 +381,12 @@ def goal_for(
     member: ConsumerMember,
     owned: Owned,
     has_subscription_changed: bool,
-) -> Goal:
+) -> Steps[Goal]:
+    ids = yield from topic_ids(state, draft, member)
     return Goal(
         draft.assignment_epoch,
         draft.targets.get(member.member_id, {}),
-        topic_ids(state, draft, member),
+        ids,
         has_subscription_changed,
         owned,
         lambda topic_id, partition: draft.is_taken(member.member_id, topic_id, partition),

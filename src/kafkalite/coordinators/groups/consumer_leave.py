@@ -26,6 +26,7 @@ from kafkalite.coordinators.groups.events import (
 from kafkalite.coordinators.groups.state import GroupsState
 from kafkalite.coordinators.groups.target import Draft, metadata_hash
 from kafkalite.coordinators.groups.turn import Turn
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
@@ -46,7 +47,9 @@ def classic_sync_key(group_id: str, member_id: str) -> Hashable:
     return ("classic-sync", group_id, member_id)
 
 
-def leave(state: GroupsState, turn: Turn, request: ConsumerGroupHeartbeatRequest) -> None:
+def leave(
+    state: GroupsState, turn: Turn, request: ConsumerGroupHeartbeatRequest
+) -> Steps[None]:
     group = state.consumer_group(request.group_id)
     if group is None:
         what = "is not a consumer group" if request.group_id in state.groups else "not found"
@@ -63,7 +66,7 @@ def leave(state: GroupsState, turn: Turn, request: ConsumerGroupHeartbeatRequest
         _go_away(turn, group, member)
         turn.reply(reply)
     else:
-        fence(state, turn, group, [member], reply)
+        yield from fence(state, turn, group, [member], reply)
 
 
 def static_member(group: ConsumerGroup, instance_id: str, member_id: str) -> ConsumerMember:
@@ -98,7 +101,7 @@ def fence(
     group: ConsumerGroup,
     members: list[ConsumerMember],
     reply: Any,
-) -> None:
+) -> Steps[None]:
     """Removes members; the group gets a new epoch, and its next heartbeat a new assignment."""
     if not members:
         turn.reply(reply)
@@ -115,7 +118,7 @@ def fence(
     for member in members:
         turn.write(*consumer_records.member_tombstones(group_id, member.member_id))
     _forget_regexes(turn, draft)
-    hashed = metadata_hash(state, draft.subscribed_topics())
+    hashed = yield from metadata_hash(state, draft.subscribed_topics())
     turn.write(consumer_records.group_epoch(group_id, group.epoch + 1, hashed))
     turn.reply(reply)
 
@@ -147,23 +150,31 @@ def resume(state: GroupsState, turn: Turn, group: ConsumerGroup) -> None:
             turn.arm(key, member.rebalance_timeout_ms, expiry)
 
 
-def on_consumer_session_expired(state: GroupsState, turn: Turn, event: SessionExpired) -> None:
-    _fence_if_present(state, turn, event.group_id, event.member_id)
+def on_consumer_session_expired(
+    state: GroupsState, turn: Turn, event: SessionExpired
+) -> Steps[None]:
+    return _fence_if_present(state, turn, event.group_id, event.member_id)
 
 
-def on_classic_step_expired(state: GroupsState, turn: Turn, event: ClassicStepExpired) -> None:
-    _fence_if_present(state, turn, event.group_id, event.member_id)
+def on_classic_step_expired(
+    state: GroupsState, turn: Turn, event: ClassicStepExpired
+) -> Steps[None]:
+    return _fence_if_present(state, turn, event.group_id, event.member_id)
 
 
-def on_rebalance_expired(state: GroupsState, turn: Turn, event: RebalanceExpired) -> None:
+def on_rebalance_expired(
+    state: GroupsState, turn: Turn, event: RebalanceExpired
+) -> Steps[None]:
     group = state.consumer_group(event.group_id)
     member = None if group is None else group.members.get(event.member_id)
     if member is not None and member.member_epoch == event.member_epoch:
-        _fence_if_present(state, turn, event.group_id, event.member_id)
+        yield from _fence_if_present(state, turn, event.group_id, event.member_id)
 
 
-def _fence_if_present(state: GroupsState, turn: Turn, group_id: str, member_id: str) -> None:
+def _fence_if_present(
+    state: GroupsState, turn: Turn, group_id: str, member_id: str
+) -> Steps[None]:
     group = state.consumer_group(group_id)
     member = None if group is None else group.members.get(member_id)
     if group is not None and member is not None:
-        fence(state, turn, group, [member], None)
+        yield from fence(state, turn, group, [member], None)

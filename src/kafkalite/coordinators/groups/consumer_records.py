@@ -18,7 +18,8 @@ from kafkalite.coordinators.groups.consumer_group import (
     ResolvedRegex,
     Target,
 )
-from kafkalite.coordinators.groups.records import make
+from kafkalite.coordinators.groups.records import make, make_in_steps
+from kafkalite.env.slicing import Steps, finish
 from kafkalite.protocol.messages import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -34,6 +35,9 @@ from kafkalite.protocol.messages import (
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
 )
+
+# Of an assignment, written in one step.
+TOPICS_PER_STEP = 64
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> Record:
@@ -67,17 +71,23 @@ def target_epoch(group_id: str, epoch: int, now_ms: int) -> Record:
 
 
 def target(group_id: str, member_id: str, partitions: Target) -> Record:
-    value = ConsumerGroupTargetAssignmentMemberValue(
-        topic_partitions=[
+    return finish(target_in_steps(group_id, member_id, partitions))
+
+
+def target_in_steps(group_id: str, member_id: str, partitions: Target) -> Steps[Record]:
+    value = ConsumerGroupTargetAssignmentMemberValue(topic_partitions=[])
+    for topic_id, indexes in partitions.items():
+        value.topic_partitions.append(
             ConsumerGroupTargetAssignmentMemberValue.TopicPartition(
                 topic_id=topic_id, partitions=list(indexes)
             )
-            for topic_id, indexes in partitions.items()
-        ]
-    )
-    return make(
-        ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value
-    )
+        )
+        if len(value.topic_partitions) % TOPICS_PER_STEP == 0:
+            yield
+    key = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
+    if len(partitions) < TOPICS_PER_STEP:
+        return make(key, value)
+    return (yield from make_in_steps(key, value))
 
 
 def read_target(value: ConsumerGroupTargetAssignmentMemberValue) -> Target:
@@ -135,28 +145,37 @@ def read_member(old: ConsumerMember, value: ConsumerGroupMemberMetadataValue) ->
 
 
 def current(group_id: str, one: ConsumerMember) -> Record:
+    return finish(current_in_steps(group_id, one))
+
+
+def current_in_steps(group_id: str, one: ConsumerMember) -> Steps[Record]:
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=one.member_epoch,
         previous_member_epoch=one.previous_member_epoch,
         state=one.state,
-        assigned_partitions=_write_assigned(one.assigned),
-        partitions_pending_revocation=_write_assigned(one.pending_revocation),
+        assigned_partitions=(yield from _write_assigned(one.assigned)),
+        partitions_pending_revocation=(yield from _write_assigned(one.pending_revocation)),
     )
     key = ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=one.member_id)
-    return make(key, value)
+    if len(one.assigned) + len(one.pending_revocation) < TOPICS_PER_STEP:
+        return make(key, value)
+    return (yield from make_in_steps(key, value))
 
 
 def _write_assigned(
     partitions: Assigned,
-) -> list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions]:
-    return [
-        ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions(
+) -> Steps[list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions]]:
+    written = []
+    for topic_id, epochs in partitions.items():
+        topic = ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions(
             topic_id=topic_id,
             partitions=list(epochs),
             assignment_epochs=list(epochs.values()),
         )
-        for topic_id, epochs in partitions.items()
-    ]
+        written.append(topic)
+        if len(written) % TOPICS_PER_STEP == 0:
+            yield
+    return written
 
 
 def read_current(

@@ -27,6 +27,7 @@ from kafkalite.coordinators.groups.events import ConsumerHeartbeat, Downgraded
 from kafkalite.coordinators.groups.state import GroupsState
 from kafkalite.coordinators.groups.target import metadata_hash
 from kafkalite.coordinators.groups.turn import Turn
+from kafkalite.env.slicing import finish
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import JoinGroupResponse, SyncGroupResponse
 
@@ -95,7 +96,7 @@ def _as_consumer(state: GroupsState, group: ClassicGroup) -> ConsumerGroup:
         }
     if group.state is ClassicState.STABLE:
         names = {name for one in converted.members.values() for name in one.subscribed_topics}
-        converted.metadata_hash = metadata_hash(state, names)
+        converted.metadata_hash = finish(metadata_hash(state, names))
     # Else a rebalance is cut short, and the assignments are older than the group: not to know its
     # topics yet makes the next heartbeat begin an epoch, also that of a member which brings nothing
     # new, a static one or one without a subscription.

@@ -6,8 +6,9 @@ A commit is refused as a whole when its member is, and per partition when its me
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any, Protocol
 
 from kafkalite.coordinators.effects import Producer
 from kafkalite.coordinators.groups import records
@@ -41,18 +42,42 @@ DEFAULT_RETENTION = -1
 NO_OFFSET = -1
 FETCHED_AT_ONCE = 500
 FETCHED_PER_STEP = 50
+CHANGED_AT_ONCE = 200
+CHANGED_PER_STEP = 8
+
+
+class _AskedTopic(Protocol):
+    """Of a request."""
+
+    @property
+    def partitions(self) -> list[Any]: ...
+
 
 # Raises when the committing member does not own the partition.
 PartitionCheck = Callable[[bytes, int], None]
 
 
-def commit_offsets(state: GroupsState, turn: Turn, event: CommitOffsets) -> None:
-    request = event.request
+def commit_offsets(state: GroupsState, turn: Turn, event: CommitOffsets) -> Steps[None] | None:
     check = _check_commit(state, turn, event)
+    return _at_once(_commit_all(state, turn, event, check), event.request.topics)
+
+
+def _at_once(steps: Steps[None], topics: Sequence[_AskedTopic]) -> Steps[None] | None:
+    """Does it, unless too much was asked for."""
+    asked = 0
+    for topic in topics:
+        asked += len(topic.partitions)
+    return steps if asked > CHANGED_AT_ONCE else finish(steps)
+
+
+def _commit_all(
+    state: GroupsState, turn: Turn, event: CommitOffsets, check: PartitionCheck
+) -> Steps[None]:
+    request = event.request
     expire_ms = NO_TIMESTAMP
     if request.retention_time_ms != DEFAULT_RETENTION:
         expire_ms = turn.now_ms + request.retention_time_ms
-    response = OffsetCommitResponse()
+    response, count = OffsetCommitResponse(), 0
     for topic in request.topics:
         answer = OffsetCommitResponse.Topic(name=topic.name, topic_id=topic.topic_id)
         response.topics.append(answer)
@@ -72,6 +97,9 @@ def commit_offsets(state: GroupsState, turn: Turn, event: CommitOffsets) -> None
             answer.partitions.append(
                 OffsetCommitResponse.Partition(partition_index=index, error_code=code)
             )
+            count += 1
+            if count % CHANGED_PER_STEP == 0:
+                yield
     turn.reply(response)
 
 
@@ -127,11 +155,19 @@ def utf16_length(text: str) -> int:
 # -- transactions ----------------------------------------------------------------------------
 
 
-def commit_transactional(state: GroupsState, turn: Turn, event: CommitTransactionalOffsets) -> None:
+def commit_transactional(
+    state: GroupsState, turn: Turn, event: CommitTransactionalOffsets
+) -> Steps[None] | None:
     """Stores offsets that count once the producer's transaction is committed."""
-    request = event.request
     check = _check_transactional(state, event, turn.now_ms)
-    response = TxnOffsetCommitResponse()
+    return _at_once(_commit_all_transactional(state, turn, event, check), event.request.topics)
+
+
+def _commit_all_transactional(
+    state: GroupsState, turn: Turn, event: CommitTransactionalOffsets, check: PartitionCheck
+) -> Steps[None]:
+    request = event.request
+    response, count = TxnOffsetCommitResponse(), 0
     for topic in request.topics:
         answer = TxnOffsetCommitResponse.Topic(name=topic.name)
         response.topics.append(answer)
@@ -154,6 +190,9 @@ def commit_transactional(state: GroupsState, turn: Turn, event: CommitTransactio
             answer.partitions.append(
                 TxnOffsetCommitResponse.Partition(partition_index=index, error_code=code)
             )
+            count += 1
+            if count % CHANGED_PER_STEP == 0:
+                yield
     turn.effects.producer = Producer(request.producer_id, request.producer_epoch)
     turn.reply(response)
 
@@ -268,13 +307,19 @@ def _is_of_other_topic(stored: bytes, asked: bytes) -> bool:
 # -- deleting --------------------------------------------------------------------------------
 
 
-def delete_offsets(state: GroupsState, turn: Turn, event: DeleteOffsets) -> None:
-    request = event.request
-    group = state.groups.get(request.group_id)
+def delete_offsets(state: GroupsState, turn: Turn, event: DeleteOffsets) -> Steps[None] | None:
+    group = state.groups.get(event.request.group_id)
     if group is None:
         raise KafkaError(Error.GROUP_ID_NOT_FOUND)
     group.check_offset_delete()
-    response = OffsetDeleteResponse()
+    return _at_once(_delete_all(state, turn, event, group), event.request.topics)
+
+
+def _delete_all(
+    state: GroupsState, turn: Turn, event: DeleteOffsets, group: Group
+) -> Steps[None]:
+    request = event.request
+    response, count = OffsetDeleteResponse(), 0
     for topic in request.topics:
         answer = OffsetDeleteResponse.Topic(name=topic.name)
         response.topics.append(answer)
@@ -287,6 +332,9 @@ def delete_offsets(state: GroupsState, turn: Turn, event: DeleteOffsets) -> None
             )
             if not is_subscribed and _has_offset(state, group, topic.name, index):
                 turn.write(records.offset_tombstone(group.group_id, topic.name, index))
+            count += 1
+            if count % CHANGED_PER_STEP == 0:
+                yield
     turn.effects.atomic = False
     turn.reply(response)
 

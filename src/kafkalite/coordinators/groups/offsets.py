@@ -11,9 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kafkalite.coordinators.effects import Producer
+from kafkalite.env.slicing import Steps, finish
 from kafkalite.protocol.messages import OffsetCommitValue
 
 NO_TIMESTAMP = -1
+# Of a transaction, at its end.
+ENDED_AT_ONCE = 1_000
+ENDED_PER_STEP = 16
 
 Partitions = dict[int, "CommittedOffset"]
 ByTopic = dict[str, Partitions]
@@ -121,13 +125,24 @@ class OffsetStore:
         if not opened:
             self.open_producers.pop(group_id, None)
 
-    def replay_end_transaction(self, producer_id: int, committed: bool) -> None:
-        for group_id, topics in self.pending.pop(producer_id, {}).items():
+    def replay_end_transaction(self, producer_id: int, committed: bool) -> Steps[None] | None:
+        """At once, or in steps when there are many."""
+        groups = self.pending.pop(producer_id, {})
+        count = sum(len(one) for topics in groups.values() for one in topics.values())
+        steps = self._end_transaction(producer_id, groups, committed)
+        return steps if count > ENDED_AT_ONCE else finish(steps)
+
+    def _end_transaction(self, producer_id: int, groups: ByGroup, committed: bool) -> Steps[None]:
+        ended = 0
+        for group_id, topics in groups.items():
             for topic, partitions in topics.items():
                 for partition, offset in partitions.items():
                     self._close(group_id, topic, partition, producer_id)
                     if committed:
                         self._keep_later(group_id, topic, partition, offset)
+                    ended += 1
+                    if ended % ENDED_PER_STEP == 0:
+                        yield
 
     def _keep_later(
         self, group_id: str, topic: str, partition: int, offset: CommittedOffset

@@ -16,7 +16,10 @@ from kafkalite.coordinators.groups.consumer_group import (
     MemberState,
     Target,
 )
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
+
+PARTITIONS_PER_STEP = 32
 
 # Partitions by topic id, as a member reports what it owns; None when it does not say.
 Owned = dict[bytes, list[int]] | None
@@ -35,25 +38,25 @@ class Goal:
     is_taken: Callable[[bytes, int], bool]
 
 
-def reconcile(member: ConsumerMember, goal: Goal) -> ConsumerMember:
+def reconcile(member: ConsumerMember, goal: Goal) -> Steps[ConsumerMember]:
     """The member after one heartbeat; itself when there is nothing to do."""
     if member.state is MemberState.STABLE:
         if member.member_epoch != goal.epoch:
-            return _advance(member, goal, member.member_epoch)
+            return (yield from _advance(member, goal, member.member_epoch))
         return _shrink(member, goal) if goal.has_subscription_changed else member
     if member.state is MemberState.UNREVOKED_PARTITIONS:
         if _owns_any(goal.owned, member.pending_revocation):
             return _shrink(member, goal) if goal.has_subscription_changed else member
-        return _advance(member, goal, member.member_epoch)
+        return (yield from _advance(member, goal, member.member_epoch))
     if member.state is MemberState.UNRELEASED_PARTITIONS:
-        return _advance(member, goal, member.member_epoch)
+        return (yield from _advance(member, goal, member.member_epoch))
     if goal.owned is None or goal.owned:
         raise KafkaError(
             Error.FENCED_MEMBER_EPOCH,
             "The consumer group member is in a unknown state."
             " The member must abandon all its partitions and rejoin.",
         )
-    return _advance(member, goal, goal.epoch)
+    return (yield from _advance(member, goal, goal.epoch))
 
 
 def _owns_any(owned: Owned, partitions: Assigned) -> bool:
@@ -100,13 +103,18 @@ def _shrink(member: ConsumerMember, goal: Goal) -> ConsumerMember:
     return replace(member, previous_member_epoch=member.member_epoch, assigned=assigned)
 
 
-def _advance(member: ConsumerMember, goal: Goal, epoch: int) -> ConsumerMember:
+def _advance(member: ConsumerMember, goal: Goal, epoch: int) -> Steps[ConsumerMember]:
     """One step towards the target."""
     kept: Assigned = {}
     revoked: Assigned = {}
     added: dict[bytes, list[int]] = {}
     is_waiting = False
+    looked_at = 0
     for topic_id in dict.fromkeys((*goal.target, *member.assigned)):
+        looked_at += 1 + len(goal.target.get(topic_id, ()))
+        if looked_at >= PARTITIONS_PER_STEP:
+            looked_at = 0
+            yield
         wanted = set(goal.target.get(topic_id, ()))
         if topic_id not in goal.subscribed_topic_ids:
             wanted.clear()

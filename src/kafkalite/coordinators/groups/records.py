@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kafkalite.coordinators.effects import Record
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol import codec, messages
 from kafkalite.protocol.errors import MalformedFrame
 from kafkalite.protocol.messages import (
@@ -53,6 +54,13 @@ def make(key: Any, value: Any, version: int = 0) -> Record:
         return Record(key_bytes, None, (key, None))
     value_bytes = version.to_bytes(2, "big") + codec.encode(value, version)
     return Record(key_bytes, value_bytes, (key, value))
+
+
+def make_in_steps(key: Any, value: Any) -> Steps[Record]:
+    """The same of a large value in version 0, some elements at a time."""
+    parts: list[bytes] = [b"\0\0"]
+    yield from codec.encoder_in_steps(type(value), 0)(value, parts)
+    return Record(key.TYPE.to_bytes(2, "big") + codec.encode(key, 0), b"".join(parts), (key, value))
 
 
 def read(record: Record) -> tuple[Any, Any] | None:

@@ -30,10 +30,11 @@ from kafkalite.coordinators.groups.events import (
 from kafkalite.coordinators.groups.foreign import ForeignGroup
 from kafkalite.coordinators.groups.state import GroupsState
 from kafkalite.coordinators.groups.turn import Turn
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
 
 
-def join(state: GroupsState, turn: Turn, event: Join) -> None:
+def join(state: GroupsState, turn: Turn, event: Join) -> Steps[None] | None:
     group = state.groups.get(event.request.group_id)
     if isinstance(group, ForeignGroup):
         if group.makes_room:
@@ -46,7 +47,8 @@ def join(state: GroupsState, turn: Turn, event: Join) -> None:
     elif group.is_empty:
         _make_room(turn, event, consumer_records.group_tombstones(group))
     else:
-        classic_members.join(state, turn, group, event)
+        return classic_members.join(state, turn, group, event)
+    return None
 
 
 def _make_room(turn: Turn, event: Join, tombstones: list[Record]) -> None:
@@ -82,19 +84,21 @@ def heartbeat(state: GroupsState, turn: Turn, event: Heartbeat) -> None:
         classic_members.heartbeat(turn, group, event)
 
 
-def leave(state: GroupsState, turn: Turn, event: Leave) -> None:
+def leave(state: GroupsState, turn: Turn, event: Leave) -> Steps[None] | None:
     group = state.consumer_group(event.request.group_id)
     if group is None:
         classic_leave.leave(state, turn, event)
-    else:
-        classic_members.leave(state, turn, group, event)
+        return None
+    return classic_members.leave(state, turn, group, event)
 
 
-def on_session_expired(state: GroupsState, turn: Turn, event: SessionExpired) -> None:
+def on_session_expired(
+    state: GroupsState, turn: Turn, event: SessionExpired
+) -> Steps[None] | None:
     if state.consumer_group(event.group_id) is None:
         classic_sync.on_session_expired(state, turn, event)
-    else:
-        consumer_leave.on_consumer_session_expired(state, turn, event)
+        return None
+    return consumer_leave.on_consumer_session_expired(state, turn, event)
 
 
 def on_topics_changed(state: GroupsState, turn: Turn, event: TopicsChanged) -> None:

@@ -30,9 +30,11 @@ from kafkalite.coordinators.groups.classic_timers import arm_session
 from kafkalite.coordinators.groups.consumer_group import ConsumerGroup
 from kafkalite.coordinators.groups.state import GroupsState
 from kafkalite.coordinators.groups.turn import Turn
+from kafkalite.env.slicing import InSteps, Steps, begun
 from kafkalite.protocol.errors import KafkaError
 
-_DECIDE: dict[type[Any], Callable[[GroupsState, Turn, Any], None]] = {
+# Steps come of what takes long.
+_DECIDE: dict[type[Any], Callable[[GroupsState, Turn, Any], Steps[None] | None]] = {
     events.Join: requests.join,
     events.Sync: requests.sync,
     events.Heartbeat: requests.heartbeat,
@@ -71,13 +73,21 @@ _ON_FAILED: dict[type[Any], Callable[[GroupsState, Turn, Any, KafkaError], None]
 class GroupShard:
     state: GroupsState
 
-    def decide(self, event: Any, now_ms: int) -> Effects:
+    def decide(self, event: Any, now_ms: int) -> Effects | InSteps:
         turn = Turn(now_ms)
         if isinstance(event, Failed):
             _ON_FAILED[type(event.event)](self.state, turn, event.event, event.error)
         else:
-            _check_newer(self.state, event)
-            _DECIDE[type(event)](self.state, turn, event)
+            if self.state.foreign.newer:
+                _check_newer(self.state, event)
+            steps = _DECIDE[type(event)](self.state, turn, event)
+            if steps is not None:
+                return begun(self._decided(turn, steps))
+        housekeeping.keep_sweeping(self.state, turn)
+        return turn.effects
+
+    def _decided(self, turn: Turn, steps: Steps[None]) -> Steps[Effects]:
+        yield from steps
         housekeeping.keep_sweeping(self.state, turn)
         return turn.effects
 
@@ -93,8 +103,8 @@ class GroupShard:
     def replay(self, record: Record) -> None:
         replaying.replay(self.state, record)
 
-    def replay_end_transaction(self, producer: Producer, committed: bool) -> None:
-        self.state.offsets.replay_end_transaction(producer.producer_id, committed)
+    def replay_end_transaction(self, producer: Producer, committed: bool) -> Steps[None] | None:
+        return self.state.offsets.replay_end_transaction(producer.producer_id, committed)
 
     def loaded(self, now_ms: int) -> Effects:
         """Every member that the log knows has one session timeout to show up again."""
@@ -120,5 +130,5 @@ class GroupShard:
 def _check_newer(state: GroupsState, event: Any) -> None:
     """Refuses a request for a group of which only a part could be read."""
     request = getattr(event, "request", None)
-    if state.foreign.newer and request is not None:
+    if request is not None:
         foreign.check_newer(state, request.group_id)

@@ -18,9 +18,13 @@ from kafkalite.coordinators.groups.consumer_group import (
     Target,
 )
 from kafkalite.coordinators.groups.state import GroupsState
-from kafkalite.coordinators.groups.topic_hash import hash_of_topics
+from kafkalite.coordinators.groups.topic_hash import hash_in_steps
 from kafkalite.coordinators.groups.topics import TopicView
 from kafkalite.coordinators.groups.turn import Turn
+from kafkalite.env.slicing import Steps
+
+# Of topics, looked at in one step.
+NAMES_PER_STEP = 32
 
 Subscription = tuple[tuple[str, ...], tuple[str, ...]]
 
@@ -76,37 +80,50 @@ class Draft:
         return owner not in (None, member_id, self.former_ids.get(member_id))
 
 
-def metadata_hash(state: GroupsState, names: Iterable[str]) -> int:
+def metadata_hash(state: GroupsState, names: Iterable[str]) -> Steps[int]:
     """A number that changes when a subscribed topic does: its id, partitions or racks."""
-    views = (state.topics.by_name(name) for name in names)
-    return hash_of_topics(view for view in views if view is not None)
+    return (yield from hash_in_steps((yield from _views(state, names))))
 
 
-def refresh(state: GroupsState, turn: Turn, draft: Draft, *, must_bump: bool) -> None:
+def _views(state: GroupsState, names: Iterable[str]) -> Steps[list[TopicView]]:
+    """The topics of these names that exist."""
+    views: list[TopicView] = []
+    for count, name in enumerate(names, 1):
+        view = state.topics.by_name(name)
+        if view is not None:
+            views.append(view)
+        if count % NAMES_PER_STEP == 0:
+            yield
+    return views
+
+
+def refresh(state: GroupsState, turn: Turn, draft: Draft, *, must_bump: bool) -> Steps[None]:
     """Looks at the subscribed topics again; a new group epoch when anything has changed."""
-    hashed = metadata_hash(state, draft.subscribed_topics())
+    hashed = yield from metadata_hash(state, draft.subscribed_topics())
     if must_bump or hashed != draft.metadata_hash:
         draft.epoch += 1
         draft.metadata_hash = hashed
         turn.write(consumer_records.group_epoch(draft.group_id, draft.epoch, hashed))
 
 
-def retarget(state: GroupsState, turn: Turn, draft: Draft) -> None:
+def retarget(state: GroupsState, turn: Turn, draft: Draft) -> Steps[None]:
     """Computes the target assignment, if it is older than the group."""
     if draft.assignment_epoch >= draft.epoch:
         return
-    views: dict[bytes, TopicView] = {}
-    for name in draft.subscribed_topics():
-        view = state.topics.by_name(name)
-        if view is not None:
-            views[view.topic_id] = view
+    found = yield from _views(state, draft.subscribed_topics())
+    views = {view.topic_id: view for view in found}
     assign = ASSIGNORS[_assignor_of(state, draft)]
     ids: dict[Subscription, frozenset[bytes]] = {}
-    candidates = [_candidate(state, draft, one, ids) for one in draft.members.values()]
-    targets = assign(candidates, views)
+    candidates: list[Candidate] = []
+    for one in draft.members.values():
+        candidate = yield from _candidate(state, draft, one, ids)
+        candidates.append(candidate)
+    targets = yield from assign(candidates, views)
     for member_id, target in targets.items():
         if draft.targets.get(member_id) != target:
-            turn.write(consumer_records.target(draft.group_id, member_id, target))
+            turn.write(
+                (yield from consumer_records.target_in_steps(draft.group_id, member_id, target))
+            )
     draft.targets = targets
     draft.assignment_epoch = draft.epoch
     turn.write(consumer_records.target_epoch(draft.group_id, draft.epoch, turn.now_ms))
@@ -117,11 +134,11 @@ def _candidate(
     draft: Draft,
     member: ConsumerMember,
     ids: dict[Subscription, frozenset[bytes]],
-) -> Candidate:
+) -> Steps[Candidate]:
     """`ids` are those of subscriptions that were looked at already."""
     subscription = draft.subscription(member)
     if subscription not in ids:
-        ids[subscription] = topic_ids(state, draft, member)
+        ids[subscription] = yield from topic_ids(state, draft, member)
     return Candidate(
         member.member_id,
         member.instance_id,
@@ -131,11 +148,19 @@ def _candidate(
     )
 
 
-def topic_ids(state: GroupsState, draft: Draft, member: ConsumerMember) -> frozenset[bytes]:
+def topic_ids(
+    state: GroupsState, draft: Draft, member: ConsumerMember
+) -> Steps[frozenset[bytes]]:
     """Topics of the member's subscription that exist."""
     names, matched = draft.subscription(member)
-    found = map(state.topics.id_of, (*names, *matched))
-    return frozenset(topic_id for topic_id in found if topic_id is not None)
+    found: list[bytes] = []
+    for count, name in enumerate((*names, *matched), 1):
+        topic_id = state.topics.id_of(name)
+        if topic_id is not None:
+            found.append(topic_id)
+        if count % NAMES_PER_STEP == 0:
+            yield
+    return frozenset(found)
 
 
 def _assignor_of(state: GroupsState, draft: Draft) -> str:

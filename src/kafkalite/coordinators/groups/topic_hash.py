@@ -13,17 +13,32 @@ from collections.abc import Iterable
 from xxhash import xxh3_64_intdigest
 
 from kafkalite.coordinators.groups.topics import TopicView
+from kafkalite.env.slicing import Steps, finish
 
 NO_TOPICS_HASH = 0
+PARTITIONS_PER_STEP = 64
 _HASH_VERSION = b"\0"
 
 
 def hash_of_topics(topics: Iterable[TopicView]) -> int:
     """The `metadata_hash` of a group with these topics."""
+    return finish(hash_in_steps(topics))
+
+
+def hash_in_steps(topics: Iterable[TopicView]) -> Steps[int]:
+    """The same, some topics at a time."""
     ordered = sorted(topics, key=lambda topic: topic.name)
     if not ordered:
         return NO_TOPICS_HASH
-    return _hash(b"".join(struct.pack("<q", hash_of_topic(topic)) for topic in ordered))
+    hashes: list[bytes] = []
+    partitions = 0
+    for topic in ordered:
+        hashes.append(struct.pack("<q", hash_of_topic(topic)))
+        partitions += 1 + topic.partition_count
+        if partitions >= PARTITIONS_PER_STEP:
+            partitions = 0
+            yield
+    return _hash(b"".join(hashes))
 
 
 def hash_of_topic(topic: TopicView) -> int:

@@ -1,0 +1,67 @@
+"""What a runtime keeps in line, what it has parked and how it stands, as plain values.
+
+Owns nothing and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple, TypeAlias
+
+from kafkalite.coordinators.effects import Producer
+from kafkalite.env.later import Later
+from kafkalite.protocol.errors import Error
+
+Reply: TypeAlias = tuple[Later[Any], Any]  # who waits, and for what
+
+
+class State(Enum):
+    UNLOADED = "unloaded"
+    LOADING = "loading"
+    ACTIVE = "active"
+    FAILED = "failed"
+
+
+# What a request gets while the shard is not active.
+REFUSALS = {
+    State.UNLOADED: Error.NOT_COORDINATOR,
+    State.LOADING: Error.COORDINATOR_LOAD_IN_PROGRESS,
+    State.FAILED: Error.NOT_COORDINATOR,
+}
+
+
+class Asked(NamedTuple):
+    """An event for the shard, who waits for its reply, and which timer brought it, if one did."""
+
+    event: Any
+    later: Later[Any] | None = None
+    timer: Hashable = None
+
+
+@dataclass(slots=True)
+class Parked:
+    """What waits until the high watermark reaches `end_offset`."""
+
+    end_offset: int
+    deadline_ms: int
+    replies: list[Reply]
+    on_committed: Any
+    on_failed: Any
+    sends: list[Any]
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anything follows the commit."""
+        return bool(self.replies or self.sends) or self.on_committed is not None
+
+
+@dataclass(slots=True)
+class Marker:
+    """The internal event of a transaction's end; see `Runtime.end_transaction`."""
+
+    producer: Producer
+    coordinator_epoch: int
+    committed: bool
+    transaction_version: int
