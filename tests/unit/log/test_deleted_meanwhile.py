@@ -85,7 +85,7 @@ def grow(manager: LogManager) -> None:
 def deleted_before(work: Callable[[LogManager], None], call: int) -> bool:
     """Whether the work came to that call of the disk, before which its topic was deleted."""
     disk = MeddledDisk()
-    env = manual_env(disk=disk)  # type: ignore[arg-type]
+    env = manual_env(disk=disk)
     assert isinstance(env.clock, ManualClock)
     manager = LogManager(
         env, ["/one", "/two"], node_id=1, cluster_id=CLUSTER_ID, config_of=lambda topic: CONFIG

@@ -308,8 +308,8 @@ def test_a_broker_that_makes_progress_is_not_given_up(
         kafka.stop_broker(2)
         start = Broker.start
 
-        def slowly(self: Broker) -> Later[OSError | None]:
-            started: Later[OSError | None] = Later()
+        def slowly(self: Broker) -> Later[Exception | None]:
+            started: Later[Exception | None] = Later()
             opened = iter(range(turns, 0, -1))
 
             def go_on() -> None:
