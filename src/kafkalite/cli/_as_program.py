@@ -71,7 +71,6 @@ def ending_well() -> Iterator[None]:
     from kafkalite.cli._cluster_client import ClientFailed
     from kafkalite.records.errors import CorruptRecords
 
-    _stand_in_for_closed()
     try:
         yield
         sys.stdout.flush()
@@ -90,14 +89,6 @@ def ending_well() -> Iterator[None]:
     except KeyboardInterrupt:
         _flush()
         sys.exit(INTERRUPTED)
-
-
-def _stand_in_for_closed() -> None:
-    """Who closes input or output has nothing to say, or wants nothing to be said."""
-    if sys.stdin is None:
-        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 as long as the program
-    if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 the same
 
 
 def _flush() -> None:

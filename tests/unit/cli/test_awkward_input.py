@@ -69,7 +69,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (f"{NOWHERE} --memory --override broker.rack=\udcff", 1, "broker.rack: '\\udcff' is not"),
         ("proxy --to ..:1", 2, "'..:1' is not HOST:PORT"),
         (f"proxy --to a:1 --listen {LONG}:1", 2, "is not HOST:PORT"),
-        ("proxy --to a:1 --listen a:0 --save dir", 2, "Is a directory: 'dir'"),
+        ("proxy --to a:1 --listen a:0 --save dir", 2, "'dir' is no name of a file"),
         ("replay empty --against a:² --oracle a:1", 2, "'a:²' is not HOST:PORT"),
         ("produce", 2, "Missing argument 'TOPIC'"),
         ("produce t\udcff", 2, "'t\\udcff' is not UTF-8"),

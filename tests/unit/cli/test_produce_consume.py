@@ -350,24 +350,6 @@ def program(command: str, kafka: EmbeddedKafka, *words: str) -> subprocess.Popen
     return subprocess.Popen(call, stdin=PIPE, stdout=PIPE, stderr=PIPE)
 
 
-@pytest.mark.parametrize(
-    ("call", "exit_code", "said"),
-    [
-        ("consume -b {} t > /dev/full", 1, ["kafkalite: No space left on device"]),
-        ("consume -b {} t --follow -n 2 > /dev/full", 1, ["kafkalite: No space left on device"]),
-        ("consume -b {} t >&-", 0, []),
-        ("produce -b {} t <&-", 0, []),
-    ],
-)
-def test_input_and_output_that_fail_are_one_sentence(
-    kafka: EmbeddedKafka, call: str, exit_code: int, said: list[str]
-) -> None:
-    produce(kafka, "t", typed=b"line\n" * 3)
-    command = f"{sys.executable} -m kafkalite {call.format(kafka.bootstrap_servers)}"
-    done = subprocess.run(["sh", "-c", command], stderr=PIPE, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stderr.splitlines()) == (exit_code, said)
-
-
 def test_nobody_reads_any_more(kafka: EmbeddedKafka) -> None:
     produce(kafka, "t", typed=b"".join(b"line %d\n" % number for number in range(100_000)))
     with program("consume", kafka, "t") as consuming:
