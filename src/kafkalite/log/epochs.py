@@ -8,7 +8,7 @@ entry to entry.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from kafkalite.env.disk import Disk
 from kafkalite.log.checkpoints import read_epochs, write_epochs
@@ -93,6 +93,19 @@ class LeaderEpochs:
         del self._starts[:first]
         self._starts[0] = start_offset
         return True
+
+    def fit(self, start_offset: int, end_offset: int) -> bool:
+        """Brings them to where a log begins and ends; True when that changed them."""
+        is_cut = self.truncate_end(max(end_offset, start_offset))
+        return self.truncate_start(start_offset) or is_cut
+
+    def agrees_with(self, found: LeaderEpochs, epoch_from: Callable[[int], int]) -> bool:
+        """Whether these say of each batch of a log what it says itself, where `found` has the first
+        batch of each epoch, and `epoch_from` tells that of the first batch from an offset on."""
+        if any(self.epoch_at(start) != epoch for epoch, start in found.entries()):
+            return False
+        there = ((epoch, epoch_from(start)) for epoch, start in self.entries())
+        return all(batch == UNDEFINED or batch >= epoch for epoch, batch in there)
 
     def clear(self) -> bool:
         """Forgets everything; True when something changed."""

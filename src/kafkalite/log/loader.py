@@ -9,7 +9,9 @@ it is run again.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from kafkalite.env.disk import Disk
 from kafkalite.log import leftovers
@@ -19,7 +21,7 @@ from kafkalite.log.checkpoints import (
     write_partition_metadata,
 )
 from kafkalite.log.config import LogConfig
-from kafkalite.log.epochs import LeaderEpochs
+from kafkalite.log.epochs import UNDEFINED, LeaderEpochs
 from kafkalite.log.flusher import FlushWork, sync_all
 from kafkalite.log.home import LogHome
 from kafkalite.log.names import (
@@ -37,6 +39,7 @@ from kafkalite.log.names import (
 from kafkalite.log.offline import UNKNOWN_TOPIC_ID
 from kafkalite.log.partition_log import PartitionLog
 from kafkalite.log.producers import Producers
+from kafkalite.log.reader import slot_of
 from kafkalite.log.recovery import Progress, Recovery, is_hole, rebuild, recover
 from kafkalite.log.replay import load_snapshot, replay
 from kafkalite.log.seals import SEALS, Seals, checksum_of, read_seals
@@ -162,7 +165,9 @@ class _Loader:
             if self._is_sound(segment):
                 producers = None
                 continue
-            logger.warning("%s: its indexes are built anew from its records", segment.path(LOG))
+            # After a kill of Apache Kafka, whose cleaner was here, that is nothing to wonder at.
+            level = logging.WARNING if self.opening.is_clean else logging.INFO
+            logger.log(level, "%s: its indexes are built anew from its records", segment.path(LOG))
             if producers is None:
                 producers = self._producers_before(
                     segments[: number or 1], self._snapshots, segment.base_offset,
@@ -370,24 +375,28 @@ class _Loader:
         if end_offset < opening.log_start_offset:
             log.truncate_fully_and_start_at(opening.log_start_offset)
         log.log_start_offset = max(opening.log_start_offset, segments[0].base_offset)
-        self.epochs_changed |= self._fit_epochs(epochs, log.log_start_offset, end_offset)
+        log.epochs = self._fitting_epochs(log, epochs, end_offset)
         if self.epochs_changed:
             log.durability.epochs_changed()
         log.high_watermark = log.log_start_offset
         return log
 
-    def _fit_epochs(self, epochs: LeaderEpochs, start_offset: int, end_offset: int) -> bool:
-        """Brings them to where the log begins and ends; True when that changed them."""
-        is_cut = epochs.truncate_end(max(end_offset, start_offset))
-        is_cut |= epochs.truncate_start(start_offset)
-        doubted, self.doubted_epochs = self.doubted_epochs, None
-        if doubted is not None:
-            # Apache Kafka, killed here after it went on, left what is right.
-            self._fit_epochs(doubted, start_offset, end_offset)
-            if doubted.entries() != epochs.entries():
-                logger.warning("%s: its leader epochs were not those of its log", self.directory)
-                return True
-        return is_cut
+    def _fitting_epochs(
+        self, log: PartitionLog, found: LeaderEpochs, end_offset: int
+    ) -> LeaderEpochs:
+        """From where the log begins to where it ends: the file's if it contradicts no batch, also
+        when it is not as was sealed. Apache Kafka, killed here after it went on, left what is
+        right, and compaction may have taken the batches that would tell."""
+        self.epochs_changed |= found.fit(log.log_start_offset, end_offset)
+        doubted = self.doubted_epochs
+        if doubted is None:
+            return found
+        doubted.fit(log.log_start_offset, end_offset)
+        self.epochs_changed |= doubted.entries() != found.entries()
+        if doubted.agrees_with(found, partial(_epoch_from, log)):
+            return doubted
+        logger.warning("%s: its leader epochs were not those of its log", self.directory)
+        return found
 
     def _topic_id(self) -> tuple[bytes, bool]:
         """Whose the log is, and whether its file says so."""
@@ -476,3 +485,13 @@ def _first_unflushed(segments: list[Segment], recovery_point: int) -> int:
         if segments[index + 1].base_offset > recovery_point:
             return index
     return len(segments) - 1
+
+
+def _epoch_from(log: PartitionLog, offset: int) -> int:
+    """That of the first batch which holds an offset or lies behind it; -1 if none tells."""
+    with suppress(CorruptRecords):
+        for segment in log.segments[max(0, slot_of(log.bases, offset)) :]:
+            header = segment.find(offset)
+            if header is not None:
+                return header.partition_leader_epoch
+    return UNDEFINED

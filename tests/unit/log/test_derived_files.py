@@ -221,9 +221,9 @@ def test_a_damaged_batch_that_a_lost_snapshot_needs_makes_its_partition_offline(
     assert world.manager.get("u", 0) is not None
 
 
-@pytest.mark.parametrize("is_damaged", [True, False])
+@pytest.mark.parametrize("damaged", [b"0 0\n1 20", b"0 0\n1 39", b"0 0\n1 41", b"1 0\n2 40", None])
 def test_epochs_are_complained_of_only_when_they_are_wrong(
-    is_damaged: bool, caplog: pytest.LogCaptureFixture
+    damaged: bytes | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Apache Kafka, which knows no seals, went on in the directory and was killed."""
     world = filled()
@@ -235,11 +235,30 @@ def test_epochs_are_complained_of_only_when_they_are_wrong(
     replace_file(world.disk, f"{OWN}/{SEALS}", seals)
     right = read_whole(world.disk, path)
     assert right == b"0\n2\n0 0\n1 40\n"
-    if is_damaged:
-        replace_file(world.disk, path, right.replace(b"40", b"20"))
+    if damaged is not None:
+        replace_file(world.disk, path, right.replace(b"0 0\n1 40", damaged))
     with caplog.at_level(logging.WARNING):
         log = started(world)
     assert log.epochs.entries() == [(0, 0), (1, 40)]
-    assert ("leader epochs" in caplog.text) == is_damaged
+    assert ("leader epochs" in caplog.text) == (damaged is not None)
     log.flush()
     assert read_whole(world.disk, path) == right
+
+
+def test_epochs_whose_batches_compaction_took_are_kept_after_a_kill_of_another_broker(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = filled()
+    seals, path = read_whole(world.disk, f"{OWN}/{SEALS}"), f"{OWN}/leader-epoch-checkpoint"
+    log = started(world)
+    last = bytearray(batch([b"by another"]))
+    last[0:8], last[12:16] = (45).to_bytes(8, "big"), (3).to_bytes(4, "big")
+    log.append_as_follower(last)
+    log.flush()
+    abandon(world.manager)
+    replace_file(world.disk, f"{OWN}/{SEALS}", seals)
+    replace_file(world.disk, path, b"0\n4\n0 0\n1 40\n2 42\n3 44\n")
+    with caplog.at_level(logging.WARNING):
+        log = started(world)
+    assert log.epochs.entries() == [(0, 0), (1, 40), (2, 42), (3, 44)]
+    assert "leader epochs" not in caplog.text
