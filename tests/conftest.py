@@ -6,6 +6,7 @@ A keeper beside it stops what was started there and removes it, also if the run 
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -45,6 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as programs under test have it, also under nohup
     if RUN_FOLDER not in os.environ:
         folder = tempfile.mkdtemp(prefix="kafkalite-test-")
         os.environ[RUN_FOLDER] = folder

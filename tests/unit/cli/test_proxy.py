@@ -160,7 +160,8 @@ def test_more_clients_than_files_may_be_open_are_told_of_once_and_then_served(
             time.sleep(0.2)
         ask(port)
     assert process.returncode == ALL
-    assert 1 <= told(tmp_path).count("ulimit -n") <= 2, "of clients, and of the broker"
+    # Of clients, and of the broker, which may be there between two of them; not of each of sixty.
+    assert 1 <= told(tmp_path).count("ulimit -n") <= 6
 
 
 def test_clients_are_served_when_nobody_reads_what_is_printed(tmp_path: Path) -> None:
