@@ -9,6 +9,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
@@ -27,8 +28,11 @@ def main() -> int:
         parser.error(f"no such defect: {', '.join(sorted(unknown)) or 'there is none at all'}")
     with tempfile.TemporaryDirectory(prefix="kafkalite-mutants-") as folder:
         verdicts = _verdicts(mutants, Path(folder), max(1, arguments.jobs))
-    Console(width=160, soft_wrap=True).print(_table(verdicts))
+    Console(width=160, soft_wrap=True).print(table_of(verdicts))
     caught = sum(verdict.is_caught for _, verdict in verdicts)
+    for mutant, verdict in verdicts:
+        if not verdict.is_caught:
+            print(f"{mutant.name} is not caught: {verdict.detail}")
     print(f"{caught} of {len(verdicts)} planted defects caught")
     return 0 if caught == len(verdicts) else 1
 
@@ -42,7 +46,10 @@ def _verdicts(mutants: list[Mutant], folder: Path, jobs: int) -> list[tuple[Muta
     def verdict_on(mutant: Mutant) -> tuple[Mutant, Verdict]:
         copy = copies.get()
         try:
-            return mutant, try_out(mutant, copy)
+            verdict = try_out(mutant, copy)
+            outcome = "caught" if verdict.is_caught else "NOT CAUGHT"
+            print(f"{mutant.name}: {outcome} in {verdict.seconds:.0f} s", flush=True)
+            return mutant, verdict
         finally:
             copies.put(copy)
 
@@ -51,12 +58,13 @@ def _verdicts(mutants: list[Mutant], folder: Path, jobs: int) -> list[tuple[Muta
         return list(track(found, "planting", total=len(mutants), transient=True))
 
 
-def _table(verdicts: list[tuple[Mutant, Verdict]]) -> Table:
+def table_of(verdicts: list[tuple[Mutant, Verdict]]) -> Table:
     table = Table("defect", "what is wrong", "net", "s", "caught by", show_lines=False)
     for mutant, verdict in verdicts:
         said = verdict.detail if verdict.is_caught else f"NOT CAUGHT: {verdict.detail}"
         net = " ".join(mutant.net)
-        table.add_row(mutant.name, mutant.what, net, f"{verdict.seconds:.0f}", said)
+        cells = (mutant.name, mutant.what, net, f"{verdict.seconds:.0f}", said)
+        table.add_row(*map(escape, cells))  # a test may be called after a path in brackets
     return table
 
 

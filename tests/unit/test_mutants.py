@@ -2,7 +2,18 @@
 
 import pytest
 
-from tests.mutants.planting import ROOT, all_mutants, read_mutant, still_applies, try_out
+from rich.console import Console
+
+from tests.mutants.__main__ import table_of
+from tests.mutants.planting import (
+    ROOT,
+    Mutant,
+    Verdict,
+    all_mutants,
+    read_mutant,
+    still_applies,
+    try_out,
+)
 
 MUTANTS = all_mutants()
 
@@ -51,3 +62,10 @@ def test_a_defect_is_caught_by_a_test_that_fails_only_with_it(tmp_path, test, is
     verdict = planted(tmp_path, test)
     assert (verdict.is_caught, said in verdict.detail) == (is_caught, True), verdict
     assert (tmp_path / "code.py").read_text() == "ANSWER = 42\n"
+
+
+def test_whatever_a_test_is_called_stands_in_the_table(tmp_path, capsys):
+    mutant = Mutant(tmp_path / "X.patch", "what [is] wrong", ("tests", "-k", "a[/b]"))
+    Console(width=160).print(table_of([(mutant, Verdict(True, 1.0, "FAILED t[/two]"))]))
+    said = capsys.readouterr().out
+    assert all(each in said for each in ("what [is] wrong", "a[/b]", "FAILED t[/two]"))
