@@ -1,7 +1,6 @@
 """The patches of planted defects: each says what is wrong and which net finds it, and fits."""
 
 import pytest
-
 from rich.console import Console
 
 from tests.mutants.__main__ import table_of
