@@ -189,7 +189,8 @@ class EmbeddedKafka:
         def act(outcome: Outcome) -> None:
             controller = run.brokers.get(CONTROLLER)
             if controller is None:
-                raise BrokerFailed(f"broker {CONTROLLER}, the controller, does not serve")
+                away = BrokerFailed(f"broker {CONTROLLER}, the controller, does not serve")
+                raise run.ends_for or away
             if controller.failure is not None:
                 outcome.fail(controller.failure)
                 return

@@ -119,6 +119,11 @@ class Run:
         return self._failure if self.ended.is_there else None
 
     @property
+    def ends_for(self) -> Exception | None:
+        """The same, also while it is about to end."""
+        return self._failure
+
+    @property
     def serving(self) -> list[int]:
         """The ids of those that serve."""
         return sorted(id_ for id_, one in list(self.brokers.items()) if one.failure is None)
