@@ -59,6 +59,23 @@ def sorted_out(
     return known, missing
 
 
+def of_known_partitions(
+    topics: list[Any], image: Image, refused: dict[str, Any], answer: Callable[..., Any],
+    partition: Callable[..., Any],
+) -> Steps[list[Any]]:  # fmt: skip
+    """The topics with those of their partitions that exist, if any; the others are refused, with
+    the response's `answer` for a topic and its `partition`."""
+    known: list[Any] = []
+    for topic in topics:
+        topic.partitions, missing = yield from sorted_out(topic.name, topic.partitions, image)
+        if topic.partitions:
+            known.append(topic)
+        if missing:
+            answers = yield from one_answer(partition, missing, Error.UNKNOWN_TOPIC_OR_PARTITION)
+            refused.setdefault(topic.name, answer(name=topic.name)).partitions += answers
+    return known
+
+
 def one_answer(make: Callable[..., R], partitions: list[Any], code: int) -> Steps[list[R]]:
     """The same error code for each partition."""
     answers: list[R] = []

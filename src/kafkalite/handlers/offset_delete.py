@@ -13,11 +13,10 @@ from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import one_answer, reply_with, sorted_out, unless_many
+from kafkalite.handlers.group_replies import of_known_partitions, reply_with, unless_many
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
 
-Topic = OffsetDeleteRequest.Topic
 Answer = OffsetDeleteResponse.Topic
 
 
@@ -33,7 +32,9 @@ def _delete(
     context: Context, request: OffsetDeleteRequest
 ) -> Steps[OffsetDeleteResponse | Later[OffsetDeleteResponse]]:
     refused: dict[str, Answer] = {}
-    request.topics = yield from _resolve(context, request.topics, refused)
+    request.topics = yield from of_known_partitions(
+        request.topics, context.cluster.image, refused, Answer, OffsetDeleteResponse.Partition
+    )
 
     def respond(answer: Any) -> OffsetDeleteResponse:
         if isinstance(answer, KafkaError):
@@ -45,20 +46,3 @@ def _delete(
         return OffsetDeleteResponse(topics=list(refused.values()))
 
     return reply_with(context.groups.submit(request.group_id, DeleteOffsets(request)), respond)
-
-
-def _resolve(
-    context: Context, topics: list[Topic], refused: dict[str, Answer]
-) -> Steps[list[Topic]]:
-    """Keeps the partitions that exist, and the topics that have any."""
-    image = context.cluster.image
-    known: list[Topic] = []
-    for topic in topics:
-        topic.partitions, missing = yield from sorted_out(topic.name, topic.partitions, image)
-        if topic.partitions:
-            known.append(topic)
-        if missing:
-            code = Error.UNKNOWN_TOPIC_OR_PARTITION
-            answers = yield from one_answer(OffsetDeleteResponse.Partition, missing, code)
-            refused.setdefault(topic.name, Answer(name=topic.name)).partitions += answers
-    return known

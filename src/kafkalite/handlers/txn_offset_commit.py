@@ -14,7 +14,7 @@ from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import code_of, one_answer, sorted_out, unless_many
+from kafkalite.handlers.group_replies import code_of, of_known_partitions, one_answer, unless_many
 from kafkalite.handlers.produce_transactional import VERIFICATION
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
@@ -24,7 +24,6 @@ ABORTABLE_SINCE = 4
 ADDING_SINCE = 5
 OFFSETS_TOPIC = "__consumer_offsets"
 
-Topic = TxnOffsetCommitRequest.Topic
 Answer = TxnOffsetCommitResponse.Topic
 
 
@@ -38,7 +37,9 @@ def _commit(
     context: Context, call: Call, request: TxnOffsetCommitRequest
 ) -> Steps[TxnOffsetCommitResponse | Later[Any]]:
     refused: dict[str, Answer] = {}
-    known = request.topics = yield from _resolve(context, request.topics, refused)
+    known = request.topics = yield from of_known_partitions(
+        request.topics, context.cluster.image, refused, Answer, TxnOffsetCommitResponse.Partition
+    )
     if not known:
         return TxnOffsetCommitResponse(topics=list(refused.values()))
     if not request.group_id:
@@ -61,23 +62,6 @@ def _commit(
 
     _admit(context, call, request).then(commit)
     return response
-
-
-def _resolve(
-    context: Context, topics: list[Topic], refused: dict[str, Answer]
-) -> Steps[list[Topic]]:
-    """Keeps the partitions that exist, and the topics that have any."""
-    image = context.cluster.image
-    known: list[Topic] = []
-    for topic in topics:
-        topic.partitions, missing = yield from sorted_out(topic.name, topic.partitions, image)
-        if topic.partitions:
-            known.append(topic)
-        if missing:
-            code = Error.UNKNOWN_TOPIC_OR_PARTITION
-            answers = yield from one_answer(TxnOffsetCommitResponse.Partition, missing, code)
-            refused.setdefault(topic.name, Answer(name=topic.name)).partitions += answers
-    return known
 
 
 def _admit(
@@ -123,7 +107,7 @@ def _code_for(call: Call, error: KafkaError) -> Error:
 
 
 def _refuse(
-    topics: list[Topic], refused: dict[str, Answer], code: Error
+    topics: list[TxnOffsetCommitRequest.Topic], refused: dict[str, Answer], code: Error
 ) -> Steps[TxnOffsetCommitResponse]:
     answers: list[Answer] = []
     for topic in topics:
