@@ -72,6 +72,7 @@ class Expected:
     appended: list[Appended] = field(default_factory=list)
     removed_below: int = 0  # retention and DeleteRecords may have removed these
     cut_from: int | None = None  # a truncation that may or may not have lasted
+    is_begun: bool = False  # a writer was told of a sync: that there is a log, and where it begins
 
     def copy(self) -> Expected:
         """As it is now, while the workload goes on."""
@@ -88,7 +89,7 @@ class Expected:
         end = log.log_end_offset
         assert end >= self.acknowledged_end, (end, self.acknowledged_end)
         # Nothing was promised for the beginning of a log that was never synced: it may be gone.
-        if self.acknowledged_end > 0 or self.config.is_fsynced:
+        if self.acknowledged_end > 0 or self.is_begun:
             assert log.log_start_offset <= self.removed_below
         assert log.log_start_offset <= log.high_watermark <= end
         found = _records(log)
@@ -376,6 +377,7 @@ class Run:
 
     def _acknowledge(self, appended: Appended, error: KafkaError | None) -> None:
         appended.is_acknowledged = error is None
+        self.expected.is_begun |= error is None
 
     def _pair(self) -> tuple[bytes, bytes | None]:
         key = b"k%d" % self.random.randrange(6)
