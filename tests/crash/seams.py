@@ -350,8 +350,10 @@ class Lives:
         for name, topic in self._topics.items():
             log = self._log(name)
             needed_end = topic.acknowledged_end if is_crash else topic.end
-            if needed_end > 0:  # or nothing was promised for its beginning either
+            if needed_end > 0:
                 assert log.log_start_offset <= topic.start, f"{log} began at {topic.start}"
+            else:  # of a log that was never synced a later segment may be all that is left
+                topic.note_start(log)
             topic.check(log, needed_end, is_compacted=self.config.is_compacted)
 
 
