@@ -27,6 +27,7 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("server",),
     ("handlers",),
     ("security",),
+    ("peers",),
     ("coordinators",),
     ("replication",),
     ("log",),

@@ -9,7 +9,7 @@ failed that the broker cannot do without.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -20,7 +20,7 @@ from kafkalite.coordinators.cluster.directories import named_directory
 from kafkalite.coordinators.cluster.identity import find_cluster_id
 from kafkalite.coordinators.cluster.image import GROUP, TOPIC, Changes, EndPoint
 from kafkalite.coordinators.cluster.log_configs import log_config, log_settings, take_settings
-from kafkalite.coordinators.cluster.nodes import UNADVERTISED
+from kafkalite.coordinators.cluster.nodes import UNADVERTISED, peer_address
 from kafkalite.coordinators.cluster.replicas import Replicas
 from kafkalite.coordinators.effects import Refused
 from kafkalite.coordinators.groups.front import OFFSETS_TOPIC, Groups, settings_of
@@ -34,7 +34,7 @@ from kafkalite.coordinators.transactions.markers import Markers
 from kafkalite.coordinators.transactions.producer_ids import ProducerIds
 from kafkalite.env import Env, collector
 from kafkalite.env.later import Later
-from kafkalite.env.network import Network
+from kafkalite.env.network import Address, Network
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.fetch_sessions import FetchSessions
 from kafkalite.log.config import LogConfig
@@ -42,6 +42,7 @@ from kafkalite.log.directory import LogDirectory
 from kafkalite.log.home import LogHome
 from kafkalite.log.manager import LogManager
 from kafkalite.log.partition_log import PartitionLog
+from kafkalite.peers.peers import Peers
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from kafkalite.replication.partitions import Partitions
@@ -59,24 +60,28 @@ TURNS_ALONE = ("start", "opened", "_close")
 
 
 @dataclass(slots=True)
-class Peers:
-    """The brokers of one process: one controller, and each other's coordinators."""
+class LocalBrokers:
+    """The brokers of one process: they have one controller, and share its metadata."""
 
     cluster: Cluster | None = None
-    transactions: MutableMapping[int, Transactions] = field(default_factory=dict)
+    serving: set[int] = field(default_factory=set)  # by node id
 
 
 class Broker:
     """One broker. `start` may raise LockedByOther, WrongDirectory or OSError for an address."""
 
     def __init__(
-        self, env: Env, network: Network, config: BrokerConfig, peers: Peers | None = None
+        self,
+        env: Env,
+        network: Network,
+        config: BrokerConfig,
+        brokers: LocalBrokers | None = None,
     ) -> None:
         self.env = env
         self.config = config
         self.node_id = config.node_id
-        self.peers = peers or Peers()
-        known = self.peers.cluster
+        self.brokers = brokers or LocalBrokers()
+        known = self.brokers.cluster
         self.is_controller = known is None or known.node_id == self.node_id
         self.cluster_id = (
             known.cluster_id if known is not None else find_cluster_id(env, config.log_dirs)
@@ -106,14 +111,21 @@ class Broker:
         self.server = Server(
             network, env.clock, config, self.dispatcher, self._log, self._connection_rate
         )
+        self.peers = Peers(
+            network,
+            env.clock,
+            node_id=self.node_id,
+            address_of=self._address_of,
+            timeout_ms=config.get_int("request.timeout.ms"),
+        )
         self._replicas: Replicas | None = None
         self._is_serving = False
         self._stopped: Later[None] | None = None
 
     @property
     def cluster(self) -> Cluster:
-        assert self.peers.cluster is not None, "the broker has not been started"
-        return self.peers.cluster
+        assert self.brokers.cluster is not None, "the broker has not been started"
+        return self.brokers.cluster
 
     # --- starting ---------------------------------------------------------------------------
 
@@ -154,10 +166,10 @@ class Broker:
         if self.is_controller:
             directory = next(each for each in self.logs.directories if self._has_metadata(each))
             with _disk_errors():
-                if self.peers.cluster is not None:
+                if self.brokers.cluster is not None:
                     self.cluster.come_back(directory.home, directory.directory_id)
                     return
-                self.peers.cluster = Cluster(
+                self.brokers.cluster = Cluster(
                     self.env, directory.home, self.config, self.cluster_id, self.node_id,
                     directory.directory_id,
                 )  # fmt: skip
@@ -182,7 +194,7 @@ class Broker:
         self._build_coordinators()
         self.server.start()
         if self.is_controller:
-            self.cluster.fence_absent(self.peers.transactions)
+            self.cluster.fence_absent(self.brokers.serving)
         self.cluster.register_broker(self._registration())
         if self.is_controller:
             self.cluster.absence.resume()
@@ -208,9 +220,10 @@ class Broker:
             partition_count=lambda: self._partition_count(TRANSACTIONS_TOPIC),
             leader_of=self._leader_of,
             markers=Markers(self.env.clock, self.env.slices, self.partitions, groups),
-            peers=self.peers.transactions,
+            peer_of=self.peers.get,
         )
-        self.peers.transactions[self.node_id] = transactions
+        self.peers.local = transactions
+        self.brokers.serving.add(self.node_id)
         context.cluster, context.groups, context.transactions = cluster, groups, transactions
         context.logs = self.logs
         self._replicas = Replicas(
@@ -244,6 +257,10 @@ class Broker:
         """Id of the leader, -1 when there is none now; None when there is no such partition."""
         state = self.cluster.image.partition(topic, index)
         return None if state is None else state.leader
+
+    def _address_of(self, node_id: int) -> Address | None:
+        """Where other brokers find a broker, None when it is not there."""
+        return peer_address(self.cluster.image, node_id, self.config.inter_broker_listener)
 
     def _config_of(self, topic: str) -> LogConfig:
         return log_config(self.config, self.cluster.image.config(TOPIC, topic))
@@ -348,7 +365,8 @@ class Broker:
 
     def _close(self) -> None:
         cluster, context = self.cluster, self.context
-        self.peers.transactions.pop(self.node_id, None)
+        self.brokers.serving.discard(self.node_id)
+        self.peers.stop()
         if self._is_serving and self._replicas is not None:
             context.transactions.stop()
             self._replicas.stop()
@@ -364,11 +382,11 @@ class Broker:
         if self.is_controller:
             cluster.fence_at_stop(self.node_id)
         self.logs.close(state.epoch if state is not None else -1)
-        if self.is_controller and self.peers.transactions:
+        if self.is_controller and self.brokers.serving:
             cluster.leave()
         elif self.is_controller:
             cluster.close()
-        elif not self.peers.transactions and cluster.absence.is_now:
+        elif not self.brokers.serving and cluster.absence.is_now:
             cluster.abandon()
 
     # --- failing ----------------------------------------------------------------------------

@@ -226,6 +226,17 @@ class BrokerConfig:
         """Advertised addresses by listener name; a name that is absent has none given."""
         return {each.name: each for each in self._client_listeners("advertised.listeners")}
 
+    @property
+    def inter_broker_listener(self) -> str:
+        """Name of the listener that brokers use among each other: that which is set, that of its
+        security protocol, or the first."""
+        named = self.get_optional_str("inter.broker.listener.name")
+        if named is not None:
+            return named.upper()
+        names = [listener.name for listener in self.listeners]
+        usual = self.get_str("security.inter.broker.protocol")
+        return usual if usual in names else names[0]
+
     def _client_listeners(self, setting: str) -> list[Listener]:
         kept = {name.upper() for name in self.get_list("controller.listener.names")}
         found = parse_listeners(setting, self.at_start(setting), self.protocols)

@@ -93,6 +93,23 @@ def _check_listeners(config: BrokerConfig) -> None:
                 f"({', '.join(sorted(names))})"
             )
 
+    _check_inter_broker_listener(config, names)
+
+
+def _check_inter_broker_listener(config: BrokerConfig, names: set[str]) -> None:
+    if not config.is_given("inter.broker.listener.name"):
+        return
+    if config.is_given("security.inter.broker.protocol"):
+        raise InvalidSetting(
+            "Only one of inter.broker.listener.name and security.inter.broker.protocol should be "
+            "set."
+        )
+    if config.inter_broker_listener not in names:
+        raise InvalidSetting(
+            f"inter.broker.listener.name is {config.inter_broker_listener}, which listeners does "
+            f"not open ({', '.join(sorted(names))})"
+        )
+
 
 def _check_controller(config: BrokerConfig) -> None:
     """This process is its own controller: a file that means another is no file for it."""

@@ -1,7 +1,7 @@
-"""The network: listening addresses, and links to one peer each, real or simulated.
+"""The network: listening addresses, and links from and to one peer each, real or simulated.
 
-Owns the interfaces alone; sockets.py has the real ones. A link carries bytes and knows nothing of
-frames or requests; encryption is a link over another link.
+Owns the interfaces alone; sockets.py and connecting.py have the real ones. A link carries bytes and
+knows nothing of frames or requests; encryption is a link over another link.
 Invariant: a receiver hears of a link's end exactly once, and nothing after it.
 """
 
@@ -95,6 +95,14 @@ class Port(Protocol):
     def close(self) -> None: ...
 
 
+class Attempt(Protocol):
+    """A connection on its way to a peer."""
+
+    def cancel(self) -> None:
+        """Gives it up, and tells nobody; does nothing when it has been told already."""
+        ...
+
+
 @dataclass(slots=True, frozen=True)
 class Buffers:
     """Sizes of the system's buffers of a connection; -1 leaves the system its choice."""
@@ -118,6 +126,11 @@ class Network(Protocol):
         buffers: Buffers = SYSTEM_BUFFERS,
     ) -> Port:
         """Opens an address; port 0 picks a free one, an empty host means all of this machine."""
+        ...
+
+    def connect(self, host: str, port: int, done: Callable[[Link | OSError], None]) -> Attempt:
+        """Tells, in a later turn of the loop, the link to a peer or why there is none. Whoever
+        will not wait as long as the system does cancels."""
         ...
 
     def soon(self, callback: Callable[[], None]) -> None:

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from kafkalite.env.connecting import Connected, SocketAttempt
 from kafkalite.env.descriptors import OUT_OF_DESCRIPTORS, Descriptors
 from kafkalite.env.disk import Buffer, FileRange
 from kafkalite.env.network import SYSTEM_BUFFERS, Address, Buffers, Link, Part, Receiver
@@ -371,6 +372,17 @@ class SocketNetwork:
         if buffers.receive_bytes >= 0:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffers.receive_bytes)
         return SocketPort(self._loop, listening, accept)
+
+    def connect(
+        self, host: str, port: int, done: Callable[[Link | OSError], None]
+    ) -> SocketAttempt:
+        def ended(outcome: Connected | OSError) -> None:
+            if isinstance(outcome, OSError):
+                done(outcome)
+            else:
+                done(SocketLink(self._loop, outcome.socket, _plain(outcome.address)))
+
+        return SocketAttempt(self._loop, host, port, ended)
 
     def soon(self, callback: Callable[[], None]) -> None:
         self._loop.call_soon(callback)

@@ -7,6 +7,7 @@ Produce version 12 a partition must have been added before, which is not asked a
 
 from __future__ import annotations
 
+from kafkalite.coordinators.transactions.peer import Admission
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
@@ -92,12 +93,13 @@ def _ask(
             where[one].refuse(error)
         admitted.resolve(None)
 
-    context.transactions.admit(
+    admission = Admission(
         transactional_id,
         header.producer_id,
         header.producer_epoch,
         tuple(where),
         is_adding=call.version >= ADDING_VERSION,
-        knows_abortable=call.version >= ABORTABLE_VERSION,
-    ).then(answered)
+    )
+    knows_abortable = call.version >= ABORTABLE_VERSION
+    context.transactions.ask(admission, knows_abortable=knows_abortable).then(answered)
     return admitted

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from kafkalite.coordinators.groups.events import CommitTransactionalOffsets
+from kafkalite.coordinators.transactions.peer import Admission
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
@@ -85,16 +86,16 @@ def _admit(
     if verification is None:
         return Later.of(None)
     where = (OFFSETS_TOPIC, context.groups.partition_for(request.group_id))
-    admitted: Later[KafkaError | None] = Later()
-    context.transactions.admit(
+    admission = Admission(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,
         (where,),
         is_adding=call.version >= ADDING_SINCE,
-        knows_abortable=call.version >= ABORTABLE_SINCE,
-    ).then(lambda refusals: admitted.resolve(refusals.get(where)))
-    return admitted
+    )
+    knows_abortable = call.version >= ABORTABLE_SINCE
+    asked = context.transactions.ask(admission, knows_abortable=knows_abortable)
+    return asked.map(lambda refusals: refusals.get(where))
 
 
 def _code_for(call: Call, error: KafkaError) -> Error:

@@ -201,6 +201,11 @@ class SimNetwork:
         self.accept = accept
         return SimPort(self, (host or "sim", port or PORT))
 
+    def connect(self, host: str, port: int, done: Callable[[Link | OSError], None]) -> ManualTimer:
+        """There is one broker in this world, which nobody else listens to."""
+        refused = ConnectionRefusedError(f"nobody listens at {host}:{port}")
+        return self.later(DELAY_MS, lambda: done(refused))
+
     def soon(self, callback: Callable[[], None]) -> None:
         self.life.call_later(0, callback)
 

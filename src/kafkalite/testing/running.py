@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from kafkalite.testing.outcome import Outcome
 
 if TYPE_CHECKING:
-    from kafkalite.broker.broker import Broker, Peers
+    from kafkalite.broker.broker import Broker, LocalBrokers
     from kafkalite.env import Env
     from kafkalite.env.background import ThreadBackground
     from kafkalite.env.disk import Disk
@@ -95,7 +95,7 @@ class Run:
         self._loop: asyncio.AbstractEventLoop | None = None  # made, used and closed on the thread
         self._background: ThreadBackground | None = None
         self._env: Env | None = None
-        self._peers: Peers | None = None
+        self._local_brokers: LocalBrokers | None = None
         self._actions: deque[Action] = deque()
         self._asked: set[Outcome] = set()
         self._starting: Broker | None = None
@@ -257,7 +257,7 @@ class Run:
         asyncio.set_event_loop(None)
         loop.close()
         self.brokers.clear()
-        self._env = self._peers = self._starting = None
+        self._env = self._local_brokers = self._starting = None
         self._tell_all(self._failure or BrokerFailed("it was stopped meanwhile"))
 
     def _tell_all(self, why: Exception) -> None:
@@ -302,7 +302,7 @@ class Run:
             self._start_next(then)
 
     def _prepare(self) -> None:
-        from kafkalite.broker.broker import Peers
+        from kafkalite.broker.broker import LocalBrokers
         from kafkalite.env import real_env
         from kafkalite.env.background import ThreadBackground
         from kafkalite.testing.folder import check_folder
@@ -313,7 +313,7 @@ class Run:
         env = self._env = real_env(self._loop, in_memory=plan.is_in_memory)
         env.background = self._background
         env.disk = self.disk = self.disk or env.disk
-        self._peers = Peers()
+        self._local_brokers = LocalBrokers()
         if not plan.names_directories:
             check_folder(env.disk, plan.data_dir or MEMORY, len(plan.ports))
 
@@ -376,7 +376,7 @@ class Run:
         assert self._env is not None
         assert self._loop is not None
         config, _ = broker_config(self.plan.config_of(node_id))
-        return Broker(self._env, SocketNetwork(self._loop), config, self._peers)
+        return Broker(self._env, SocketNetwork(self._loop), config, self._local_brokers)
 
     def _create_topics(self, wanted: list[tuple[str, int]], then: Callable[[], None]) -> None:
         """Creates what is missing, and says that the start is done when all of it lasts."""
@@ -438,7 +438,6 @@ class Run:
             return
         with suppress(Exception):
             broker.cluster.fence_broker(node_id)
-        broker.peers.transactions.pop(node_id, None)  # who is sent to it would wait
         self._stop_broker(broker, stopped)
 
     def _start_one(self, node_id: int, outcome: Outcome, then: Callable[[], None]) -> None:

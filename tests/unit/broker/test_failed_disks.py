@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kafkalite.broker import Broker
-from kafkalite.broker.broker import Peers
+from kafkalite.broker.broker import LocalBrokers
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.brokers import FenceBroker
 from kafkalite.coordinators.cluster.image import NO_LEADER
@@ -200,9 +200,11 @@ def why_not_started(disk: CrashDisk) -> Exception | None:
         return error
 
 
-def new_broker(env: Env, node_id: int = 1, peers: Peers | None = None, **settings: str) -> Broker:
+def new_broker(
+    env: Env, node_id: int = 1, brokers: LocalBrokers | None = None, **settings: str
+) -> Broker:
     config = BrokerConfig({"node.id": str(node_id), "log.dirs": f"/data/{node_id}", **settings})
-    return Broker(env, SilentNetwork(), config, peers)
+    return Broker(env, SilentNetwork(), config, brokers)
 
 
 # --- data -----------------------------------------------------------------------------------------
@@ -314,10 +316,10 @@ def test_a_coordinator_that_cannot_open_its_log_for_now_loads_it_later(code: int
 
 def test_a_broker_of_several_that_ends_is_fenced_and_the_others_go_on() -> None:
     env = manual_env(1, CrashDisk())
-    peers = Peers()
-    first = new_broker(env, 1, peers)
+    brokers = LocalBrokers()
+    first = new_broker(env, 1, brokers)
     assert first.start().value is None
-    second = new_broker(env, 2, peers)
+    second = new_broker(env, 2, brokers)
     assert second.start().value is None
     assert first.create_topic("t", 2).value is None
     assert isinstance(env.disk, CrashDisk)

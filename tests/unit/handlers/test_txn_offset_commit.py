@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kafkalite.coordinators.effects import Producer
+from kafkalite.coordinators.transactions.peer import Admission
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import TxnOffsetCommitRequest
@@ -20,13 +21,12 @@ class FakeTransactions:
 
     def __init__(self, refusal: KafkaError | None = None) -> None:
         self.refusal = refusal
-        self.asked: list[dict[str, bool]] = []
+        self.asked: list[tuple[bool, bool]] = []
 
-    def admit(
-        self, _id: str, _producer_id: int, _epoch: int, where: Any, **options: bool
-    ) -> Later[Any]:
-        self.asked.append(options)
-        return Later.of({} if self.refusal is None else dict.fromkeys(where, self.refusal))
+    def ask(self, admission: Admission, *, knows_abortable: bool) -> Later[Any]:
+        self.asked.append((admission.is_adding, knows_abortable))
+        refusal, where = self.refusal, admission.partitions
+        return Later.of({} if refusal is None else dict.fromkeys(where, refusal))
 
 
 def desk_with(refusal: KafkaError | None = None) -> Desk:
@@ -79,7 +79,7 @@ def test_offsets_count_once_the_transaction_commits(version: int) -> None:
     assert desk.groups.end_transaction(index, Producer(7, 0), 0, True).value is None
     assert committed(desk, 1) == (9, "")
     asked = desk.context.transactions.asked[0]
-    assert asked == {"is_adding": version >= 5, "knows_abortable": version >= 4}
+    assert asked == (version >= 5, version >= 4)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from kafkalite.env.background import Background
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.disk import Disk, FileRange
 from kafkalite.env.later import Later
-from kafkalite.env.network import SYSTEM_BUFFERS, Buffers, Link
+from kafkalite.env.network import SYSTEM_BUFFERS, Attempt, Buffers, Link
 from kafkalite.handlers.call import CloseConnection, ConnectionInfo
 from kafkalite.protocol import codec, headers, spec
 from kafkalite.protocol.errors import Error
@@ -58,6 +58,9 @@ class SilentNetwork:
         buffers: Buffers = SYSTEM_BUFFERS,
     ) -> SilentPort:
         return SilentPort(host)
+
+    def connect(self, host: str, port: int, done: Callable[[Link | OSError], None]) -> Attempt:
+        raise AssertionError(f"nobody asks another broker, at {host}:{port}")
 
     def soon(self, callback: Callable[[], None]) -> None:
         callback()

@@ -200,6 +200,9 @@ def test_as_many_may_wait_to_be_accepted_as_is_configured(given, expected):
         def listen(self, host: str, port: int, backlog: int, *_: Any) -> Any:
             asked.append(backlog)
 
+        def connect(self, *_: Any) -> Any:
+            raise AssertionError("nobody is connected to")
+
         def soon(self, callback: Any) -> None:
             raise AssertionError("nobody connects")
 

@@ -1,4 +1,4 @@
-"""Where clients find the brokers: addresses as one connection should see them.
+"""Where clients and brokers find the brokers: addresses as one connection should see them.
 
 Owns the rule for a broker that was told no address to advertise: it is where the client is already.
 So one port serves the host, a container network and a forwarded port's other end alike.
@@ -13,6 +13,7 @@ from kafkalite.coordinators.cluster.image import BrokerState, EndPoint, Image
 
 # In a registration: nothing was set to be advertised for this listener.
 UNADVERTISED = ""
+LOOPBACK = "127.0.0.1"
 
 
 class Reached(Protocol):
@@ -44,6 +45,14 @@ def nodes_for(image: Image, connection: Reached, *, with_fenced: bool = False) -
                 Node(broker.broker_id, host, endpoint.port, broker.rack, broker.is_fenced)
             )
     return found
+
+
+def peer_address(image: Image, node_id: int, listener: str) -> tuple[str, int] | None:
+    """Where another broker finds this one, None when it is not up. One that was told nothing to
+    advertise is on this machine: who is elsewhere could not find it."""
+    broker = image.brokers.get(node_id)
+    endpoint = None if broker is None or broker.is_fenced else _endpoint(broker, listener)
+    return None if endpoint is None else (endpoint.host or LOOPBACK, endpoint.port)
 
 
 def _endpoint(broker: BrokerState, listener: str) -> EndPoint | None:

@@ -9,13 +9,14 @@ sends its own; one that starts again may write a second marker, which changes no
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from kafkalite.coordinators.effects import Producer
 from kafkalite.coordinators.shards import gather
-from kafkalite.coordinators.transactions.markers import Marker, Outcomes, Writer
+from kafkalite.coordinators.transactions.markers import Marker, Outcomes
+from kafkalite.coordinators.transactions.peer import Peer
 from kafkalite.coordinators.transactions.transaction import TopicPartition, Transaction
 from kafkalite.env.clock import Clock
 from kafkalite.env.later import Later
@@ -49,12 +50,12 @@ class Errands:
         self,
         clock: Clock,
         leader_of: Callable[[str, int], int | None],
-        writers: Mapping[int, Writer],
+        peer_of: Callable[[int], Peer | None],
     ) -> None:
         self.under_way: dict[Errand, None] = {}
         self._clock = clock
         self._leader_of = leader_of
-        self._writers = writers
+        self._peer_of = peer_of
 
     def stop(self) -> None:
         """Whoever loads the coordinators' logs next sends them again."""
@@ -92,8 +93,8 @@ class Errands:
         by_leader, unreachable = self._route(errand.marker.partitions)
         try:
             written = [
-                self._writers[leader].write(replace(errand.marker, partitions=tuple(partitions)))
-                for leader, partitions in by_leader.items()
+                peer.write_markers(replace(errand.marker, partitions=tuple(partitions)))
+                for peer, partitions in by_leader.items()
             ]
         except Exception:
             # A mistake of ours in one partition must not leave the transaction open in the others.
@@ -104,16 +105,17 @@ class Errands:
 
     def _route(
         self, partitions: Iterable[TopicPartition]
-    ) -> tuple[dict[int, list[TopicPartition]], list[TopicPartition]]:
+    ) -> tuple[dict[Peer, list[TopicPartition]], list[TopicPartition]]:
         """Partitions by leader, and those that have none now; deleted ones need no marker."""
-        by_leader: dict[int, list[TopicPartition]] = {}
+        by_leader: dict[Peer, list[TopicPartition]] = {}
         unreachable: list[TopicPartition] = []
         for topic, index in partitions:
             leader = self._leader_of(topic, index)
             if leader is None:
                 continue
-            if leader in self._writers:
-                by_leader.setdefault(leader, []).append((topic, index))
+            peer = self._peer_of(leader)
+            if peer is not None:
+                by_leader.setdefault(peer, []).append((topic, index))
             else:
                 unreachable.append((topic, index))
         return by_leader, unreachable

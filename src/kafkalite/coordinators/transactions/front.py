@@ -7,8 +7,9 @@ partition's leader asks before a transactional append (KIP-890). Knows no reques
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from kafkalite.config import BrokerConfig
@@ -16,7 +17,8 @@ from kafkalite.coordinators.ports import Partition
 from kafkalite.coordinators.shards import Shards
 from kafkalite.coordinators.transactions import events
 from kafkalite.coordinators.transactions.errands import Errands
-from kafkalite.coordinators.transactions.markers import Markers
+from kafkalite.coordinators.transactions.markers import Marker, Markers, Outcomes
+from kafkalite.coordinators.transactions.peer import Admission, Peer, Refusals
 from kafkalite.coordinators.transactions.producer_ids import ProducerIds
 from kafkalite.coordinators.transactions.shard import (
     STRETCH_MS,
@@ -24,7 +26,6 @@ from kafkalite.coordinators.transactions.shard import (
     Settings,
     TransactionShard,
 )
-from kafkalite.coordinators.transactions.transaction import TopicPartition
 from kafkalite.env import Env
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import Pace
@@ -42,9 +43,6 @@ CANNOT_TELL = (
     Error.NOT_COORDINATOR,
 )
 
-Refusals = dict[TopicPartition, KafkaError]
-
-
 log = logging.getLogger(__name__)
 
 
@@ -60,16 +58,16 @@ class Transactions:
         partition_count: Callable[[], int],
         leader_of: Callable[[str, int], int | None],
         markers: Markers,
-        peers: Mapping[int, Transactions],
+        peer_of: Callable[[int], Peer | None],
     ) -> None:
         pace = Pace(STRETCH_MS, STRETCH_WORK)  # of the shards together
         self._env = env
         self._leader_of = leader_of
-        self._peers = peers
+        self._peer_of = peer_of
         self.producer_ids = producer_ids
-        self._admissions: dict[_Admission, None] = {}  # to be asked again after a pause
+        self._admissions: dict[_Asking, None] = {}  # to be asked again after a pause
         self.markers = markers
-        self.errands = Errands(env.clock, leader_of, _Writers(peers))
+        self.errands = Errands(env.clock, leader_of, peer_of)
         self.shards = Shards(
             env, TRANSACTIONS_TOPIC, partition_count,
             lambda _partition: TransactionShard(settings, pace), self._deliver, supply=self._supply,
@@ -96,50 +94,48 @@ class Transactions:
     def list(self) -> Later[list[Any]]:
         return self.shards.submit_all(events.List)
 
-    def admit(
-        self,
-        transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        partitions: tuple[TopicPartition, ...],
-        *,
-        is_adding: bool,
-        knows_abortable: bool,
-    ) -> Later[Refusals]:
-        """May this producer write to these partitions in its transaction?
-
-        With `is_adding` they join the transaction (transaction version 2); else they must be part
-        of it. The answer names those that may not, with the error for the producer.
-        """
-        if not transactional_id:
+    def ask(self, admission: Admission, *, knows_abortable: bool) -> Later[Refusals]:
+        """Asks whichever broker coordinates the transaction; the answer names the partitions that
+        the producer may not write to, with the error that it is told."""
+        if not admission.transactional_id:
             refusal = KafkaError(Error.INVALID_REQUEST)
-            return Later.of(dict.fromkeys(partitions, refusal))
-        admission = _Admission(
-            self, transactional_id, producer_id, producer_epoch, partitions,
-            is_adding, knows_abortable,
-        )
-        admission.ask()
-        return admission.later
+            return Later.of(dict.fromkeys(admission.partitions, refusal))
+        asking = _Asking(self, admission, knows_abortable)
+        asking.ask()
+        return asking.later
 
-    def ask_coordinator(self, transactional_id: str, event: Any) -> Later[Any]:
-        """Like `submit`, at whichever broker coordinates the id."""
+    def coordinator_of(self, transactional_id: str) -> Peer | None:
+        """The broker that answers for a transactional id, if there is one now."""
         if self.shards.partition_count() == 0:
-            return Later.of(KafkaError(Error.COORDINATOR_NOT_AVAILABLE))
+            return None
         index = self.shards.partition_for(transactional_id)
         leader = self._leader_of(TRANSACTIONS_TOPIC, index)
-        peer = self._peers.get(leader) if leader is not None else None
-        if peer is None:
-            return Later.of(KafkaError(Error.COORDINATOR_NOT_AVAILABLE))
-        return peer.submit(transactional_id, event)
+        return None if leader is None else self._peer_of(leader)
 
-    def ask_again(self, admission: _Admission) -> None:
+    # --- as other brokers, and this one, ask it ---------------------------------------------------
+
+    def admit(self, admission: Admission) -> Later[Refusals]:
+        who = admission.transactional_id, admission.producer_id, admission.producer_epoch
+        event: events.AddPartitions | events.VerifyPartitions
+        if admission.is_adding:
+            event = events.AddPartitions(*who, admission.partitions, client_version=2)
+        else:
+            event = events.VerifyPartitions(*who, admission.partitions)
+        return self.submit(admission.transactional_id, event).map(partial(_refusals, admission))
+
+    def write_markers(self, marker: Marker) -> Later[Outcomes]:
+        return self.markers.write(marker)
+
+    # --- asking again -----------------------------------------------------------------------------
+
+    def ask_again(self, asking: _Asking) -> None:
         """After a pause; a stop does not wait for it."""
-        self._admissions[admission] = None
+        self._admissions[asking] = None
 
         def ask() -> None:
-            if admission in self._admissions:
-                del self._admissions[admission]
-                admission.ask_again()
+            if asking in self._admissions:
+                del self._admissions[asking]
+                asking.ask_again()
 
         self.retry(ask)
 
@@ -170,55 +166,19 @@ class Transactions:
         )
 
 
-class _Writers(Mapping[int, Markers]):
-    """Each broker's markers, by node id, as its transactions hold them."""
-
-    def __init__(self, peers: Mapping[int, Transactions]) -> None:
-        self._peers = peers
-
-    def __getitem__(self, node_id: int) -> Markers:
-        return self._peers[node_id].markers
-
-    def __iter__(self) -> Any:
-        return iter(self._peers)
-
-    def __len__(self) -> int:
-        return len(self._peers)
-
-
-class _Admission:
+class _Asking:
     """One question to the coordinator, asked again while the transaction before is ending."""
 
-    __slots__ = (
-        "_deadline_ms", "_event", "_is_adding", "_knows_abortable", "_partitions", "_transactions",
-        "later",
-    )
+    __slots__ = ("_admission", "_deadline_ms", "_knows_abortable", "_transactions", "later")
 
     def __init__(
-        self,
-        transactions: Transactions,
-        transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        partitions: tuple[TopicPartition, ...],
-        is_adding: bool,
-        knows_abortable: bool,
+        self, transactions: Transactions, admission: Admission, knows_abortable: bool
     ) -> None:
         self._transactions = transactions
-        self._partitions = partitions
-        self._is_adding = is_adding
+        self._admission = admission
         self._knows_abortable = knows_abortable
         self._deadline_ms = transactions.now_ms() + RETRY_FOR_MS
         self.later: Later[Refusals] = Later()
-        self._event: events.AddPartitions | events.VerifyPartitions
-        if is_adding:
-            self._event = events.AddPartitions(
-                transactional_id, producer_id, producer_epoch, partitions, client_version=2
-            )
-        else:
-            self._event = events.VerifyPartitions(
-                transactional_id, producer_id, producer_epoch, partitions
-            )
 
     def ask_again(self) -> None:
         """Nobody is there any more whom a mistake of ours could be told but who waits."""
@@ -227,41 +187,39 @@ class _Admission:
         except Exception:
             if self.later.is_resolved:
                 raise
-            log.exception("%r could not be asked again", self._event.transactional_id)
+            log.exception("%r could not be asked again", self._admission.transactional_id)
             self.give_up()
 
     def ask(self) -> None:
-        transactional_id = self._event.transactional_id
-        self._transactions.ask_coordinator(transactional_id, self._event).then(self._answered)
-
-    def _answered(self, answer: Any) -> None:
-        if isinstance(answer, KafkaError):
-            is_late = self._transactions.now_ms() >= self._deadline_ms
-            if answer.code == Error.CONCURRENT_TRANSACTIONS and self._is_adding and not is_late:
-                self._transactions.ask_again(self)
-                return
-            self._refuse(answer)
-        elif self._is_adding:
-            self.later.resolve({})
+        coordinator = self._transactions.coordinator_of(self._admission.transactional_id)
+        if coordinator is None:
+            self._refuse_all(Error.COORDINATOR_NOT_AVAILABLE)
         else:
-            absent = [where for where in self._partitions if where not in answer]
-            self.later.resolve({where: self._not_part() for where in absent})
+            coordinator.admit(self._admission).then(self._answered)
+
+    def _answered(self, refusals: Refusals) -> None:
+        is_late = self._transactions.now_ms() >= self._deadline_ms
+        is_busy = any(one.code == Error.CONCURRENT_TRANSACTIONS for one in refusals.values())
+        if is_busy and self._admission.is_adding and not is_late:
+            self._transactions.ask_again(self)
+            return
+        self.later.resolve({where: self._told(one) for where, one in refusals.items()})
 
     def give_up(self) -> None:
-        self._refuse(KafkaError(Error.NOT_COORDINATOR))
+        self._refuse_all(Error.NOT_COORDINATOR)
 
-    def _refuse(self, error: KafkaError) -> None:
-        self.later.resolve(dict.fromkeys(self._partitions, self._for_producer(error)))
+    def _refuse_all(self, code: Error) -> None:
+        refusal = self._told(KafkaError(code))
+        self.later.resolve(dict.fromkeys(self._admission.partitions, refusal))
 
-    def _not_part(self) -> KafkaError:
-        if self._knows_abortable:
-            return KafkaError(Error.TRANSACTION_ABORTABLE)
-        return KafkaError(Error.INVALID_TXN_STATE, "Partition was not added to the transaction")
-
-    def _for_producer(self, error: KafkaError) -> KafkaError:
+    def _told(self, error: KafkaError) -> KafkaError:
+        """What the producer is told of a refusal."""
         if error.code == Error.PRODUCER_FENCED:
             return KafkaError(Error.INVALID_PRODUCER_EPOCH)
-        is_busy = error.code == Error.CONCURRENT_TRANSACTIONS and not self._is_adding
+        is_adding = self._admission.is_adding
+        if error.code == Error.TRANSACTION_ABORTABLE and not self._knows_abortable:
+            return KafkaError(Error.INVALID_TXN_STATE, "Partition was not added to the transaction")
+        is_busy = error.code == Error.CONCURRENT_TRANSACTIONS and not is_adding
         if error.code in CANNOT_TELL or is_busy:
             return KafkaError(
                 Error.NOT_ENOUGH_REPLICAS,
@@ -269,6 +227,16 @@ class _Admission:
                 f"Underlying error: {Error(error.code).name}",
             )
         return error
+
+
+def _refusals(admission: Admission, answer: Any) -> Refusals:
+    """What a shard's answer means for each partition."""
+    if isinstance(answer, KafkaError):
+        return dict.fromkeys(admission.partitions, answer)
+    if admission.is_adding:
+        return {}
+    absent = [where for where in admission.partitions if where not in answer]
+    return {where: KafkaError(Error.TRANSACTION_ABORTABLE) for where in absent}
 
 
 def transaction_settings(config: BrokerConfig, server_version: Callable[[], int]) -> Settings:

@@ -59,12 +59,6 @@ class Offsets(Protocol):
     ) -> Later[Any]: ...
 
 
-class Writer(Protocol):
-    """Whoever writes markers at one broker: itself, or the way to another."""
-
-    def write(self, marker: Marker) -> Later[Outcomes]: ...
-
-
 @dataclass(slots=True)
 class Markers:
     """Writes markers to the partitions of this broker."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kafkalite.coordinators.transactions.front import RETRY_MS
+from kafkalite.coordinators.transactions.peer import Admission
 from kafkalite.protocol.errors import Error
 from tests.unit.coordinators.transactions.world import World
 
@@ -15,9 +16,8 @@ def test_who_waits_to_be_admitted_is_told_of_a_stop() -> None:
     world.add(who, A)
     world.markers.failures[A] = [Error.NOT_LEADER_OR_FOLLOWER] * 10
     who = world.end(who, commit=True)
-    admitted = world.transactions.admit(
-        "t", who.producer_id, who.producer_epoch, (B,), is_adding=True, knows_abortable=True
-    )
+    asked = Admission("t", who.producer_id, who.producer_epoch, (B,), is_adding=True)
+    admitted = world.transactions.ask(asked, knows_abortable=True)
     assert world.state == "PrepareCommit"
     world.clock.advance(RETRY_MS)
     assert not admitted.is_resolved

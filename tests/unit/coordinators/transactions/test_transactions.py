@@ -6,6 +6,7 @@ import pytest
 
 from kafkalite.coordinators.transactions import events
 from kafkalite.coordinators.transactions.ending import BEFORE_VERSION_2, SINCE_VERSION_2
+from kafkalite.coordinators.transactions.peer import Admission
 from kafkalite.coordinators.transactions.transaction import (
     LAST_CLIENT_EPOCH,
     PREVIOUS,
@@ -208,9 +209,8 @@ def test_admission_verifies_or_adds() -> None:
     who = world.init()
 
     def admit(*, is_adding: bool, knows_abortable: bool = True, epoch: int = 0) -> dict:
-        asked = world.transactions.admit(
-            "t", who.producer_id, epoch, (A,), is_adding=is_adding, knows_abortable=knows_abortable
-        )
+        admission = Admission("t", who.producer_id, epoch, (A,), is_adding)
+        asked = world.transactions.ask(admission, knows_abortable=knows_abortable)
         assert asked.is_resolved
         return {where: error.code for where, error in asked.value.items()}
 
@@ -228,9 +228,8 @@ def test_admission_waits_for_the_transaction_before() -> None:
     who = world.init()
     world.add(who, A)
     after = world.end(who, commit=True)
-    asked = world.transactions.admit(
-        "t", after.producer_id, after.producer_epoch, (B,), is_adding=True, knows_abortable=True
-    )
+    admission = Admission("t", after.producer_id, after.producer_epoch, (B,), is_adding=True)
+    asked = world.transactions.ask(admission, knows_abortable=True)
     assert not asked.is_resolved
     world.clock.advance(100)
     assert asked.value == {}

@@ -59,7 +59,6 @@ class World:
 
     def start(self) -> None:
         """(Re)start the coordinator on the log as it is."""
-        peers: dict[int, Transactions] = {}
         self.transactions = Transactions(
             self.env,
             self.settings,
@@ -67,9 +66,8 @@ class World:
             partition_count=lambda: 1,
             leader_of=self._leader_of,
             markers=self.markers,  # type: ignore[arg-type]
-            peers=peers,
+            peer_of=lambda node_id: self.transactions if node_id == NODE_ID else None,
         )
-        peers[NODE_ID] = self.transactions
         self.transactions.gained(0, self.partition)
 
     def stop(self) -> None:
@@ -94,14 +92,14 @@ class World:
     def add(
         self, who: events.ProducerIdentity, *partitions: tuple[str, int], version: int = 2
     ) -> Any:
-        return self.ask(events.AddPartitions(
-            "t", who.producer_id, who.producer_epoch, partitions, version
-        ))
+        return self.ask(
+            events.AddPartitions("t", who.producer_id, who.producer_epoch, partitions, version)
+        )
 
     def end(self, who: events.ProducerIdentity, *, commit: bool, version: int = 2) -> Any:
-        return self.ask(events.EndTransaction(
-            "t", who.producer_id, who.producer_epoch, commit, version
-        ))
+        return self.ask(
+            events.EndTransaction("t", who.producer_id, who.producer_epoch, commit, version)
+        )
 
     def describe(self) -> Any:
         return self.ask(events.Describe("t"))

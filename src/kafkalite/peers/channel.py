@@ -1,0 +1,247 @@
+"""One connection to another broker: requests go out in order, answers come back in order.
+
+Owns the connection: made when something is to be asked, greeted with ApiVersions, made anew after
+it ended. Knows no request but that one. Invariant: whatever was asked is answered exactly once,
+with a response or with a KafkaError: NETWORK_EXCEPTION when the connection fails, REQUEST_TIMED_OUT
+when the oldest answer is overdue, which ends the connection, as with Apache Kafka's own clients.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafkalite.env.clock import Clock, Timer
+from kafkalite.env.later import Later
+from kafkalite.env.network import Address, Attempt, Link, Network
+from kafkalite.protocol import codec, headers, spec
+from kafkalite.protocol.errors import Error, KafkaError, MalformedFrame
+from kafkalite.protocol.framing import MAX_FRAME_BYTES, FrameCutter, frame_size
+from kafkalite.protocol.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    RequestHeader,
+    ResponseHeader,
+    message_class,
+)
+
+logger = logging.getLogger(__name__)
+
+GREETING_VERSION = 3  # peers that are older answer in version 0 that they do not know it
+BUFFER_BYTES = 65_536
+RECONNECT_PAUSE_MS = 50  # after a connection that could not be made
+
+Answer = Any  # the response's message, or a KafkaError
+
+
+@dataclass(slots=True, eq=False)
+class _Asked:
+    request: Any
+    versions: range  # those that say what is meant
+    deadline_ms: int
+    answer: Later[Answer] = field(default_factory=Later)
+    version: int = -1
+
+
+class Channel:
+    """What one broker says to one other."""
+
+    def __init__(
+        self,
+        network: Network,
+        clock: Clock,
+        *,
+        client_id: str,
+        address: Callable[[], Address | None],
+        timeout_ms: int,
+    ) -> None:
+        self._network, self._clock = network, clock
+        self._client_id, self._address, self._timeout_ms = client_id, address, timeout_ms
+        self._served: dict[int, range] | None = None  # by the peer, once it is greeted
+        self._attempt: Attempt | None = None
+        self._link: Link | None = None
+        self._retry_at_ms = 0
+        self._unsent: deque[_Asked] = deque()
+        self._sent: deque[_Asked] = deque()
+        self._next_id = self._answer_id = self._greeting = 0
+        self._timer: Timer | None = None
+        self._is_stopped = False
+        self._buffer = memoryview(b"")
+        self._cutter = FrameCutter(MAX_FRAME_BYTES)
+
+    def ask(self, request: Any, versions: range) -> Later[Answer]:
+        """The peer's response in the newest of these versions that it serves, or a KafkaError."""
+        now_ms = self._clock.monotonic_ms()
+        asked = _Asked(request, versions, now_ms + self._timeout_ms)
+        self._unsent.append(asked)
+        if self._timer is None:
+            self._watch()
+        if self._served is not None:
+            self._send()
+        elif self._link is None and self._attempt is None:
+            self._connect(now_ms)
+        return asked.answer
+
+    def stop(self) -> None:
+        """Asks nothing more; what is open is answered with an error."""
+        self._is_stopped = True
+        self._fail(KafkaError(Error.NETWORK_EXCEPTION, "this broker stops"))
+
+    # --- the connection ---------------------------------------------------------------------------
+
+    def _connect(self, now_ms: int) -> None:
+        address = None if self._is_stopped else self._address()
+        if address is None or now_ms < self._retry_at_ms:
+            self._fail(KafkaError(Error.NETWORK_EXCEPTION, "the broker cannot be reached now"))
+        else:
+            self._attempt = self._network.connect(*address, self._connected)
+
+    def _connected(self, outcome: Link | OSError) -> None:
+        self._attempt = None
+        if isinstance(outcome, OSError):
+            self._retry_at_ms = self._clock.monotonic_ms() + RECONNECT_PAUSE_MS
+            self._fail(KafkaError(Error.NETWORK_EXCEPTION, f"no connection: {outcome}"))
+            return
+        self._link = outcome
+        self._cutter = FrameCutter(MAX_FRAME_BYTES)
+        self._buffer = memoryview(bytearray(BUFFER_BYTES))
+        self._answer_id = self._next_id
+        outcome.start(self)
+        self._greet(GREETING_VERSION)
+
+    def _greet(self, version: int) -> None:
+        self._greeting = version
+        greeting = ApiVersionsRequest(client_software_name="kafkalite", client_software_version="1")
+        self._write(greeting, version)
+
+    def _greeted(self, frame: bytearray) -> None:
+        code = int.from_bytes(frame[4:6], "big", signed=True)
+        if code == Error.UNSUPPORTED_VERSION and self._greeting > 0:
+            self._greet(0)
+            return
+        response: ApiVersionsResponse = _decode(frame, ApiVersionsRequest.API_KEY, self._greeting)
+        if response.error_code != Error.NONE:
+            raise MalformedFrame(f"a greeting was refused with {response.error_code}")
+        self._served = {
+            each.api_key: range(each.min_version, each.max_version + 1)
+            for each in response.api_keys
+        }
+        self._send()
+
+    def _fail(self, error: KafkaError) -> None:
+        """Ends the connection, and all that was asked."""
+        link, self._link = self._link, None
+        attempt, self._attempt = self._attempt, None
+        self._served = None
+        self._buffer = memoryview(b"")
+        if attempt is not None:
+            attempt.cancel()
+        if link is not None:
+            link.abort()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        failed = [*self._sent, *self._unsent]
+        self._sent.clear()
+        self._unsent.clear()
+        for asked in failed:
+            _tell(asked, error)
+
+    def _watch(self) -> None:
+        oldest = next(iter(self._sent or self._unsent))
+        left_ms = oldest.deadline_ms - self._clock.monotonic_ms()
+        self._timer = self._clock.call_later(max(left_ms, 0), self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        waiting = self._sent or self._unsent
+        if not waiting:
+            return
+        if waiting[0].deadline_ms > self._clock.monotonic_ms():
+            self._watch()
+            return
+        self._fail(KafkaError(Error.REQUEST_TIMED_OUT, f"no answer within {self._timeout_ms} ms"))
+
+    # --- out --------------------------------------------------------------------------------------
+
+    def _send(self) -> None:
+        served = self._served
+        while self._unsent and served is not None:
+            asked = self._unsent.popleft()
+            theirs = served.get(asked.request.API_KEY, range(0))
+            version = min(asked.versions.stop, theirs.stop) - 1
+            if version < max(asked.versions.start, theirs.start):
+                _tell(asked, KafkaError(Error.UNSUPPORTED_VERSION))
+                continue
+            asked.version = version
+            self._sent.append(asked)
+            self._write(asked.request, version)
+
+    def _write(self, request: Any, version: int) -> None:
+        assert self._link is not None
+        header = RequestHeader(
+            request_api_key=request.API_KEY,
+            request_api_version=version,
+            correlation_id=self._next_id,
+            client_id=self._client_id,
+        )
+        self._next_id = (self._next_id + 1) & 0x7FFFFFFF
+        header_version = headers.request_header_version(request.API_KEY, version)
+        frame = codec.encode(header, header_version) + codec.encode(request, version)
+        self._link.send([frame_size([frame]), frame])
+
+    # --- in: what a link tells --------------------------------------------------------------------
+
+    def buffer(self) -> memoryview:
+        return self._buffer
+
+    def received(self, count: int) -> None:
+        self._cutter.feed(self._buffer[:count])
+        try:
+            while self._link is not None and (frame := self._cutter.take()) is not None:
+                self._take(frame)
+        except MalformedFrame as problem:
+            logger.warning("%s was answered with what is no answer: %s", self._client_id, problem)
+            self._fail(KafkaError(Error.NETWORK_EXCEPTION, f"what came is no answer: {problem}"))
+
+    def _take(self, frame: bytearray) -> None:
+        if int.from_bytes(frame[:4], "big") != self._answer_id or len(frame) < 4:
+            raise MalformedFrame("an answer to something else")
+        self._answer_id = (self._answer_id + 1) & 0x7FFFFFFF
+        if self._served is None:
+            self._greeted(frame)
+            return
+        if not self._sent:
+            raise MalformedFrame("an answer to nothing")
+        asked = self._sent[0]
+        response = _decode(frame, asked.request.API_KEY, asked.version)
+        self._sent.popleft()
+        _tell(asked, response)
+
+    def sent(self) -> None:
+        """Nothing waits for that: what was asked is in memory anyway until it is answered."""
+
+    def finished(self) -> None:
+        self.ended()
+
+    def ended(self) -> None:
+        if self._link is not None:
+            self._fail(KafkaError(Error.NETWORK_EXCEPTION, "the connection ended"))
+
+
+def _tell(asked: _Asked, answer: Answer) -> None:
+    """What one of those who asked makes of it is nothing to the others."""
+    try:
+        asked.answer.resolve(answer)
+    except Exception:
+        logger.exception("the answer to %s came to nothing", type(asked.request).__name__)
+
+
+def _decode(frame: bytearray, api_key: int, version: int) -> Any:
+    header_version = headers.response_header_version(api_key, version)
+    _, position = codec.decode_prefix(ResponseHeader, header_version, frame)
+    response = message_class(f"{spec.api(api_key).name}Response")
+    return codec.decode(response, version, frame, position)

@@ -1,0 +1,59 @@
+"""All brokers that one broker may ask, itself among them.
+
+Owns the ways to the others: one channel each, made when first asked for and kept while the broker
+lives. Who there is, and where, is the metadata's to say, each time anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kafkalite.coordinators.transactions.peer import Peer
+from kafkalite.env.clock import Clock
+from kafkalite.env.network import Address, Network
+from kafkalite.peers.channel import Channel
+from kafkalite.peers.wire import WirePeer
+
+
+class Peers:
+    """The way from a node id to a broker."""
+
+    def __init__(
+        self,
+        network: Network,
+        clock: Clock,
+        *,
+        node_id: int,
+        address_of: Callable[[int], Address | None],
+        timeout_ms: int,
+    ) -> None:
+        self.local: Peer | None = None  # as long as this broker serves
+        self._network, self._clock = network, clock
+        self._node_id, self._address_of, self._timeout_ms = node_id, address_of, timeout_ms
+        self._others: dict[int, WirePeer] = {}
+
+    def get(self, node_id: int) -> Peer | None:
+        """A broker that is there, as far as the metadata knows."""
+        if node_id == self._node_id:
+            return self.local
+        if self._address_of(node_id) is None:
+            return None
+        if node_id not in self._others:
+            self._others[node_id] = WirePeer(self._channel(node_id))
+        return self._others[node_id]
+
+    def stop(self) -> None:
+        """Nobody is asked any more, and whoever waits for an answer has an error."""
+        self.local = None
+        others, self._others = self._others, {}
+        for other in others.values():
+            other.channel.stop()
+
+    def _channel(self, node_id: int) -> Channel:
+        return Channel(
+            self._network,
+            self._clock,
+            client_id=f"broker-{self._node_id}-to-{node_id}",
+            address=lambda: self._address_of(node_id),
+            timeout_ms=self._timeout_ms,
+        )

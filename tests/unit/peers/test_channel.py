@@ -1,0 +1,388 @@
+"""A connection to another broker, on a network that does what the test says: everything that is
+asked is answered once, whatever becomes of the connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from kafkalite.env.clock import ManualClock
+from kafkalite.env.later import Later
+from kafkalite.env.network import Link
+from kafkalite.peers.channel import RECONNECT_PAUSE_MS, Channel
+from kafkalite.protocol import codec, headers
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.framing import frame_size
+from kafkalite.protocol.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    RequestHeader,
+    message_class,
+)
+
+TIMEOUT_MS = 30_000
+KEY = FindCoordinatorRequest.API_KEY
+
+
+class FakeLink:
+    """Takes down what is sent, and sends what the test says."""
+
+    peer_address = local_address = ("10.0.0.2", 9092)
+    unsent_bytes = held_bytes = 0
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[RequestHeader, Any]] = []
+        self.receiver: Any = None
+        self.is_open = True
+        self._out = b""
+
+    def start(self, receiver: Any) -> None:
+        self.receiver = receiver
+
+    def send(self, parts: Any) -> None:
+        assert self.is_open
+        self._out += b"".join(parts)
+        while len(self._out) >= 4 + (size := int.from_bytes(self._out[:4], "big")):
+            frame, self._out = self._out[4 : 4 + size], self._out[4 + size :]
+            header, position = headers.decode_request_header(frame)
+            name = "ApiVersions" if header.request_api_key != KEY else "FindCoordinator"
+            cls = message_class(f"{name}Request")
+            version = header.request_api_version
+            self.requests.append((header, codec.decode(cls, version, frame, position)))
+
+    def answer(self, response: Any, *, version: int | None = None, step: int = 1 << 20) -> None:
+        """The oldest request that was not answered."""
+        header, _ = self.requests.pop(0)
+        version = header.request_api_version if version is None else version
+        head = headers.encode_response_header(
+            header.request_api_key, version, header.correlation_id
+        )
+        frame = head + codec.encode(response, version)
+        self.bring(frame_size([frame]) + frame, step)
+
+    def bring(self, data: bytes, step: int = 1 << 20) -> None:
+        while data and self.is_open:
+            room = self.receiver.buffer()
+            count = min(step, len(room), len(data))
+            room[:count] = data[:count]
+            data = data[count:]
+            self.receiver.received(count)
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def close(self) -> None:
+        self.abort()
+
+    def abort(self) -> None:
+        if self.is_open:
+            self.is_open = False
+            self.receiver.ended()
+
+
+class FakeNetwork:
+    """Connections that are made, or fail, when the test says."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, int]] = []
+        self.done: Callable[[Link | OSError], None] | None = None
+
+    def connect(self, host: str, port: int, done: Callable[[Link | OSError], None]) -> FakeNetwork:
+        assert self.done is None, "two connections at a time"
+        self.asked.append((host, port))
+        self.done = done
+        return self
+
+    def cancel(self) -> None:
+        self.done = None
+
+    def succeed(self) -> FakeLink:
+        link = FakeLink()
+        self._tell(link)
+        return link
+
+    def fail(self) -> None:
+        self._tell(ConnectionRefusedError("nobody there"))
+
+    def _tell(self, outcome: Any) -> None:
+        done, self.done = self.done, None
+        assert done is not None
+        done(outcome)
+
+
+class World:
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.network = FakeNetwork()
+        self.address: tuple[str, int] | None = ("10.0.0.2", 9092)
+        self.channel = Channel(
+            self.network, self.clock,  # type: ignore[arg-type]
+            client_id="broker-1-to-2", address=lambda: self.address, timeout_ms=TIMEOUT_MS,
+        )  # fmt: skip
+
+    def ask(self, key: str = "k", versions: range = range(4, 6)) -> Later[Any]:
+        return self.channel.ask(FindCoordinatorRequest(coordinator_keys=[key]), versions)
+
+    def connected(self) -> FakeLink:
+        link = self.network.succeed()
+        link.answer(greeting())
+        return link
+
+
+def greeting(newest: int = 5, code: int = 0) -> ApiVersionsResponse:
+    one = ApiVersionsResponse.ApiKey(api_key=KEY, min_version=0, max_version=newest)
+    return ApiVersionsResponse(error_code=code, api_keys=[one])
+
+
+def found(key: str) -> FindCoordinatorResponse:
+    return FindCoordinatorResponse(coordinators=[FindCoordinatorResponse.Coordinator(key=key)])
+
+
+def code_of(asked: Later[Any]) -> Error:
+    assert asked.is_resolved, "nobody answered"
+    assert isinstance(asked.value, KafkaError), asked.value
+    return Error(asked.value.code)
+
+
+def test_what_is_asked_before_the_peer_is_greeted_goes_out_in_order() -> None:
+    world = World()
+    asked = [world.ask(key) for key in "abc"]
+    assert world.network.asked == [("10.0.0.2", 9092)]
+    link = world.connected()
+    assert [request.coordinator_keys for _, request in link.requests] == [["a"], ["b"], ["c"]]
+    assert {header.client_id for header, _ in link.requests} == {"broker-1-to-2"}
+    for key in "abc":
+        link.answer(found(key), step=3)
+    assert [one.value.coordinators[0].key for one in asked] == ["a", "b", "c"]
+    later = world.ask("d")  # over the same connection
+    link.answer(found("d"))
+    assert later.value.coordinators[0].key == "d"
+    assert len(world.network.asked) == 1
+
+
+@pytest.mark.parametrize(("theirs", "used"), [(6, 5), (5, 5), (4, 4)])
+def test_the_newest_version_that_both_know_is_used(theirs: int, used: int) -> None:
+    world = World()
+    world.ask()
+    link = world.network.succeed()
+    link.answer(greeting(theirs))
+    assert link.requests[0][0].request_api_version == used
+
+
+def test_what_the_peer_does_not_serve_is_refused_and_spares_the_rest() -> None:
+    world = World()
+    asked, other = world.ask(versions=range(4, 6)), world.ask("b", range(3, 4))
+    link = world.network.succeed()
+    link.answer(greeting(3))
+    assert code_of(asked) == Error.UNSUPPORTED_VERSION
+    assert link.requests[0][0].request_api_version == 3
+    link.answer(FindCoordinatorResponse(host="h"))
+    assert other.value.host == "h"
+
+
+def test_a_peer_that_does_not_know_the_greeting_is_greeted_in_version_0() -> None:
+    world = World()
+    world.ask()
+    link = world.network.succeed()
+    link.answer(greeting(code=Error.UNSUPPORTED_VERSION), version=0)
+    assert link.requests[0][0].request_api_version == 0
+    assert isinstance(link.requests[0][1], ApiVersionsRequest)
+    link.answer(greeting())
+    assert link.requests[0][0].request_api_key == KEY
+
+
+def test_a_refused_connection_is_told_and_not_tried_again_at_once() -> None:
+    world = World()
+    asked = world.ask()
+    world.network.fail()
+    assert code_of(asked) == Error.NETWORK_EXCEPTION
+    assert code_of(world.ask()) == Error.NETWORK_EXCEPTION
+    assert len(world.network.asked) == 1
+    world.clock.advance(RECONNECT_PAUSE_MS)
+    world.address = ("10.0.0.3", 9093)  # it has moved meanwhile
+    again = world.ask()
+    assert world.network.asked[1:] == [("10.0.0.3", 9093)]
+    world.connected().answer(found("k"))
+    assert again.value.coordinators[0].key == "k"
+
+
+def test_a_broker_that_is_nowhere_is_not_asked() -> None:
+    world = World()
+    world.address = None
+    assert code_of(world.ask()) == Error.NETWORK_EXCEPTION
+    assert world.network.asked == []
+
+
+def test_an_ended_connection_ends_what_was_asked_and_the_next_one_is_new() -> None:
+    world = World()
+    asked = [world.ask("a"), world.ask("b")]
+    link = world.connected()
+    link.answer(found("a"))
+    link.receiver.finished()
+    assert asked[0].value.coordinators[0].key == "a"
+    assert code_of(asked[1]) == Error.NETWORK_EXCEPTION
+    assert not link.is_open
+    again = world.ask("c")
+    second = world.connected()
+    second.answer(found("c"))
+    assert again.value.coordinators[0].key == "c"
+
+
+def test_the_oldest_answer_that_is_overdue_ends_the_connection() -> None:
+    world = World()
+    first = world.ask("a")
+    link = world.connected()
+    world.clock.advance(TIMEOUT_MS - 1)
+    second = world.ask("b")
+    assert not first.is_resolved
+    world.clock.advance(1)
+    assert code_of(first) == code_of(second) == Error.REQUEST_TIMED_OUT
+    assert not link.is_open
+    assert world.clock.next_due_ms() is None
+
+
+def test_a_connection_that_never_comes_is_given_up() -> None:
+    world = World()
+    asked = world.ask()
+    world.clock.advance(TIMEOUT_MS)
+    assert code_of(asked) == Error.REQUEST_TIMED_OUT
+    assert world.network.done is None
+
+
+def test_an_answer_in_time_leaves_no_timer_that_ends_what_comes_later() -> None:
+    world = World()
+    world.ask("a")
+    link = world.connected()
+    world.clock.advance(TIMEOUT_MS - 5)
+    link.answer(found("a"))
+    later = world.ask("b")
+    world.clock.advance(10)
+    assert not later.is_resolved
+    link.answer(found("b"))
+    assert later.value.coordinators[0].key == "b"
+    world.clock.advance(TIMEOUT_MS)
+    assert world.clock.next_due_ms() is None
+
+
+GARBAGE = {
+    "another correlation id": (b"\0\0\0\x08", b"\x7f\0\0\0\0\0\0\0"),
+    "too short": (b"\0\0\0\x02", b"\0\0"),
+    "a claim of too much": (b"\xff\xff\xff\xff", b""),
+    "no message": (b"\0\0\0\x06", b"\0\0\0\x01\0\xff"),
+    "HTTP": (b"HTTP", b"/1.1 400 Bad Request\r\n\r\n" * 100),
+}
+
+
+@pytest.mark.parametrize("kind", GARBAGE)
+@pytest.mark.parametrize("is_greeted", [True, False])
+def test_what_is_no_answer_ends_the_connection(kind: str, is_greeted: bool) -> None:
+    world = World()
+    asked = world.ask()
+    link = world.connected() if is_greeted else world.network.succeed()
+    link.bring(b"".join(GARBAGE[kind]))
+    if link.is_open:  # it may still be the beginning of something
+        link.receiver.finished()
+    assert code_of(asked) == Error.NETWORK_EXCEPTION
+    assert not link.is_open
+
+
+def test_an_answer_that_nobody_asked_for_ends_the_connection() -> None:
+    world = World()
+    world.ask()
+    link = world.connected()
+    header, _ = link.requests[0]
+    link.answer(found("k"))
+    frame = headers.encode_response_header(KEY, 5, header.correlation_id + 1)
+    link.bring(frame_size([frame]) + frame)
+    assert not link.is_open
+
+
+def test_a_stop_answers_all_and_nothing_is_asked_after_it() -> None:
+    world = World()
+    connecting = world.ask()
+    world.channel.stop()
+    assert code_of(connecting) == Error.NETWORK_EXCEPTION
+    assert world.network.done is None
+    assert code_of(world.ask()) == Error.NETWORK_EXCEPTION
+    assert world.network.asked == [("10.0.0.2", 9092)]
+    world = World()
+    sent = world.ask()
+    link = world.connected()
+    world.channel.stop()
+    assert code_of(sent) == Error.NETWORK_EXCEPTION
+    assert not link.is_open
+    assert world.clock.next_due_ms() is None
+
+
+def test_who_makes_a_mistake_with_an_answer_spoils_no_other() -> None:
+    world = World()
+    first, second = world.ask("a"), world.ask("b")
+
+    def fail(_: Any) -> None:
+        raise ZeroDivisionError
+
+    first.then(fail)
+    link = world.connected()
+    link.answer(found("a"))
+    link.answer(found("b"))
+    assert second.value.coordinators[0].key == "b"
+
+
+def test_who_asks_again_when_the_connection_ends_is_asked_over_the_next() -> None:
+    world = World()
+    again: list[Later[Any]] = []
+    world.ask().then(lambda _: again.append(world.ask("again")))
+    link = world.connected()
+    link.abort()
+    assert not again[0].is_resolved
+    world.connected().answer(found("again"))
+    assert again[0].value.coordinators[0].key == "again"
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_every_question_is_answered_once(seed: int) -> None:
+    """Whatever comes in whatever order; the answer is one's own, or an error."""
+    random, world = Random(seed), World()
+    asked: dict[str, Later[Any]] = {}
+    answers: dict[str, int] = {}
+    links: list[FakeLink] = []
+
+    def ask() -> None:
+        key = f"k{len(asked)}"
+        asked[key] = world.ask(key)
+        asked[key].then(lambda _: answers.update({key: answers.get(key, 0) + 1}))
+
+    def connect() -> None:
+        if world.network.done is not None:
+            world.network.fail() if random.random() < 0.3 else links.append(world.network.succeed())
+
+    def answer() -> None:
+        if links and links[-1].is_open and links[-1].requests:
+            header, request = links[-1].requests[0]
+            is_greeting = header.request_api_key != KEY
+            response = greeting() if is_greeting else found(request.coordinator_keys[0])
+            links[-1].answer(response, step=random.choice((1, 7, 1 << 20)))
+
+    def end() -> None:
+        if links and links[-1].is_open:
+            random.choice((links[-1].abort, links[-1].receiver.finished))()
+
+    def wait() -> None:
+        world.clock.advance(random.choice((1, RECONNECT_PAUSE_MS, TIMEOUT_MS // 3)))
+
+    acts = [ask, ask, ask, connect, connect, answer, answer, answer, answer, wait, end]
+    for _ in range(300):
+        random.choice(acts)()
+    assert all(link.is_open is False for link in links[:-1]), "two connections at a time"
+    world.channel.stop()
+    assert set(answers.values()) <= {1}
+    assert answers.keys() == asked.keys()
+    for key, one in asked.items():
+        assert isinstance(one.value, KafkaError) or one.value.coordinators[0].key == key
+    assert world.clock.next_due_ms() is None
