@@ -91,9 +91,12 @@ class LongWork:
         steps: Steps[T],
         done: Callable[[T], None],
         lost: Callable[[], None],
+        *,
+        is_kept_up: bool = False,
     ) -> None:
         """Has it done, at once if that is soon, after what is under way for the same connection;
-        `lost` when the client has gone before, or the broker."""
+        `lost` when the client has gone before, unless it `is_kept_up` all the same, or when the
+        broker has."""
         key = id(connection)
 
         def over(outcome: T) -> None:
@@ -104,15 +107,19 @@ class LongWork:
             self._leave(key)
             lost()
 
-        work = Work(
-            steps, over, dropped, is_wanted=lambda: not connection.has_ended, owner=self
-        )
+        work = Work(steps, over, dropped, owner=self)
+        if not is_kept_up:
+            work.is_wanted = lambda: not connection.has_ended
         is_next = key not in self.connections
         self.connections[key] = self.connections.get(key, 0) + 1
         if self._is_stopped:
             dropped()
         elif not (is_next and self._slices.is_done_at_once(work)):
             self._slices.enter(work, ("connection", key))
+
+    def is_at_work_for(self, connection: ConnectionInfo) -> bool:
+        """Whether a request of this connection is under way."""
+        return id(connection) in self.connections
 
     def _leave(self, key: int) -> None:
         left = self.connections[key] - 1

@@ -9,11 +9,12 @@ acks=0 is never answered; an error closes the connection instead, so that the cl
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from kafkalite.coordinators.cluster.deciding import INTERNAL_TOPICS
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps, finish
 from kafkalite.handlers.call import Call, CloseConnection
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import (
@@ -22,15 +23,16 @@ from kafkalite.handlers.leaders import (
     find_partition,
     find_topic_name,
 )
+from kafkalite.handlers.produce_acknowledged import acknowledged
 from kafkalite.handlers.produce_entry import Answer, Entry
 from kafkalite.handlers.produce_transactional import admit
 from kafkalite.handlers.produce_whole import once_each, whole_refusal
+from kafkalite.handlers.stepwise import let_go, pieces
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ProduceRequest, ProduceResponse
 from kafkalite.records.batch import BatchHeader, Compression, iterate_headers, read_header
 from kafkalite.records.errors import InvalidRecords, TruncatedRecords
 from kafkalite.replication.partition import Partition
-from kafkalite.replication.waiting import Watched
 
 ALL_IN_SYNC = -1
 ACKS = (-1, 0, 1)
@@ -41,48 +43,75 @@ TOPIC_ID_VERSION = 13
 # Of a request for many partitions what is not appended in this time goes on in later turns.
 FEW_ENTRIES, TURN_MS = 8, 3
 
+# Of a request for more than that, so many are looked at, or appended, in one step.
+MANY, LOOKED_AT_PER_STEP, APPENDED_PER_STEP = 200, 16, 16
+
 Reply = ProduceResponse | CloseConnection | None
+# In place of which may come InSteps, when what is left takes long.
+Replies = Later[Any]
+
+TopicData = ProduceRequest.TopicData
+Answers = ProduceResponse.Response
 
 
-def produce(context: Context, call: Call, request: ProduceRequest) -> Reply | Later[Reply]:
+def produce(
+    context: Context, call: Call, request: ProduceRequest
+) -> Reply | InSteps | Replies:
     response = ProduceResponse()
     entries = _entries(context, call, request, response)
+    if entries is None:
+        return InSteps(_many(context, call, request))
+    if len(entries) == 1:
+        entry = entries[0]
+        if not entry.is_transactional and not entry.answer.error_code:
+            return _append_all(context, call, request, response, entries)
     odd = [entry for entry in entries if entry.is_transactional or entry.answer.error_code]
-    if not odd and len(entries) < 2:
-        return _append_all(context, call, request, response, entries)
-    error = whole_refusal(request) if odd and call.version >= BATCHES_V2_VERSION else None
-    if len(entries) > 1:  # a partition may be named twice
-        entries = once_each(response, entries)
+    error = finish(whole_refusal(request)) if odd and call.version >= BATCHES_V2_VERSION else None
+    # A partition may be named twice, and a topic.
+    if len(entries) > 1 and (odd or len(response.responses) > 1 or _has_twice(entries)):
+        entries = finish(once_each(response, entries))
     if error is not None:
         for entry in entries:
             entry.refuse(error)
     transactional = [entry for entry in entries if entry.is_transactional] if odd else []
     if not transactional or error is not None:
         return _append_all(context, call, request, response, entries)
-    admitted = admit(context, call, request, entries, transactional)
+    admitted = finish(admit(context, call, request, entries, transactional))
     if admitted.is_resolved:
         return _append_all(context, call, request, response, entries)
-    reply: Later[Reply] = Later()
+    reply: Replies = Later()
     for entry in entries:
         entry.keep_records()  # the connection's buffer is used again before the answer comes
 
     def append(_: None) -> None:
-        _pass_on(_append_all(context, call, request, response, entries), reply)
+        if context.long_work.is_at_work_for(call.connection):  # on what came before
+            reply.resolve(InSteps(_append_many(context, call, request, response, entries)))
+        else:
+            _pass_on(_append_all(context, call, request, response, entries), reply)
 
     admitted.then(append)
     return reply
 
 
+def _has_twice(entries: list[Entry]) -> bool:
+    """Whether a partition is named twice, in a request for one topic."""
+    return len({entry.answer.index for entry in entries}) < len(entries)
+
+
 def _entries(
     context: Context, call: Call, request: ProduceRequest, response: ProduceResponse
-) -> list[Entry]:
-    """One entry per partition asked for; what goes wrong there is that partition's answer alone."""
+) -> list[Entry] | None:
+    """One entry per partition asked for; what goes wrong there is that partition's answer alone.
+    None when there are many."""
     entries: list[Entry] = []
     for topic in request.topic_data:
-        answers = ProduceResponse.Response(name=topic.name, topic_id=topic.topic_id)
-        if topic.partition_data:
+        answers = Answers(name=topic.name, topic_id=topic.topic_id)
+        partitions = topic.partition_data
+        if len(entries) + len(partitions) > MANY:
+            return None
+        if partitions:
             response.responses.append(answers)
-        for data in topic.partition_data:
+        for data in partitions:
             entry = Entry(topic, data.records, Answer(index=data.index))
             answers.partition_responses.append(entry.answer)
             try:
@@ -99,9 +128,7 @@ def _entries(
     return entries
 
 
-def _find(
-    context: Context, call: Call, topic: ProduceRequest.TopicData, index: int
-) -> Partition:
+def _find(context: Context, call: Call, topic: TopicData, index: int) -> Partition:
     is_named = call.version < TOPIC_ID_VERSION
     name = topic.name if is_named else find_topic_name(context, topic.topic_id)
     return find_partition(context, name, index)
@@ -147,7 +174,7 @@ def _append_all(
     request: ProduceRequest,
     response: ProduceResponse,
     entries: list[Entry],
-) -> Reply | Later[Reply]:
+) -> Reply | Replies:
     clock = context.env.clock
     now_ms = clock.now_ms()
     end_ms = clock.monotonic_ms() + TURN_MS if len(entries) > FEW_ENTRIES else None
@@ -162,7 +189,14 @@ def _append_all(
         is_late = is_late or (end_ms is not None and clock.monotonic_ms() >= end_ms)
     if not examined:
         return _appended(context, call, request, response, entries)
-    reply: Later[Any] = Later()
+    return _once_examined(
+        examined, lambda: _appended(context, call, request, response, entries)
+    )
+
+
+def _once_examined(examined: list[Later[Exception | None]], then: Callable[[], Any]) -> Replies:
+    """What comes of it when all have been looked at; a mistake that was made with one, if any."""
+    reply: Replies = Later()
     waiting = len(examined)
     mistakes: list[Exception] = []
 
@@ -173,7 +207,7 @@ def _append_all(
         if waiting:
             return
         try:
-            appended = None if mistakes else _appended(context, call, request, response, entries)
+            appended = None if mistakes else then()
         except Exception as error:  # noqa: BLE001 - it is the answer
             mistakes.append(error)
         if mistakes:
@@ -186,7 +220,7 @@ def _append_all(
     return reply
 
 
-def _pass_on(reply: Reply | Later[Reply], later: Later[Reply]) -> None:
+def _pass_on(reply: Reply | InSteps | Replies, later: Replies) -> None:
     if isinstance(reply, Later):
         reply.then(later.resolve)
     else:
@@ -199,7 +233,7 @@ def _appended(
     request: ProduceRequest,
     response: ProduceResponse,
     entries: list[Entry],
-) -> Reply | Later[Reply]:
+) -> Reply | Replies:
     if request.acks == 0:
         return _unanswered(entries)
     has_errors = is_waiting = False
@@ -209,8 +243,10 @@ def _appended(
         elif entry.is_waiting():
             is_waiting = True
     if has_errors:
-        _name_leaders(context, call, response)
-    return _acknowledge_later(context, request, response, entries) if is_waiting else response
+        finish(_name_leaders(context, call, response))
+    if not is_waiting:
+        return response
+    return finish(acknowledged(context, request, response, entries))
 
 
 def _unanswered(entries: list[Entry]) -> CloseConnection | None:
@@ -222,11 +258,16 @@ def _unanswered(entries: list[Entry]) -> CloseConnection | None:
     return None
 
 
-def _name_leaders(context: Context, call: Call, response: ProduceResponse) -> None:
+def _name_leaders(context: Context, call: Call, response: ProduceResponse) -> Steps[None]:
     """Spare a client that came to the wrong broker the metadata round trip (KIP-951)."""
     leaders: set[int] = set()
+    left = LOOKED_AT_PER_STEP
     for topic in response.responses:
         for answer in topic.partition_responses:
+            left -= 1
+            if not left:
+                left = LOOKED_AT_PER_STEP
+                yield
             if answer.error_code == Error.NOT_LEADER_OR_FOLLOWER:
                 leader_id, leader_epoch = current_leader(
                     context, topic.name, topic.topic_id, answer.index
@@ -242,21 +283,101 @@ def _name_leaders(context: Context, call: Call, response: ProduceResponse) -> No
         ]
 
 
-def _acknowledge_later(
-    context: Context, request: ProduceRequest, response: ProduceResponse, entries: list[Entry]
-) -> Later[Reply]:
-    """Answer when all of it is committed."""
-    reply: Later[Reply] = Later()
+# --- many partitions ------------------------------------------------------------------------------
 
-    def attempt(moved: Collection[Watched] | None) -> bool:
-        waiting = [entry for entry in entries if entry.is_waiting()]
-        if waiting and moved is not None:
-            return False
-        for entry in waiting:
-            entry.answer.error_code = Error.REQUEST_TIMED_OUT
-        reply.resolve(response)
-        return True
 
-    watched = [entry.partition for entry in entries if entry.partition is not None]
-    context.waiting.park(watched, request.timeout_ms, attempt, reply)
-    return reply
+def _many(
+    context: Context, call: Call, request: ProduceRequest
+) -> Steps[Reply | InSteps | Replies]:
+    """The same a slice per turn: first all are looked at, then all appended."""
+    response = ProduceResponse()
+    entries: list[Entry] = []
+    transactional: list[Entry] = []
+    is_odd = False
+    for part in _parts(request):
+        found = _entries(context, call, part, response) or []
+        is_odd = is_odd or any(one.is_transactional or one.answer.error_code for one in found)
+        entries += found
+        yield
+    error = None
+    if is_odd and call.version >= BATCHES_V2_VERSION:
+        error = yield from whole_refusal(request)
+    entries = yield from once_each(response, entries)
+    for some in pieces(entries, LOOKED_AT_PER_STEP):
+        if error is not None:
+            for entry in some:
+                entry.refuse(error)
+        else:
+            transactional += [entry for entry in some if entry.is_transactional]
+        yield
+    if transactional:
+        admitted = yield from admit(context, call, request, entries, transactional)
+        transactional.clear()
+        if not admitted.is_resolved:
+            return admitted.map(
+                lambda _: InSteps(_append_many(context, call, request, response, entries))
+            )
+    return (yield from _append_many(context, call, request, response, entries))
+
+
+def _parts(request: ProduceRequest) -> Iterator[ProduceRequest]:
+    """The same for some partitions at a time."""
+    part, asked = ProduceRequest(acks=request.acks), 0
+    for topic in request.topic_data:
+        for some in pieces(topic.partition_data, LOOKED_AT_PER_STEP):
+            part.topic_data.append(
+                TopicData(name=topic.name, topic_id=topic.topic_id, partition_data=some)
+            )
+            asked += len(some)
+            if asked >= LOOKED_AT_PER_STEP:
+                yield part
+                part, asked = ProduceRequest(acks=request.acks), 0
+    yield part
+
+
+def _append_many(
+    context: Context,
+    call: Call,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    entries: list[Entry],
+) -> Steps[Reply | InSteps | Replies]:
+    clock, is_all = context.env.clock, request.acks == ALL_IN_SYNC
+    examined: list[Later[Exception | None]] = []
+    for some in pieces(entries, APPENDED_PER_STEP):
+        now_ms = clock.now_ms()
+        for entry in some:
+            entry.append(context.long_work, now_ms, is_all=is_all)
+            if entry.examined is not None:
+                examined.append(entry.examined)
+        yield
+    told = _tell_many(context, call, request, response, entries)
+    return _once_examined(examined, lambda: InSteps(told)) if examined else (yield from told)
+
+
+def _tell_many(
+    context: Context,
+    call: Call,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    entries: list[Entry],
+) -> Steps[Reply | Replies]:
+    has_errors = is_waiting = False
+    for some in pieces(entries, LOOKED_AT_PER_STEP):
+        if request.acks == 0:
+            reason = _unanswered(some)
+            if reason is not None:
+                return reason
+        else:
+            has_errors = has_errors or any(entry.answer.error_code for entry in some)
+            is_waiting = is_waiting or any(entry.is_waiting() for entry in some)
+        yield
+    if has_errors:
+        yield from _name_leaders(context, call, response)
+    if is_waiting:
+        return (yield from acknowledged(context, request, response, entries))
+    while entries:  # to free all of them takes long, too
+        del entries[-LOOKED_AT_PER_STEP:]
+        yield
+    yield from let_go(request)
+    return None if request.acks == 0 else response

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from kafkalite.coordinators.transactions.peer import Admission
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.produce_entry import Entry
+from kafkalite.handlers.stepwise import pieces
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ProduceRequest
 from kafkalite.replication.partition import Proof
@@ -19,6 +21,7 @@ from kafkalite.replication.partition import Proof
 VERIFICATION = "transaction.partition.verification.enable"
 ABORTABLE_VERSION = 11
 ADDING_VERSION = 12
+ASKED_PER_STEP = 64
 
 
 def admit(
@@ -27,28 +30,36 @@ def admit(
     request: ProduceRequest,
     entries: list[Entry],
     transactional: list[Entry],
-) -> Later[None]:
+) -> Steps[Later[None]]:
     """Resolved when every entry has its proof or its refusal."""
-    refusal = _refusal(transactional)
+    refusal = yield from _refusal(transactional)
     if refusal is not None:
-        for entry in entries:
-            entry.refuse(refusal)
+        for some in pieces(entries, ASKED_PER_STEP):
+            for entry in some:
+                entry.refuse(refusal)
+            yield
         return Later.of(None)
     if call.version < ADDING_VERSION and not context.config.get_bool(VERIFICATION):
         return Later.of(None)
-    unproven = [entry for entry in transactional if _needs_proof(call, entry)]
+    unproven: list[Entry] = []
+    for some in pieces(transactional, ASKED_PER_STEP):
+        unproven += [entry for entry in some if _needs_proof(call, entry)]
+        yield
     if not unproven:
         return Later.of(None)
-    return _ask(context, call, request, unproven)
+    return (yield from _ask(context, call, request, unproven))
 
 
-def _refusal(transactional: list[Entry]) -> KafkaError | None:
+def _refusal(transactional: list[Entry]) -> Steps[KafkaError | None]:
     """What is wrong with the request as a whole."""
-    producers = {
-        (entry.header.producer_id, entry.header.producer_epoch)
-        for entry in transactional
-        if entry.header is not None
-    }
+    producers: set[tuple[int, int]] = set()
+    for some in pieces(transactional, ASKED_PER_STEP):
+        producers |= {
+            (entry.header.producer_id, entry.header.producer_epoch)
+            for entry in some
+            if entry.header is not None
+        }
+        yield
     if len(producers) > 1:
         return KafkaError(
             Error.INVALID_PRODUCER_ID_MAPPING,
@@ -77,15 +88,18 @@ def _needs_proof(call: Call, entry: Entry) -> bool:
 
 def _ask(
     context: Context, call: Call, request: ProduceRequest, unproven: list[Entry]
-) -> Later[None]:
+) -> Steps[Later[None]]:
     header, transactional_id = unproven[0].header, request.transactional_id
     assert header is not None
     assert transactional_id is not None
-    where = {
-        (entry.partition.topic, entry.partition.index): entry
-        for entry in unproven
-        if entry.partition is not None
-    }
+    where: dict[tuple[str, int], Entry] = {}
+    for some in pieces(unproven, ASKED_PER_STEP):
+        where |= {
+            (entry.partition.topic, entry.partition.index): entry
+            for entry in some
+            if entry.partition is not None
+        }
+        yield
     admitted: Later[None] = Later()
 
     def answered(refusals: dict[tuple[str, int], KafkaError]) -> None:

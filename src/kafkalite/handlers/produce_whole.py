@@ -6,7 +6,9 @@ asked about the usual request, which is neither refused in part nor transactiona
 
 from __future__ import annotations
 
+from kafkalite.env.slicing import Steps
 from kafkalite.handlers.produce_entry import Entry
+from kafkalite.handlers.stepwise import pieces
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ProduceRequest, ProduceResponse
 from kafkalite.records.batch import read_header
@@ -14,17 +16,31 @@ from kafkalite.records.errors import CorruptRecords, TruncatedRecords
 
 Key = tuple[str, bytes, int]
 
+LOOKED_AT_PER_STEP = 64
 
-def whole_refusal(request: ProduceRequest) -> KafkaError | None:
+
+def whole_refusal(request: ProduceRequest) -> Steps[KafkaError | None]:
     """A batch of no known format, or transactional records without a transactional id."""
-    records = (data.records for topic in request.topic_data for data in topic.partition_data)
     try:
-        is_transactional = any(_is_transactional(each) for each in records if each is not None)
+        is_transactional = yield from _has_transactional(request)
     except CorruptRecords as error:
         return error
     if is_transactional and request.transactional_id is None:
         return KafkaError(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     return None
+
+
+def _has_transactional(request: ProduceRequest) -> Steps[bool]:
+    """Nothing behind the first one is looked at."""
+    looked_at = 0
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            looked_at += 1
+            if looked_at % LOOKED_AT_PER_STEP == 0:
+                yield
+            if data.records is not None and _is_transactional(data.records):
+                return True
+    return False
 
 
 def _is_transactional(records: memoryview) -> bool:
@@ -35,28 +51,34 @@ def _is_transactional(records: memoryview) -> bool:
         return False
 
 
-def once_each(response: ProduceResponse, entries: list[Entry]) -> list[Entry]:
+def once_each(response: ProduceResponse, entries: list[Entry]) -> Steps[list[Entry]]:
     """A partition that is named twice is written to once, with the last that can be, and answered
     once: what could not be, if there is any. A topic that is named twice is answered once."""
     accepted: dict[Key, Entry] = {}
     refused: dict[Key, Entry] = {}
-    for entry in entries:
-        key = entry.topic.name, entry.topic.topic_id, entry.answer.index
-        is_refused = entry.answer.error_code and entry.records is not None
-        (refused if is_refused else accepted)[key] = entry
+    topics: set[tuple[str, bytes]] = set()
+    for some in pieces(entries, LOOKED_AT_PER_STEP):
+        for entry in some:
+            key = entry.topic.name, entry.topic.topic_id, entry.answer.index
+            is_refused = entry.answer.error_code and entry.records is not None
+            (refused if is_refused else accepted)[key] = entry
+            topics.add(key[:2])
+        if len(entries) > LOOKED_AT_PER_STEP:
+            yield
     told = accepted | refused
-    topics = {key[:2] for key in told}
     if len(told) < len(entries) or len(topics) < len(response.responses):
-        response.responses = _responses(list(told.values()))
+        response.responses = yield from _responses(list(told.values()))
     return [*accepted.values(), *refused.values()]
 
 
-def _responses(entries: list[Entry]) -> list[ProduceResponse.Response]:
+def _responses(entries: list[Entry]) -> Steps[list[ProduceResponse.Response]]:
     topics: dict[tuple[str, bytes], ProduceResponse.Response] = {}
-    for entry in entries:
-        name, topic_id = entry.topic.name, entry.topic.topic_id
-        topic = topics.setdefault(
-            (name, topic_id), ProduceResponse.Response(name=name, topic_id=topic_id)
-        )
-        topic.partition_responses.append(entry.answer)
+    for some in pieces(entries, LOOKED_AT_PER_STEP):
+        for entry in some:
+            name, topic_id = entry.topic.name, entry.topic.topic_id
+            topic = topics.setdefault(
+                (name, topic_id), ProduceResponse.Response(name=name, topic_id=topic_id)
+            )
+            topic.partition_responses.append(entry.answer)
+        yield
     return list(topics.values())

@@ -7,16 +7,24 @@ them, and so does joining their parts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from kafkalite.env.network import Part
 from kafkalite.env.slicing import Steps
+
+T = TypeVar("T")
 
 # Of a reply, in one part.
 PIECE_BYTES = 256 * 1024
 _FREED_PER_STEP = 256
 
 EncodeInSteps = Callable[[Any, list[Any]], Steps[None]]
+
+
+def pieces(elements: list[T], size: int) -> Iterator[list[T]]:
+    """So many elements at a time."""
+    for start in range(0, len(elements), size):
+        yield elements[start : start + size]
 
 
 def encoded(

@@ -23,6 +23,7 @@ _DECODERS: dict[tuple[type[Any], int], Callable[..., Any]] = {}
 _PREFIX_DECODERS: dict[tuple[type[Any], int], Callable[..., Any]] = {}
 _ENCODERS: dict[tuple[type[Any], int], Callable[[Any, list[Part]], None]] = {}
 _DECODERS_IN_STEPS: dict[tuple[type[Any], int], Callable[..., Steps[Any]]] = {}
+_FEW_DECODERS: dict[tuple[type[Any], int], Callable[..., Any]] = {}
 _ENCODERS_IN_STEPS: dict[tuple[type[Any], int], Callable[[Any, list[Part]], Steps[None]]] = {}
 
 
@@ -70,6 +71,14 @@ def prefix_decoder(cls: type[T], version: int) -> Callable[..., tuple[T, int]]:
     if key not in _PREFIX_DECODERS:
         _PREFIX_DECODERS[key] = compiler.function("decode_prefix", cls, version)
     return _PREFIX_DECODERS[key]
+
+
+def few_decoder(cls: type[T], version: int) -> Callable[..., tuple[T, int]]:
+    """The same, but it raises ManyElements for more than `runtime.FEW_ELEMENTS`."""
+    key = (cls, version)
+    if key not in _FEW_DECODERS:
+        _FEW_DECODERS[key] = compiler.function("decode_few", cls, version)
+    return _FEW_DECODERS[key]
 
 
 def encoder(cls: type[T], version: int) -> Callable[[T, list[Part]], None]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, get_args
 
-from kafkalite.protocol import files, kept, packaged
+from kafkalite.protocol import files, kept, packaged, spec
 from kafkalite.protocol.runtime import Generated, Written, link
 
-Kind = Literal["decode", "decode_prefix", "encode", "decode_in_steps", "encode_in_steps"]
+Kind = Literal[
+    "decode", "decode_prefix", "encode", "decode_in_steps", "encode_in_steps", "decode_few"
+]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
@@ -17,6 +19,7 @@ def kinds_of(message: str) -> list[Kind]:
     is_needless = {
         "decode_in_steps": not message.endswith("Request"),
         "encode_in_steps": not message.endswith("Response"),
+        "decode_few": not (message.endswith("Request") and spec.message(message).has_records),
     }
     return [kind for kind in KINDS if not is_needless.get(kind, False)]
 
@@ -42,5 +45,7 @@ def write(kind: Kind, cls: type[Any], version: int) -> Written:
     in_steps = kind.endswith("_in_steps")
     if kind.startswith("encode"):
         return generate_encoder(layout(cls, version), title, in_steps=in_steps)
-    is_prefix = kind == "decode_prefix" or in_steps
-    return generate_decoder(layout(cls, version), title, is_prefix=is_prefix, in_steps=in_steps)
+    return generate_decoder(
+        layout(cls, version), title,
+        is_prefix=kind != "decode", in_steps=in_steps, is_limited=kind == "decode_few",
+    )  # fmt: skip

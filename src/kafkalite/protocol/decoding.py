@@ -17,7 +17,7 @@ from construct.core import Construct
 
 from kafkalite.protocol import primitives
 from kafkalite.protocol.classes import New
-from kafkalite.protocol.runtime import FEW, Written
+from kafkalite.protocol.runtime import FEW, FEW_ELEMENTS, Written
 from kafkalite.protocol.source import Source, fixed_format, struct_name, unnamed
 
 # A frame with records is copied up to this size when it comes as a view: that costs less than
@@ -26,16 +26,19 @@ COPIED_BYTES = 4096
 
 
 def generate_decoder(
-    layout: primitives.Object, title: str, *, is_prefix: bool, in_steps: bool
+    layout: primitives.Object, title: str, *, is_prefix: bool, in_steps: bool, is_limited: bool
 ) -> Written:
     """`decode(data, p=0)`: the message, and with `is_prefix` also the position after it; a
-    generator that returns them with `in_steps`."""
-    writer = _Decoder(title, _has_records(layout))
+    generator that returns them with `in_steps`. One that `is_limited` raises ManyElements before
+    it reads a list with which there would be more than FEW_ELEMENTS in all."""
+    writer = _Decoder(title, _has_records(layout), is_limited=is_limited)
     source = writer.source
     with source.block("try:"):
         writer.prologue()
         if in_steps:
             source.in_steps()
+        if is_limited:
+            source.add(f"left = {FEW_ELEMENTS}")
         made = writer.object(layout, "message")
         if is_prefix:
             source.add(f"return {made}, p")
@@ -63,8 +66,9 @@ class _Decoder:
     `run` is what is still to be read at position p: struct formats, and the variables for them.
     """
 
-    def __init__(self, title: str, has_records: bool) -> None:
+    def __init__(self, title: str, has_records: bool, *, is_limited: bool) -> None:
         self.title = title
+        self.is_limited = is_limited
         self.has_records = has_records
         self.source = Source("def decode(data, p=0):")
         self.run: list[tuple[str, str]] = []
@@ -228,6 +232,9 @@ class _Decoder:
 
     def elements(self, subcon: Construct, name: str, value: str, count: str) -> None:
         """Counts down: for the few elements that most lists have, cheaper than a range."""
+        if self.is_limited:
+            self.source.add(f"left -= {count}")
+            self.source.add("if left < 0: raise ManyElements")
         self.source.add(f"{value} = []")
         with self.source.block(f"while {count}:"):
             self.source.element()

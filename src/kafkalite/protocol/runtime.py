@@ -23,6 +23,8 @@ UVARINTS = tuple(bytes((value,)) for value in range(SMALL_UVARINT + 1))
 
 # Read or written in one step of a message that is decoded or encoded in steps.
 STEP_ELEMENTS = 20
+# In the lists of a message that is decoded at once only when it is small.
+FEW_ELEMENTS = 200
 
 MADE_HERE = "kafkalite.protocol.generated"  # where stacks say that generated code is
 
@@ -34,6 +36,10 @@ FEW = 8  # numbers in a row: up to so many are packed without making a format st
 Recipe = tuple[str, str]
 Written = tuple[str, dict[str, Recipe]]
 Generated = tuple[CodeType, dict[str, Recipe]]
+
+
+class ManyElements(Exception):
+    """A message with more than FEW_ELEMENTS."""
 
 
 def link(generated: Generated, cls: type[Any], function: str) -> Callable[..., Any]:
@@ -127,6 +133,7 @@ def refuse(value: object) -> None:
 _HELPERS: dict[str, Any] = {
     "AS_JAVA": AS_JAVA,
     "MalformedFrame": MalformedFrame,
+    "ManyElements": ManyElements,
     "NOT_ON_THE_WIRE": (AttributeError, TypeError, struct.error),
     "PAST_THE_END": (IndexError, struct.error),
     "UVARINTS": UVARINTS,

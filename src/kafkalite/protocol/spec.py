@@ -84,6 +84,11 @@ class Message:
     def __post_init__(self) -> None:
         self.root = Struct(self.name, [])
 
+    @property
+    def has_records(self) -> bool:
+        structs = (self.root, *self.structs.values())
+        return any(field.type == "records" for struct in structs for field in struct.fields)
+
 
 @dataclass(slots=True)
 class Api:

@@ -305,6 +305,8 @@ class Connection:
     def filled(self, owed: _Owed) -> None:
         """A reply that was owed has come; it can go when it is the next in order."""
         if self._is_taking or not self._owed or self._owed[0] is not owed:
+            if self.info.has_ended and not self._owed:
+                self._common.memory.give_back(owed.request_bytes)
             return
         if len(self._owed) == 1:
             self.flush()
@@ -450,8 +452,10 @@ class Connection:
         self._is_closing = True
         self.info.has_ended = True
         self.info.has_gone()
+        # What is still worked on is in memory until that is over.
+        done_bytes = sum(each.request_bytes for each in self._owed if each.outcome is not None)
         self._owed.clear()
-        self._common.memory.give_back(self._owed_bytes)
+        self._common.memory.give_back(done_bytes)
         self._owed_bytes = 0
         self._out.clear()
         self._common.deadlines.remove(self)

@@ -25,6 +25,7 @@ from kafkalite.handlers.stepwise import EncodeInSteps, encoded, joined
 from kafkalite.protocol import codec, headers, spec
 from kafkalite.protocol.errors import Error, KafkaError, MalformedFrame
 from kafkalite.protocol.messages import message_class
+from kafkalite.protocol.runtime import ManyElements
 from kafkalite.server.connection import Answer, Outcome
 from kafkalite.server.error_reply import error_reply
 from kafkalite.server.foreign import recognise
@@ -35,6 +36,9 @@ PRODUCE_KEY = 0
 # A request up to here is decoded at once, and its response encoded at once unless its handler has
 # it worked out in steps.
 SMALL_BYTES = 8192
+# The same of one with records, of which there are mostly few: a larger one is decoded at once, too,
+# unless it has many.
+SMALL_RECORDS_BYTES = 32_768
 _SHORT = (Encoded, CloseConnection, KafkaError)
 _TOLD = (Refused, Exception)
 
@@ -56,6 +60,8 @@ class Route:
     decode_in_steps: Callable[[codec.Buffer, int], Steps[tuple[Any, int]]]
     encode_in_steps: EncodeInSteps
     request_has_records: bool
+    decode_few: Callable[[codec.Buffer, int], tuple[Any, int]]  # raises ManyElements
+    at_once_bytes: int
     has_records: bool  # in the response: parts that are not bytes and stay as they are
 
     @property
@@ -88,12 +94,13 @@ class Dispatcher:
         route = self._routes.get(number)
         if route is None:
             return self._first_of_its_kind(number, frame, connection)
-        if (len(frame) > SMALL_BYTES and not route.request_has_records) or (
-            self._held and id(connection) in self._held
-        ):
-            # Its bytes are about to be overwritten.
-            kept = memoryview(bytearray(frame))
-            return self._in_line(connection, self._all_of(route, kept, connection))
+        decode = route.decode
+        if len(frame) > route.at_once_bytes:
+            if not route.request_has_records:
+                return self._kept(route, frame, connection)
+            decode = route.decode_few
+        if self._held and id(connection) in self._held:
+            return self._kept(route, frame, connection)
         client_id = None
         try:
             key, version, correlation_id, client_id, start = read_header(
@@ -101,14 +108,16 @@ class Dispatcher:
             )
             call = Call(key, version, correlation_id, client_id, connection)
             # Bytes behind the request are passed over, as Kafka does: librdkafka 2.16 sends some.
-            request, _ = route.decode(frame, start)
+            request, _ = decode(frame, start)
         except MalformedFrame as error:
             return self._malformed(str(error), route, client_id, connection)
+        except ManyElements:
+            return self._kept(route, frame, connection)
         try:
             response = route.handler(self._context, call, request)
         except Exception as error:  # noqa: BLE001 - what it means is decided there
             response = self._failed(route, call, request, error)
-        return self._answered(route, call, request, response, is_large=False)
+        return self._answered(route, call, request, response, False, frame)
 
     def _failed(self, route: Route, call: Call, request: Any, error: Exception) -> Any:
         if isinstance(error, KafkaError):
@@ -118,18 +127,24 @@ class Dispatcher:
         return self._mistake(route, call, request, error)
 
     def _answered(
-        self, route: Route, call: Call, request: Any, response: Any, *, is_large: bool
-    ) -> Answer:
+        self, route: Route, call: Call, request: Any, response: Any, is_large: bool,
+        frame: memoryview | None = None,
+    ) -> Answer:  # fmt: skip
+        """With the frame while nothing has been done but to ask the handler: steps that need what
+        lies in it begin once it is kept."""
         if response is None:
             return None
         if isinstance(response, Later):
             if not response.is_resolved:
                 return self._answered_later(route, call, request, response, is_large)
-            response = response.value
+            response, frame = response.value, None
         if isinstance(response, _TOLD):
             response = self._settled(route, call, request, response)
         if type(response) is InSteps or (is_large and type(response) not in _SHORT):
-            return self._in_line(call.connection, self._rest_of(route, call, request, response))
+            if frame is not None and route.request_has_records:
+                return self._kept(route, frame, call.connection)
+            steps = self._rest_of(route, call, request, response)
+            return self._in_line(route, call.connection, steps)
         return self._outcome(route, call, request, response)
 
     def _answered_later(
@@ -139,7 +154,7 @@ class Dispatcher:
 
         def came(value: Any) -> None:
             # None of acks=0, settled later: the place of its reply stays empty.
-            _fill(outcome, self._answered(route, call, request, value, is_large=is_large))
+            _fill(outcome, self._answered(route, call, request, value, is_large))
 
         response.then(came)
         return outcome
@@ -154,13 +169,20 @@ class Dispatcher:
 
     # --- large ones -------------------------------------------------------------------------------
 
-    def _in_line(self, connection: ConnectionInfo, steps: Steps[Answer]) -> Answer:
+    def _kept(self, route: Route, frame: memoryview, connection: ConnectionInfo) -> Answer:
+        """Has all of it done in slices; its bytes are about to be overwritten."""
+        kept = memoryview(bytearray(frame))
+        return self._in_line(route, connection, self._all_of(route, kept, connection))
+
+    def _in_line(self, route: Route, connection: ConnectionInfo, steps: Steps[Answer]) -> Answer:
         """Has it done in slices, after what is under way for the connection: its requests are
-        worked on one after the other, so that none overtakes a large one."""
+        worked on one after the other, so that none overtakes a large one. Records that have come
+        are appended also when their client goes, which it may once they are sent."""
         outcome: Later[Outcome] = Later()
         self._context.long_work.of_connection(
             connection, steps, lambda answer: _fill(outcome, answer),
             lambda: outcome.resolve(CloseConnection("its client or its broker has gone")),
+            is_kept_up=route.request_has_records,
         )  # fmt: skip
         return outcome.value if outcome.is_resolved else outcome
 
@@ -173,7 +195,7 @@ class Dispatcher:
                 frame, route.request_has_tags
             )
             call = Call(key, version, correlation_id, client_id, connection)
-            if route.request_has_records:
+            if len(frame) <= route.at_once_bytes:
                 request, _ = route.decode(frame, start)
             else:
                 request, _ = yield from route.decode_in_steps(frame, start)
@@ -184,7 +206,7 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 - what it means is decided there
             response = self._failed(route, call, request, error)
         if isinstance(response, Later):
-            return self._answered(route, call, request, response, is_large=True)
+            return self._answered(route, call, request, response, True)
         return (yield from self._rest_of(route, call, request, response))
 
     def _rest_of(self, route: Route, call: Call, request: Any, response: Any) -> Steps[Answer]:
@@ -196,7 +218,7 @@ class Dispatcher:
             if isinstance(response, _TOLD):
                 response = self._settled(route, call, request, response)
         if response is None or isinstance(response, Later):
-            return self._answered(route, call, request, response, is_large=True)
+            return self._answered(route, call, request, response, True)
         if type(response) in _SHORT or isinstance(response, Exception):
             return self._outcome(route, call, request, response)
         try:
@@ -340,18 +362,22 @@ class Dispatcher:
             return None
         api = spec.api(key)
         asked, response = (message_class(f"{api.name}{kind}") for kind in ("Request", "Response"))
+        request_has_records = spec.message(asked.__name__).has_records
+        decode = codec.prefix_decoder(asked, version)
         route = Route(
             api,
             version,
             handler,
-            codec.prefix_decoder(asked, version),
+            decode,
             codec.encoder(response, version),
             headers.request_header_version(key, version) == 2,
             headers.response_header_version(key, version) == 1,
             _first_when_needed(codec.decoder_in_steps, asked, version),
             _first_when_needed(codec.encoder_in_steps, response, version),
-            _has_records(spec.message(asked.__name__)),
-            _has_records(spec.message(response.__name__)),
+            request_has_records,
+            codec.few_decoder(asked, version) if request_has_records else decode,
+            SMALL_RECORDS_BYTES if request_has_records else SMALL_BYTES,
+            spec.message(response.__name__).has_records,
         )
         self._routes[number] = route
         return route
@@ -369,11 +395,6 @@ def _first_when_needed(
 ) -> Callable[..., Any]:
     """The function, not made before its first call: few requests are large."""
     return lambda *arguments: make(cls, version)(*arguments)
-
-
-def _has_records(message: spec.Message) -> bool:
-    structs = (message.root, *message.structs.values())
-    return any(field.type == "records" for struct in structs for field in struct.fields)
 
 
 def describe_turn(local: Mapping[str, Any]) -> str | None:
