@@ -12,8 +12,11 @@ from typing import Any
 from kafkalite.coordinators.shards import gather
 from kafkalite.coordinators.transactions.events import AddPartitions, VerifyPartitions
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.handlers.group_replies import PARTITIONS_PER_STEP, unless_many
+from kafkalite.handlers.stepwise import pieces
 from kafkalite.handlers.transactional import code_of, partitions_of
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
@@ -28,33 +31,48 @@ Topics = list[AddPartitionsToTxnResponse.TopicResult]
 
 def add_partitions_to_txn(
     context: Context, call: Call, request: AddPartitionsToTxnRequest
-) -> Later[AddPartitionsToTxnResponse]:
+) -> Later[Any] | InSteps:
     transactions = request.transactions if call.version >= BATCHED_VERSION else [_single(request)]
-    response: Later[AddPartitionsToTxnResponse] = Later()
+    named = [topic for transaction in transactions for topic in transaction.topics]
+    return unless_many(_add_all(context, call, transactions), named)
 
-    def respond(topics: list[Topics]) -> None:
-        if call.version >= BATCHED_VERSION:
-            response.resolve(AddPartitionsToTxnResponse(
-                results_by_transaction=[
-                    AddPartitionsToTxnResponse.ResultsByTransaction(
-                        transactional_id=transaction.transactional_id, topic_results=found
-                    )
-                    for transaction, found in zip(transactions, topics, strict=True)
-                ]
-            ))
-        else:
-            response.resolve(
-                AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics[0])
-            )
 
+def _add_all(
+    context: Context, call: Call, transactions: list[Transaction]
+) -> Steps[Later[Any]]:
     # Of a transaction that is named twice all that is added is what is named last, and answered is
     # what is named first; no broker sends one.
     last = {one.transactional_id: one for one in transactions}
     first = {one.transactional_id: one for one in reversed(transactions)}
-    gather([
-        _add(context, call, one, last[one.transactional_id], first[one.transactional_id])
-        for one in transactions
-    ]).then(respond)
+    answers: list[Later[Steps[Topics]]] = []
+    for count, one in enumerate(transactions, 1):
+        last_one, first_one = last[one.transactional_id], first[one.transactional_id]
+        answers.append((yield from _add(context, call, one, last_one, first_one)))
+        if count % PARTITIONS_PER_STEP == 0:
+            yield
+
+    def respond(found: list[Steps[Topics]]) -> AddPartitionsToTxnResponse | InSteps:
+        named = [topic for transaction in transactions for topic in transaction.topics]
+        return unless_many(_respond(call, transactions, found), named)
+
+    return gather(answers).map(respond)
+
+
+def _respond(
+    call: Call, transactions: list[Transaction], found: list[Steps[Topics]]
+) -> Steps[AddPartitionsToTxnResponse]:
+    if call.version < BATCHED_VERSION:
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=(yield from found[0]))
+    response = AddPartitionsToTxnResponse()
+    results = response.results_by_transaction
+    for transaction, topics in zip(transactions, found, strict=True):
+        results.append(
+            AddPartitionsToTxnResponse.ResultsByTransaction(
+                transactional_id=transaction.transactional_id, topic_results=(yield from topics)
+            )
+        )
+        if len(results) % PARTITIONS_PER_STEP == 0:
+            yield
     return response
 
 
@@ -69,28 +87,28 @@ def _single(request: AddPartitionsToTxnRequest) -> Transaction:
 
 def _add(
     context: Context, call: Call, transaction: Transaction, last: Transaction, first: Transaction
-) -> Later[Topics]:
+) -> Steps[Later[Steps[Topics]]]:
+    """What works out the answer of each topic, once it can be."""
     partitions = partitions_of(last.topics)
-    unknown = {one for one in partitions if context.cluster.image.partition(*one) is None}
+    unknown: set[tuple[str, int]] = set()
+    for some in pieces(list(partitions), PARTITIONS_PER_STEP):
+        unknown.update(one for one in some if context.cluster.image.partition(*one) is None)
+        if len(partitions) > PARTITIONS_PER_STEP:
+            yield
     if unknown:
-        return Later.of(_topics({
-            one: Error.UNKNOWN_TOPIC_OR_PARTITION if one in unknown
-            else Error.OPERATION_NOT_ATTEMPTED
-            for one in partitions
-        }))
+        codes = dict.fromkeys(partitions, Error.OPERATION_NOT_ATTEMPTED)
+        codes.update(dict.fromkeys(unknown, Error.UNKNOWN_TOPIC_OR_PARTITION))
+        return Later.of(_topics(codes))
     if not transaction.transactional_id:
         return Later.of(_repeated(first, Error.INVALID_REQUEST))
-    topics: Later[Topics] = Later()
 
-    def answered(answer: Any) -> None:
+    def answered(answer: Any) -> Steps[Topics]:
         if not transaction.verify_only:
-            topics.resolve(_repeated(first, code_of(call, answer, FENCED_SINCE_VERSION)))
-        else:
-            topics.resolve(_topics(_verified(call, partitions, answer)))
+            return _repeated(first, code_of(call, answer, FENCED_SINCE_VERSION))
+        return _topics(_verified(call, partitions, answer))
 
     event = _event(call, transaction, partitions)
-    context.transactions.submit(transaction.transactional_id, event).then(answered)
-    return topics
+    return context.transactions.submit(transaction.transactional_id, event).map(answered)
 
 
 def _event(
@@ -110,22 +128,28 @@ def _verified(call: Call, partitions: tuple[tuple[str, int], ...], answer: Any) 
     }
 
 
-def _repeated(transaction: Transaction, code: Error) -> Topics:
+def _repeated(transaction: Transaction, code: Error) -> Steps[Topics]:
     """One code for all that was named, as often as it was named."""
-    return [
-        AddPartitionsToTxnResponse.TopicResult(
-            name=topic.name,
-            results_by_partition=[_result(index, code) for index in topic.partitions],
-        )
-        for topic in transaction.topics
-    ]
+    answers: Topics = []
+    answered = 0
+    for topic in transaction.topics:
+        answer = AddPartitionsToTxnResponse.TopicResult(name=topic.name)
+        answers.append(answer)
+        for index in topic.partitions:
+            answer.results_by_partition.append(_result(index, code))
+            answered += 1
+            if answered % PARTITIONS_PER_STEP == 0:
+                yield
+    return answers
 
 
-def _topics(codes: Codes) -> Topics:
+def _topics(codes: Codes) -> Steps[Topics]:
     topics: dict[str, AddPartitionsToTxnResponse.TopicResult] = {}
-    for (name, index), code in codes.items():
+    for count, ((name, index), code) in enumerate(codes.items(), 1):
         topic = topics.setdefault(name, AddPartitionsToTxnResponse.TopicResult(name=name))
         topic.results_by_partition.append(_result(index, code))
+        if count % PARTITIONS_PER_STEP == 0:
+            yield
     return list(topics.values())
 
 

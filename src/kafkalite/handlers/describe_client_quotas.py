@@ -9,12 +9,15 @@ from __future__ import annotations
 from kafkalite.coordinators.cluster.deciding import text_of
 from kafkalite.coordinators.cluster.image import QuotaEntity
 from kafkalite.coordinators.cluster.quotas import CLIENT_ID, IP, USER
+from kafkalite.env.slicing import InSteps, Steps, begun
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.handlers.stepwise import pieces
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import DescribeClientQuotasRequest, DescribeClientQuotasResponse
 
 EXACT, DEFAULT, ANY = 0, 1, 2
+ENTITIES_PER_STEP = 32
 
 Response = DescribeClientQuotasResponse
 Component = DescribeClientQuotasRequest.Component
@@ -22,17 +25,27 @@ Component = DescribeClientQuotasRequest.Component
 
 def describe_client_quotas(
     context: Context, call: Call, request: DescribeClientQuotasRequest
-) -> DescribeClientQuotasResponse:
+) -> DescribeClientQuotasResponse | InSteps:
     try:
         filters = _filters(request)
     except KafkaError as error:
         return Response(error_code=error.code, error_message=text_of(error), entries=None)
-    quotas: dict[QuotaEntity, dict[str, float]] = context.cluster.image.quotas
-    found = [
-        _entry(entity, values)
-        for entity, values in quotas.items()
-        if _matches(dict(entity), filters, is_strict=request.strict)
-    ]
+    return begun(_found(context.cluster.image.quotas, filters, is_strict=request.strict))
+
+
+def _found(
+    quotas: dict[QuotaEntity, dict[str, float]], filters: dict[str, Component], *, is_strict: bool
+) -> Steps[DescribeClientQuotasResponse]:
+    """Those of this moment, some at a time."""
+    found: list[Response.Entry] = []
+    for some in pieces(list(quotas.items()), ENTITIES_PER_STEP):
+        found += [
+            _entry(entity, values)
+            for entity, values in some
+            if _matches(dict(entity), filters, is_strict=is_strict)
+        ]
+        if len(quotas) > ENTITIES_PER_STEP:
+            yield
     return Response(error_code=Error.NONE, entries=found)
 
 

@@ -22,6 +22,7 @@ P = TypeVar("P", bound=Any)
 # Of a request about partitions: at once, and in one step of those about more.
 PARTITIONS_AT_ONCE = 200
 PARTITIONS_PER_STEP = 64
+TOPICS_PER_STEP = 32
 
 # Read, delete, describe, describe and alter configs of a group: every operation there is, since
 # nothing is forbidden without an authorizer. Bits by the number of the operation.
@@ -66,7 +67,9 @@ def of_known_partitions(
     """The topics with those of their partitions that exist, if any; the others are refused, with
     the response's `answer` for a topic and its `partition`."""
     known: list[Any] = []
-    for topic in topics:
+    for count, topic in enumerate(topics, 1):
+        if count % TOPICS_PER_STEP == 0:  # they may have one partition each
+            yield
         topic.partitions, missing = yield from sorted_out(topic.name, topic.partitions, image)
         if topic.partitions:
             known.append(topic)
@@ -84,6 +87,17 @@ def one_answer(make: Callable[..., R], partitions: list[Any], code: int) -> Step
         if len(answers) % PARTITIONS_PER_STEP == 0:
             yield
     return answers
+
+
+def merged(refused: dict[Any, R], accepted: list[R], key: Callable[[R], Any]) -> Steps[list[R]]:
+    """One answer per topic: what was refused here, then what the coordinator said."""
+    for count, topic in enumerate(accepted, 1):
+        present: Any = refused.setdefault(key(topic), topic)
+        if present is not topic:
+            present.partitions += topic.partitions  # type: ignore[attr-defined]
+        if count % TOPICS_PER_STEP == 0:
+            yield
+    return list(refused.values())
 
 
 def ask_by_shard(

@@ -26,7 +26,7 @@ NAMED_SINCE = {LATEST: 0, EARLIEST: 0, -3: 7, -4: 8, -5: 9, -6: 11}
 Asked = ListOffsetsRequest.Partition
 Answer = ListOffsetsResponse.Partition
 
-STEP_PARTITIONS = 15
+STEP_PARTITIONS, SORTED_PER_STEP = 15, 100
 # A reader holds one batch at a time, and what is being inflated of it.
 HELD_BYTES = 1 << 20
 
@@ -43,11 +43,13 @@ def _answer(
     context: Context, call: Call, request: ListOffsetsRequest
 ) -> Steps[ListOffsetsResponse]:
     response = ListOffsetsResponse()
-    for name, partitions in _by_topic(request).items():
+    number = 0  # over all topics, of which there may be many with few partitions
+    for name, partitions in (yield from _by_topic(request)).items():
         answers = ListOffsetsResponse.Topic(name=name)
         response.topics.append(answers)
-        for number, (index, asked) in enumerate(partitions.items()):
-            if number % STEP_PARTITIONS == STEP_PARTITIONS - 1:
+        for index, asked in partitions.items():
+            number += 1
+            if number % STEP_PARTITIONS == 0:
                 yield
             answer = Answer(partition_index=index)
             try:
@@ -60,11 +62,15 @@ def _answer(
     return response
 
 
-def _by_topic(request: ListOffsetsRequest) -> dict[str, dict[int, list[Asked]]]:
+def _by_topic(request: ListOffsetsRequest) -> Steps[dict[str, dict[int, list[Asked]]]]:
     """What is asked of each partition: it is answered once however often it is named."""
     found: dict[str, dict[int, list[Asked]]] = {}
+    number = 0
     for topic in request.topics:
         for asked in topic.partitions:
+            number += 1
+            if number % SORTED_PER_STEP == 0:
+                yield
             partitions = found.setdefault(topic.name, {})
             partitions.setdefault(asked.partition_index, []).append(asked)
     return found

@@ -14,7 +14,14 @@ from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps, outcome_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import one_answer, reply_with, sorted_out, unless_many
+from kafkalite.handlers.group_replies import (
+    TOPICS_PER_STEP,
+    merged,
+    one_answer,
+    reply_with,
+    sorted_out,
+    unless_many,
+)
 from kafkalite.protocol.classes import ZERO_UUID
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
@@ -43,7 +50,7 @@ def _commit(
     def respond(answer: Any) -> OffsetCommitResponse | InSteps:
         if isinstance(answer, KafkaError):
             return unless_many(_refuse(known, refused, answer.code), known)
-        return OffsetCommitResponse(topics=_merged(refused, answer.topics))
+        return unless_many(_respond(refused, answer.topics), answer.topics)
 
     event = CommitOffsets(request, call.version)
     submitted = context.groups.submit(request.group_id, event)
@@ -59,7 +66,9 @@ def _resolve(
     """Fills in names and ids and keeps the partitions that exist, and the topics that have any."""
     image = context.cluster.image
     known: list[Topic] = []
-    for topic in topics:
+    for count, topic in enumerate(topics, 1):
+        if count % TOPICS_PER_STEP == 0:
+            yield
         if call.version >= TOPIC_IDS_SINCE:
             topic.name = image.topic_name(topic.topic_id) or ""
             code = Error.UNKNOWN_TOPIC_ID
@@ -80,10 +89,12 @@ def _resolve(
 
 def _refuse(topics: list[Topic], refused: list[Answer], code: int) -> Steps[OffsetCommitResponse]:
     answers: list[Answer] = []
-    for topic in topics:
+    for count, topic in enumerate(topics, 1):
+        if count % TOPICS_PER_STEP == 0:
+            yield
         answer = yield from _answer(topic, topic.partitions, code)
         answers.append(answer)
-    return OffsetCommitResponse(topics=_merged(refused, answers))
+    return (yield from _respond(refused, answers))
 
 
 def _answer(
@@ -93,13 +104,13 @@ def _answer(
     return Answer(name=topic.name, topic_id=topic.topic_id, partitions=answers)
 
 
-def _merged(refused: list[Answer], accepted: list[Answer]) -> list[Answer]:
-    """One entry per topic: what was refused here, then what the coordinator said."""
+def _respond(refused: list[Answer], accepted: list[Answer]) -> Steps[OffsetCommitResponse]:
     if not refused:
-        return accepted
-    by_topic: dict[tuple[str, bytes], Answer] = {}
-    for topic in (*refused, *accepted):
-        present = by_topic.setdefault((topic.name, topic.topic_id), topic)
-        if present is not topic:
-            present.partitions.extend(topic.partitions)
-    return list(by_topic.values())
+        return OffsetCommitResponse(topics=accepted)
+    by_topic: dict[Any, Answer] = {}
+    yield from merged(by_topic, refused, _key)
+    return OffsetCommitResponse(topics=(yield from merged(by_topic, accepted, _key)))
+
+
+def _key(topic: Answer) -> tuple[str, bytes]:
+    return topic.name, topic.topic_id

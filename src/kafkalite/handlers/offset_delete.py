@@ -10,10 +10,15 @@ from typing import Any
 
 from kafkalite.coordinators.groups.events import DeleteOffsets
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps
+from kafkalite.env.slicing import InSteps, Steps, outcome_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import of_known_partitions, reply_with, unless_many
+from kafkalite.handlers.group_replies import (
+    merged,
+    of_known_partitions,
+    reply_with,
+    unless_many,
+)
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
 
@@ -36,13 +41,17 @@ def _delete(
         request.topics, context.cluster.image, refused, Answer, OffsetDeleteResponse.Partition
     )
 
-    def respond(answer: Any) -> OffsetDeleteResponse:
+    def respond(answer: Any) -> OffsetDeleteResponse | InSteps:
         if isinstance(answer, KafkaError):
             return OffsetDeleteResponse(error_code=answer.code)
-        for topic in answer.topics:
-            present = refused.setdefault(topic.name, topic)
-            if present is not topic:
-                present.partitions += topic.partitions
-        return OffsetDeleteResponse(topics=list(refused.values()))
+        return unless_many(_respond(refused, answer.topics), answer.topics)
 
-    return reply_with(context.groups.submit(request.group_id, DeleteOffsets(request)), respond)
+    submitted = context.groups.submit(request.group_id, DeleteOffsets(request))
+    found: OffsetDeleteResponse | Later[Any]
+    found = yield from outcome_of(reply_with(submitted, respond))
+    return found
+
+
+def _respond(refused: dict[str, Answer], accepted: list[Answer]) -> Steps[OffsetDeleteResponse]:
+    topics = yield from merged(refused, accepted, lambda topic: topic.name)
+    return OffsetDeleteResponse(topics=topics)

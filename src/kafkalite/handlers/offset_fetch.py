@@ -37,20 +37,35 @@ def offset_fetch(
     context: Context, call: Call, request: OffsetFetchRequest
 ) -> OffsetFetchResponse | InSteps | Later[OffsetFetchResponse | InSteps]:
     groups = request.groups if call.version >= MANY_GROUPS_SINCE else [_only_group(request)]
-    refused = [_resolve(context, call, group) for group in groups]
-    answers = gather(
-        [
-            context.groups.submit(group.group_id, FetchOffsets(group, request.require_stable))
-            for group in groups
-        ]
-    )
+    if len(groups) > FEW_GROUPS:
+        return InSteps(_ask_many(context, call, request, groups))
+    return finish(_ask(context, call, request, groups))
+
+
+def _ask_many(
+    context: Context, call: Call, request: OffsetFetchRequest, groups: list[Group]
+) -> Steps[Any]:
+    return (yield from outcome_of((yield from _ask(context, call, request, groups))))
+
+
+def _ask(
+    context: Context, call: Call, request: OffsetFetchRequest, groups: list[Group]
+) -> Steps[OffsetFetchResponse | InSteps | Later[OffsetFetchResponse | InSteps]]:
+    refused: list[list[TopicAnswer]] = []
+    asked: list[Later[Any]] = []
+    for count, group in enumerate(groups, 1):
+        refused.append(_resolve(context, call, group))
+        event = FetchOffsets(group, request.require_stable)
+        asked.append(context.groups.submit(group.group_id, event))
+        if count % FEW_GROUPS == 0:
+            yield
 
     def respond(found: list[Any]) -> OffsetFetchResponse | InSteps:
         steps = _respond(context, call, list(zip(groups, found, refused, strict=True)))
         is_large = len(found) > FEW_GROUPS or any(type(one) is InSteps for one in found)
         return InSteps(steps) if is_large else finish(steps)
 
-    return reply_with(answers, respond)
+    return reply_with(gather(asked), respond)
 
 
 def _respond(

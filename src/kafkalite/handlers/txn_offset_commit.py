@@ -15,7 +15,14 @@ from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import code_of, of_known_partitions, one_answer, unless_many
+from kafkalite.handlers.group_replies import (
+    TOPICS_PER_STEP,
+    code_of,
+    merged,
+    of_known_partitions,
+    one_answer,
+    unless_many,
+)
 from kafkalite.handlers.produce_transactional import VERIFICATION
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
@@ -52,7 +59,7 @@ def _commit(
             code = _code_for(call, answer)
             response.resolve(unless_many(_refuse(known, refused, code), known))
         else:
-            response.resolve(TxnOffsetCommitResponse(topics=_merged(refused, answer.topics)))
+            response.resolve(unless_many(_respond(refused, answer.topics), answer.topics))
 
     def commit(refusal: KafkaError | None) -> None:
         if refusal is not None:
@@ -111,17 +118,18 @@ def _refuse(
     topics: list[TxnOffsetCommitRequest.Topic], refused: dict[str, Answer], code: Error
 ) -> Steps[TxnOffsetCommitResponse]:
     answers: list[Answer] = []
-    for topic in topics:
+    for count, topic in enumerate(topics, 1):
+        if count % TOPICS_PER_STEP == 0:
+            yield
         partitions = yield from one_answer(
             TxnOffsetCommitResponse.Partition, topic.partitions, code
         )
         answers.append(Answer(name=topic.name, partitions=partitions))
-    return TxnOffsetCommitResponse(topics=_merged(refused, answers))
+    return (yield from _respond(refused, answers))
 
 
-def _merged(refused: dict[str, Answer], accepted: list[Answer]) -> list[Answer]:
-    for topic in accepted:
-        present = refused.setdefault(topic.name, topic)
-        if present is not topic:
-            present.partitions += topic.partitions
-    return list(refused.values())
+def _respond(
+    refused: dict[str, Answer], accepted: list[Answer]
+) -> Steps[TxnOffsetCommitResponse]:
+    topics = yield from merged(refused, accepted, lambda topic: topic.name)
+    return TxnOffsetCommitResponse(topics=topics)
