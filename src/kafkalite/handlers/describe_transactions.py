@@ -8,30 +8,48 @@ from kafkalite.coordinators.shards import gather
 from kafkalite.coordinators.transactions.events import Describe
 from kafkalite.coordinators.transactions.transaction import Transaction
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps, finish
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.handlers.stepwise import pieces
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
 )
 
+FEW, ASKED_PER_STEP = 16, 5
+
 Described = DescribeTransactionsResponse.TransactionState
 
 
 def describe_transactions(
     context: Context, call: Call, request: DescribeTransactionsRequest
-) -> Later[DescribeTransactionsResponse]:
-    asked = [_ask(context, transactional_id) for transactional_id in request.transactional_ids]
-    response: Later[DescribeTransactionsResponse] = Later()
-    gather(asked).then(
-        lambda answers: response.resolve(DescribeTransactionsResponse(
-            transaction_states=[
-                _describe(transactional_id, answer)
-                for transactional_id, answer in zip(request.transactional_ids, answers, strict=True)
-            ]
-        ))
-    )
+) -> Later[Any] | InSteps:
+    names = request.transactional_ids
+    steps = _ask_all(context, names)
+    return InSteps(steps) if len(names) > FEW else finish(steps)
+
+
+def _ask_all(context: Context, names: list[str]) -> Steps[Later[Any]]:
+    asked: list[Later[Any]] = []
+    for some in pieces(names, ASKED_PER_STEP):
+        asked += [_ask(context, transactional_id) for transactional_id in some]
+        yield
+
+    def respond(answers: list[Any]) -> DescribeTransactionsResponse | InSteps:
+        steps = _respond(names, answers)
+        return InSteps(steps) if len(names) > FEW else finish(steps)
+
+    return gather(asked).map(respond)
+
+
+def _respond(names: list[str], answers: list[Any]) -> Steps[DescribeTransactionsResponse]:
+    response = DescribeTransactionsResponse()
+    for name, answer in zip(names, answers, strict=True):
+        response.transaction_states.append(_describe(name, answer))
+        if len(response.transaction_states) % ASKED_PER_STEP == 0:
+            yield
     return response
 
 

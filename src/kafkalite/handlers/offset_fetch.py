@@ -26,7 +26,7 @@ MANY_GROUPS_SINCE = 8
 TOPIC_IDS_SINCE = 10
 NO_OFFSET = -1
 FEW_GROUPS = 10  # whose offsets are told at once, if they are few
-STEP_PARTITIONS = 100
+STEP_PARTITIONS, ASKED_PER_STEP = 100, 5
 
 Group = OffsetFetchRequest.Group
 Answer = OffsetFetchResponse.Group
@@ -57,7 +57,7 @@ def _ask(
         refused.append(_resolve(context, call, group))
         event = FetchOffsets(group, request.require_stable)
         asked.append(context.groups.submit(group.group_id, event))
-        if count % FEW_GROUPS == 0:
+        if count % ASKED_PER_STEP == 0:
             yield
 
     def respond(found: list[Any]) -> OffsetFetchResponse | InSteps:
