@@ -31,6 +31,7 @@ from kafkalite.log.config import COMPACT, LogConfig, LogSettings
 from kafkalite.log.manager import LogManager
 from kafkalite.log.partition_log import PartitionLog
 from kafkalite.records.record import BatchBuilder
+from tests.compat.java_classes import compile_classes
 
 SUITE = "log"
 NOW_MS = 1_700_000_000_000
@@ -269,7 +270,7 @@ def _clean_with_kafka(path: Path, copies: list[Path]) -> tuple[list[float], int]
     """The same by Apache Kafka; the first copy warms its JVM up and is not counted."""
     classes = path / "classes"
     classes.mkdir()
-    java.compile_classes([CLEANING], classes, ("reference",))
+    compile_classes([CLEANING], classes, ("reference",))
     class_path = f"{classes}:{jars.class_path('reference')}"
     command = java.command(class_path, "Cleaning", *map(str, copies), heap="1G")
     command.insert(1, f"-Dsegment.bytes={COMPACT_SEGMENT_BYTES}")

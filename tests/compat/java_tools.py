@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 from kafkalite.jvm import jars, java
+from tests.compat.java_classes import compile_classes
 
 SOURCE = Path(__file__).parent / "java" / "Tools.java"
 
@@ -17,7 +18,7 @@ class JavaTools:
     """Runs tools by the names of their classes."""
 
     def __init__(self, classes: Path) -> None:
-        java.compile_classes([SOURCE], classes, ["reference"])
+        compile_classes([SOURCE], classes, ["reference"])
         call = java.command(f"{classes}:{jars.class_path('reference')}", "Tools", heap="192M")
         call[1:1] = [
             "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Duser.timezone=UTC",

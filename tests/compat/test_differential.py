@@ -16,13 +16,13 @@ import pytest
 
 from kafkalite.protocol.messages import JoinGroupRequest, ProduceRequest
 from kafkalite.testing.comparison.differences import explain
-from kafkalite.testing.comparison.page import as_page
 from tests.compat import brokers
 from tests.differential import pieces
 from tests.differential.__main__ import converse
 from tests.differential.batches import TIMESTAMP, Batch
 from tests.differential.generating import THEMES, Step
 from tests.differential.mended import MENDED
+from tests.differential.page import as_page
 from tests.differential.pieces import Piece
 from tests.differential.report import show
 from tests.differential.running import Runner, Speaker

@@ -10,11 +10,11 @@ import confluent_kafka
 import confluent_kafka.admin
 import pytest
 
-from kafkalite.jvm import java
 from tests.compat import brokers
 from tests.compat.brokers import Broker
 from tests.compat.group_peer import group_on
 from tests.compat.group_watch import SETTINGS, Crowd, Kind, Load, Member, judge
+from tests.compat.java_classes import compile_classes
 
 PARTITIONS = 6
 LONG_SESSION_MS = 40_000  # a client is started again within it, however busy the machine
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.xdist_group("rebalances")
 def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("classes")
     source = Path(__file__).parent / "java" / "GroupMember.java"
-    java.compile_classes([source], folder, ["kafka-clients-4.3.1"])
+    compile_classes([source], folder, ["kafka-clients-4.3.1"])
     return folder
 
 

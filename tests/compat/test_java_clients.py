@@ -9,6 +9,7 @@ import pytest
 
 from kafkalite.jvm import jars, java
 from tests.compat.brokers import Broker
+from tests.compat.java_classes import compile_classes
 
 OLD = ("0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1")
 NEW = ("2.8.2", "3.9.2", "4.3.1")
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.xdist_group("java-clients")
 def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("classes")
     source = Path(__file__).parent / "java" / "Client.java"
-    java.compile_classes([source], folder, ["kafka-clients-0.9.0.1"])
+    compile_classes([source], folder, ["kafka-clients-0.9.0.1"])
     return folder
 
 

@@ -11,7 +11,6 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from crc32c import crc32c
 
-from kafkalite.jvm import java
 from kafkalite.records import batch
 from kafkalite.records.batch import Compression, TimestampType
 from kafkalite.records.control import (
@@ -20,12 +19,13 @@ from kafkalite.records.control import (
     build_marker_batch,
     read_batch_marker,
 )
-from kafkalite.records.convert import Wanted, down_convert, iterate_any, up_convert
+from kafkalite.records.convert import Wanted, iterate_any
 from kafkalite.records.errors import CorruptRecords
-from kafkalite.records.legacy import build_message_set
-from kafkalite.records.record import Record, build_batch
+from kafkalite.records.record import Record
+from tests.compat.java_classes import compile_classes
 from tests.compat.librdkafka_mock import MockBroker
 from tests.compat.records_bridge import SOURCE, JavaError, RecordsBridge
+from tests.unit.records.building import build_batch, build_message_set, down_convert, up_convert
 
 JAVA_VERSIONS = ("0.9.0.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.8.2", "3.9.2", "4.3.1")
 NEWEST_MAGIC = {"0.9.0.1": 0, "0.10.2.2": 1}
@@ -74,7 +74,7 @@ def cases(version: str) -> Iterator[tuple[int, Compression]]:
 @pytest.fixture(scope="module")
 def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("records-bridge")
-    java.compile_classes([SOURCE], folder, ["kafka-clients-4.3.1"])
+    compile_classes([SOURCE], folder, ["kafka-clients-4.3.1"])
     return folder
 
 

@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafkalite.jvm import jars, java
 from tests.compat import brokers
 from tests.compat.brokers import KAFKALITE, Broker
+from tests.compat.java_classes import compile_classes
 
 PARTITIONS = 2
 WORDS = [f"word-{number}" for number in range(50)]
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.xdist_group("java-clients")
 def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("classes")
     source = Path(__file__).parent / "java" / "WordCount.java"
-    java.compile_classes([source], folder, ["streams"])
+    compile_classes([source], folder, ["streams"])
     return folder
 
 

@@ -14,6 +14,7 @@ from bench.raw_client import RawClient
 from kafkalite.jvm import jars, java
 from kafkalite.protocol.messages import UpdateFeaturesRequest, UpdateFeaturesResponse
 from tests.compat.brokers import Broker
+from tests.compat.java_classes import compile_classes
 
 VERSIONS = ["2.8.2", pytest.param("3.9.2", marks=pytest.mark.full), "4.3.1"]
 CALL_TIMEOUT_S = 90
@@ -52,7 +53,7 @@ pytestmark = pytest.mark.xdist_group("java-clients")
 def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("classes")
     source = Path(__file__).parent / "java" / "Transactions.java"
-    java.compile_classes([source], folder, ["kafka-clients-2.8.2"])
+    compile_classes([source], folder, ["kafka-clients-2.8.2"])
     return folder
 
 

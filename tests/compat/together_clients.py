@@ -23,6 +23,7 @@ from confluent_kafka import Consumer
 from kafka import ConsumerRebalanceListener, KafkaConsumer
 
 from kafkalite.jvm import jars, java
+from tests.compat.java_classes import compile_classes
 
 TOPIC = "together"
 PATIENCE_S = 15
@@ -118,7 +119,7 @@ class JavaMembers:
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory()
-        java.compile_classes([SOURCE], Path(self._folder.name), ["reference"])
+        compile_classes([SOURCE], Path(self._folder.name), ["reference"])
         path = f"{self._folder.name}:{jars.class_path('reference')}"
         self._jvm = subprocess.Popen(
             java.command(path, "Together"), text=True,

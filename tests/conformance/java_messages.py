@@ -12,6 +12,7 @@ from typing import Any
 
 from kafkalite.jvm import jars, java
 from kafkalite.protocol import classes, spec
+from tests.compat.java_classes import compile_classes
 
 SOURCE = Path(__file__).with_name("Conformance.java")
 SUFFIX = "JsonConverter.class"
@@ -51,7 +52,7 @@ class JavaMessages:
         class_path = _class_path(generation)
         classes_folder = folder / f"conformance-{generation.name}"
         classes_folder.mkdir(exist_ok=True)
-        java.compile_classes([SOURCE], classes_folder, ("reference",))
+        compile_classes([SOURCE], classes_folder, ("reference",))
         self.names = _class_names(class_path)
         command = java.command(
             ":".join([str(classes_folder), *map(str, class_path)]), "Conformance", heap="512M"

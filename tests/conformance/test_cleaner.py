@@ -13,6 +13,7 @@ from kafkalite.env.disk import read_whole
 from kafkalite.jvm import jars, java
 from kafkalite.records.batch import DELETE_HORIZON_BIT, iterate_headers
 from kafkalite.records.convert import iterate_any
+from tests.compat.java_classes import compile_classes
 from tests.unit.log.histories import (
     ABORT,
     COMMIT,
@@ -94,7 +95,7 @@ def clean_with_kafka(folder: Path, lines: list[str]) -> None:
     classes, told = folder / "classes", folder / "lines"
     classes.mkdir()
     told.write_text("\n".join(lines))
-    java.compile_classes([SOURCE], classes, ["reference"])
+    compile_classes([SOURCE], classes, ["reference"])
     class_path = f"{classes}:{jars.class_path('reference')}"
     call = java.command(class_path, "Cleaning", str(told), str(START_MS), heap="256M")
     done = subprocess.run(call, capture_output=True, text=True, check=False)

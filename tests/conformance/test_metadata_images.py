@@ -47,6 +47,7 @@ from kafkalite.protocol.messages import (
     UnregisterBrokerRecord,
     UserScramCredentialRecord,
 )
+from tests.compat.java_classes import compile_classes
 
 SOURCE = Path(__file__).with_name("MetadataImages.java")
 LEVELS = range(7, 31)
@@ -63,7 +64,7 @@ class Controller:
     """One Java process with the image of Apache Kafka's controller."""
 
     def __init__(self, folder: Path) -> None:
-        java.compile_classes([SOURCE], folder, ("reference",))
+        compile_classes([SOURCE], folder, ("reference",))
         command = java.command(
             f"{folder}:{jars.class_path('reference')}", "MetadataImages", heap="256M"
         )

@@ -17,12 +17,12 @@ from pathlib import Path
 from rich.progress import track
 
 from kafkalite.testing.comparison.differences import explain
-from kafkalite.testing.comparison.page import as_page
 from tests.compat import brokers
 from tests.differential import pieces
 from tests.differential.generating import THEMES, Generator, Step
 from tests.differential.ledger import Ledger
 from tests.differential.memory import Memory
+from tests.differential.page import as_page
 from tests.differential.pieces import Piece
 from tests.differential.report import show, show_piece
 from tests.differential.running import Outcome, Runner, Speaker

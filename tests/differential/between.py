@@ -38,6 +38,7 @@ from tests.differential.memory import Memory
 from tests.differential.pieces import Piece
 from tests.differential.report import show, show_piece
 from tests.differential.running import Outcome, Runner, Speaker
+from tests.differential.unlike import leaves_unlike, parts_states
 
 # Short, so that what happens by itself happens soon.
 SETTINGS = {
@@ -215,8 +216,8 @@ class Conversation:
         return not (
             outcome.differences
             or self.runner.has_parted
-            or any(map(differences.parts_states, outcome.allowed))
-            or differences.leaves_unlike(step.request, outcome.answers[-1], before)
+            or any(map(parts_states, outcome.allowed))
+            or leaves_unlike(step.request, outcome.answers[-1], before)
         )
 
     def _clean_up(self) -> None:

@@ -21,6 +21,7 @@ from tests.differential.generating import Step
 from tests.differential.ledger import Ledger
 from tests.differential.memory import Memory
 from tests.differential.pools import ODD_TOPICS, TOPICS
+from tests.differential.unlike import leaves_unlike, parts_states
 
 REPLY_TIMEOUT_S = 20.0
 # Apache Kafka never answers some of these; see the table of allowed differences.
@@ -98,10 +99,10 @@ class Runner:
         for step in steps:
             outcome.steps.append(step)
             self._step(step, outcome, memory)
-            if outcome.differences or any(map(differences.parts_states, outcome.allowed)):
+            if outcome.differences or any(map(parts_states, outcome.allowed)):
                 break
             before = [each.request for each in outcome.steps[:-1]]
-            if differences.leaves_unlike(step.request, outcome.answers[-1], before):
+            if leaves_unlike(step.request, outcome.answers[-1], before):
                 break
         self._clean_up(outcome)
         return outcome

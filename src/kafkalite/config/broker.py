@@ -124,12 +124,6 @@ class BrokerConfig:
         assert isinstance(value, int), f"{name} is not a number: {value!r}"
         return value
 
-    def get_float(self, name: str) -> float:
-        """The value of a setting that is a fraction."""
-        value = self.get(name)
-        assert isinstance(value, (int, float)), f"{name} is not a number: {value!r}"
-        return float(value)
-
     def get_bool(self, name: str) -> bool:
         """The value of a setting that is true or false."""
         value = self.get(name)

@@ -15,7 +15,6 @@ from enum import Enum, IntEnum
 
 Value = bool | int | float | str | list[str] | None
 
-LONG_MAX = 2**63 - 1
 LONGEST_NUMBER = 1000
 
 

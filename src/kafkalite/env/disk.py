@@ -286,11 +286,6 @@ class RealDisk:
 
     # --- descriptors ------------------------------------------------------------------------------
 
-    def adopt(self) -> None:
-        """Makes the calling thread the one whose files share the cache; no file may be open."""
-        assert not self._open, "a disk was handed over while files were open"
-        self._owner = threading.get_ident()
-
     def _open_descriptor(self, file: RealFile) -> int:
         flags = os.O_RDWR | os.O_CLOEXEC
         file._descriptor = self._with_room(lambda: os.open(file.path, flags))
@@ -343,11 +338,6 @@ class RealDisk:
         file._descriptor = -1
         if threading.get_ident() == self._owner:
             self._open.pop(file, None)
-
-    @property
-    def open_files(self) -> int:
-        """How many descriptors the cache holds."""
-        return len(self._open)
 
     # --- files ------------------------------------------------------------------------------------
 

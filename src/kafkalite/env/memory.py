@@ -122,10 +122,6 @@ class MemoryDisk:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._used += growth
 
-    def set_capacity(self, capacity: int | None) -> None:
-        """Makes the disk larger or smaller; what is stored stays."""
-        self._capacity = capacity
-
     def open(self, path: str) -> MemoryFile:
         return MemoryFile(self, path)
 

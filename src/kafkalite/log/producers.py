@@ -423,10 +423,6 @@ class Producers:
     # --- what is stable ---------------------------------------------------------------------------
 
     @property
-    def first_undecided(self) -> int | None:
-        return next(iter(self._undecided), None)
-
-    @property
     def first_unstable(self) -> int | None:
         """The lowest offset of a transaction that is open, or whose end is not replicated yet."""
         undecided = next(iter(self._undecided), None)
@@ -448,11 +444,6 @@ class Producers:
             self._unreplicated = {
                 first: last for first, last in self._unreplicated.items() if last >= high_watermark
             }
-
-    def oldest_transaction(self) -> ProducerState | None:
-        """The producer of the transaction that is open for longest."""
-        first = self.first_undecided
-        return self.states.get(self._undecided[first]) if first is not None else None
 
     def __iter__(self) -> Iterator[ProducerState]:
         return iter(self.states.values())

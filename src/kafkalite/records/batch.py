@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
-from struct import error as StructError  # noqa: N812
 from typing import TypeAlias
 
 from crc32c import crc32c
@@ -53,8 +52,6 @@ UNKNOWN_COUNT = -1
 MAX_SEQUENCE = 0x7FFFFFFF
 
 _FRAME = Struct(">qi")
-_UNDER_CRC = slice(ATTRIBUTES_POSITION, None)
-_read_check = Struct(">8xi4xbI40x").unpack_from  # length, magic, crc of a whole header
 _ATTRIBUTES = Struct(">h")
 CRC = Struct(">I")
 _EPOCH = Struct(">i")
@@ -282,22 +279,6 @@ def checksum(buffer: Buffer, header: BatchHeader) -> int:
     return zlib.crc32(view[header.position + MAGIC_POSITION : header.end])
 
 
-def is_intact(view: memoryview) -> bool:
-    """Whether the view is exactly one batch v2 with a right checksum.
-
-    The usual case of a Produce in one step: it builds no object, so it costs little more than
-    the checksum. When it says no, read_header and verify say why.
-    """
-    try:
-        length, magic, crc = _read_check(view)
-    except StructError:
-        return False
-    if magic != 2 or length != len(view) - LOG_OVERHEAD:
-        return False
-    intact: bool = crc32c(view[_UNDER_CRC]) == crc
-    return intact
-
-
 def check_produced(header: BatchHeader) -> None:
     """What a client may not claim in the header of a batch v2 that it produces."""
     if header.base_offset != 0:
@@ -322,7 +303,7 @@ def patch(
     partition_leader_epoch: int,
 ) -> None:
     """Set what the leader assigns. Both fields lie before the CRC, which stays right."""
-    assert header.magic == 2, "only a batch v2 has a leader epoch; see legacy.patch_offset"
+    assert header.magic == 2, "only a batch v2 has a leader epoch"
     position = header.position
     _INT64.pack_into(buffer, position, base_offset)
     _EPOCH.pack_into(buffer, position + LOG_OVERHEAD, partition_leader_epoch)

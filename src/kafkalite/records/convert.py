@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 
-from kafkalite.env.slicing import Steps, finish
+from kafkalite.env.slicing import Steps
 from kafkalite.records import down, legacy, record, scan
 from kafkalite.records.batch import (
     NO_LEADER_EPOCH,
@@ -82,16 +82,12 @@ def iterate_times(
         yield each.offset, each.timestamp
 
 
-def up_convert(buffer: Buffer, wanted: Wanted) -> Converted:
+def up_convert_in_steps(buffer: Buffer, wanted: Wanted) -> Steps[Converted]:
     """What one partition of a Produce holds, of any format, as one batch v2.
 
-    Offsets are given anew and without gaps. Checksums are the caller's to verify before.
+    Offsets are given anew and without gaps. Checksums are the caller's to verify before. Gives way
+    after some records; the codec's work at the end is one step.
     """
-    return finish(up_convert_in_steps(buffer, wanted))
-
-
-def up_convert_in_steps(buffer: Buffer, wanted: Wanted) -> Steps[Converted]:
-    """The same, giving way after some records; the codec's work at the end is one step."""
     headers = list(iterate_headers(buffer))
     source = check_one_set(headers)
     builder = BatchBuilder()
@@ -143,18 +139,13 @@ def check_one_set(headers: list[BatchHeader]) -> Compression:
     return source
 
 
-def down_convert(buffer: Buffer, magic: int, fetch_offset: int = 0) -> bytearray:
-    """The whole batches in the buffer as message sets of this magic.
+def down_convert_in_steps(buffer: Buffer, magic: int, fetch_offset: int = 0) -> Steps[bytearray]:
+    """The whole batches in the buffer as message sets of this magic, giving way after some records.
 
     Batches of this magic or an older one stay as they are. Records before fetch_offset are left
     out where nothing wraps them: some old clients deliver whatever they are sent. The result is
     empty when there were control batches alone.
     """
-    return finish(down_convert_in_steps(buffer, magic, fetch_offset))
-
-
-def down_convert_in_steps(buffer: Buffer, magic: int, fetch_offset: int = 0) -> Steps[bytearray]:
-    """The same, giving way after some records."""
     out = bytearray()
     for header in iterate_headers(buffer):
         if header.is_control:

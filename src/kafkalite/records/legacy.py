@@ -41,7 +41,6 @@ MAX_SET_MESSAGES = 5_000_000
 
 _OFFSET_AND_SIZE = Struct(">qi")
 NULLABLE_LENGTH = Struct(">i")
-_OFFSET = Struct(">q")
 _CRC = Struct(">I")
 _FRONT = (Struct(">bb"), Struct(">bbq"))  # magic, attributes, and in magic 1 the timestamp
 _BODY_POSITION = (18, 26)  # of the key's length, by magic
@@ -71,12 +70,6 @@ def iterate_records(buffer: Buffer, header: BatchHeader) -> Iterator[Record]:
 def first_offset(buffer: Buffer, header: BatchHeader) -> int:
     """The offset of the first record, which a wrapper does not tell by itself."""
     return next(iterate_records(buffer, header)).offset
-
-
-def patch_offset(buffer: bytearray | memoryview, header: BatchHeader, offset: int) -> None:
-    """Set the offset, which lies before the checksum."""
-    _OFFSET.pack_into(buffer, header.position, offset)
-    header.base_offset = offset
 
 
 def _base_offset(buffer: Buffer, header: BatchHeader, used: Compression) -> int:
@@ -155,27 +148,6 @@ def _read_nullable(buffer: Buffer, position: int, end: int) -> tuple[bytes | Non
     if length > end - position:
         raise InvalidRecords(f"a field of {length} bytes in {end - position}")
     return bytes(buffer[position : position + length]), position + length
-
-
-def build_message_set(
-    records: Iterable[Record],
-    magic: int,
-    compression: int = Compression.NONE,
-    *,
-    timestamp_type: TimestampType = TimestampType.CREATE_TIME,
-    append_time: int = NO_TIMESTAMP,
-    level: int | None = None,
-) -> bytearray:
-    """The records at their offsets: one message each, or one wrapper. Headers are left out.
-
-    No records, no bytes. Raises RecordsTooLarge behind MAX_SET_BYTES.
-    """
-    messages = MessageSet(
-        magic, compression, timestamp_type=timestamp_type, append_time=append_time, level=level
-    )
-    for record in records:
-        messages.add(record)
-    return messages.finish()
 
 
 class MessageSet:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from crc32c import crc32c
 
@@ -346,25 +346,6 @@ def _add_nullable(parts: list[bytes], field: bytes | None) -> None:
     else:
         parts.append(encode_varint(len(field)))
         parts.append(field)
-
-
-def build_batch(records: Iterable[Record], **fields: Any) -> bytearray:
-    """A batch of these records at the offsets they have; `fields` are those of build().
-
-    The base offset is that of the first record unless it is given.
-    """
-    given = list(records)
-    base_offset = fields.pop("base_offset", given[0].offset if given else 0)
-    builder = BatchBuilder(fields.pop("delete_horizon_ms", None))
-    for record in given:
-        builder.append(
-            record.timestamp,
-            record.key,
-            record.value,
-            record.headers,
-            record.offset - base_offset,
-        )
-    return builder.build(base_offset, **fields)
 
 
 def build_empty(header: BatchHeader) -> bytearray:

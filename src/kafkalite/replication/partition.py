@@ -219,11 +219,6 @@ class Partition:
     def unwatch(self, parked: Parked) -> None:
         self._watchers.pop(parked, None)
 
-    @property
-    def has_watchers(self) -> bool:
-        """Whether anybody waits for this partition to move."""
-        return bool(self._watchers)
-
     def wake(self) -> None:
         """Have whoever watches look again: new data, a new role, or the partition's end."""
         for parked in self._watchers:

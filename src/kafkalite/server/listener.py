@@ -57,10 +57,6 @@ class Server:
         """What each listener is bound to, by its name."""
         return {name: port.address for name, port in self._ports.items()}
 
-    @property
-    def connection_count(self) -> int:
-        return len(self._connections)
-
     def start(self, listeners: list[Listener] | None = None) -> None:
         """Opens the listeners; raises OSError when an address cannot be had, with none open."""
         backlog = self._config.get_int("socket.listen.backlog.size")

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from kafkalite.env.disk import Buffer, DiskLock
-from kafkalite.env.memory import MemoryDisk, MemoryLock
+from kafkalite.env.memory import MemoryLock
 
 SECTOR_BYTES = 512
 
@@ -176,16 +176,6 @@ class CrashDisk:
 
         disk = CrashDisk()
         disk._root = copy(self._root)
-        return disk
-
-    def to_memory(self) -> MemoryDisk:
-        """The same files on a disk that keeps everything, for looking at them."""
-        disk = MemoryDisk()
-        for path, inode in self._walk("", self._root):
-            if inode.entries is not None:
-                disk.make_directory(path)
-            else:
-                disk.create(path).write_at(0, inode.data)
         return disk
 
     def contents(self) -> dict[str, bytes]:

@@ -58,15 +58,6 @@ class Reading:
 
 
 @dataclass(slots=True)
-class Copied:
-    """What a consume-transform-produce chain read, by source offset."""
-
-    source: Partition
-    target: Partition
-    committed_offset: int = -1
-
-
-@dataclass(slots=True)
 class History:
     """All of one run."""
 

@@ -115,7 +115,7 @@ def test_space_is_known(place):
     assert 0 < usable <= total
 
 
-def test_a_full_memory_disk_refuses_growth_and_takes_it_again_when_larger():
+def test_a_full_memory_disk_refuses_growth_and_takes_it_again_when_there_is_room():
     disk = MemoryDisk(capacity=10)
     disk.make_directory("/d")
     file = disk.create("/d/a")
@@ -124,10 +124,9 @@ def test_a_full_memory_disk_refuses_growth_and_takes_it_again_when_larger():
         file.write_at(8, b"abc")
     assert failure.value.errno == errno.ENOSPC
     assert file.size() == 8
-    disk.set_capacity(100)
-    file.write_at(8, b"abc")
     disk.remove("/d/a")
-    assert disk.space("/d") == (100, 100)
+    assert disk.space("/d") == (10, 10)
+    disk.create("/d/b").write_at(0, b"1234567890")
 
 
 def test_a_lock_names_the_process_that_holds_it(tmp_path):
@@ -160,11 +159,11 @@ def test_only_so_many_files_stay_open(tmp_path):
     files = [disk.create(f"{tmp_path}/{index}") for index in range(20)]
     for index, file in enumerate(files):
         file.write_at(0, str(index).encode())
-    assert disk.open_files == 4
+    assert len(disk._open) == 4
     assert [int(file.read_at(0, 9)) for file in files] == list(range(20))
     for file in files:
         file.close()
-    assert disk.open_files == 0
+    assert len(disk._open) == 0
 
 
 def test_a_file_in_use_outlives_files_used_once(tmp_path):
@@ -190,6 +189,6 @@ def test_files_of_other_threads_are_not_closed_behind_their_back(tmp_path):
     for index in range(5):
         disk.create(f"{tmp_path}/{index}")
     assert [file.fileno() for file in theirs] == descriptors
-    assert disk.open_files == 2
+    assert len(disk._open) == 2
     for file in theirs:
         file.close()

@@ -135,7 +135,7 @@ def test_a_client_that_has_gone_waits_no_longer(broker: WholeBroker) -> None:
     came = broker.send(request(max_wait_ms=60_000), 12)
     broker.connection.has_gone()
     assert came.is_resolved
-    assert not broker.partition().has_watchers
+    assert not broker.partition()._watchers
     broker.ask(request(max_wait_ms=0), 12)
 
 

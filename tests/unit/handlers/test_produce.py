@@ -13,7 +13,7 @@ from kafkalite.handlers.call import CloseConnection
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import ProduceRequest
 from kafkalite.records.batch import Compression
-from kafkalite.records.legacy import build_message, build_message_set
+from kafkalite.records.legacy import build_message
 from kafkalite.records.record import Record
 from tests.unit.handlers.producing import (
     PartitionData,
@@ -26,6 +26,7 @@ from tests.unit.handlers.producing import (
     with_checksum,
 )
 from tests.unit.handlers.whole_broker import WholeBroker, all_records, records
+from tests.unit.records.building import build_message_set
 
 HOUR_MS = 3_600_000
 _COUNT_AT = 57  # of the records, in a batch v2

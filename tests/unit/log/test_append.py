@@ -182,5 +182,5 @@ def test_idle_logs_keep_no_file_open(tmp_path):
     manager.start()
     for index in range(20):
         manager.create("t", index, bytes(16))
-    assert disk.open_files == 0
+    assert len(disk._open) == 0
     manager.close()

@@ -283,7 +283,7 @@ def test_a_late_marker_does_not_end_the_verification_of_the_next_transaction():
     end(log, commit=True, epoch=4, version=2)
     send(log, 0, epoch=4, is_transactional=True, verification=following)
     assert log.producers is not None
-    assert log.producers.first_undecided == 2
+    assert log.producers.states[5].transaction_start == 2
 
 
 def test_a_marker_ends_the_verification_of_a_write_that_comes_too_late():

@@ -14,9 +14,9 @@ from kafkalite.log.plain import accept, header_of
 from kafkalite.log.validator import Leader, RefusedRecords, check_for_leader, examine
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.records.batch import Compression, TimestampType, iterate_headers
-from kafkalite.records.legacy import build_message_set
 from kafkalite.records.record import BatchBuilder, Record
 from tests.unit.log.making import START_MS, World, batch, keyed, marker, read_all
+from tests.unit.records.building import build_message_set
 
 CRC_POSITION, ATTRIBUTES_POSITION = 17, 21
 
@@ -153,7 +153,7 @@ def test_producer_fields_survive_another_codec():
     log.append_as_leader(batch([b"a"], base_sequence=0, **fields), 0)
     assert log.producers is not None
     assert log.producers.states[4].last_sequence == 0
-    assert log.producers.first_undecided == 0
+    assert log.producers.first_unstable == 0
 
 
 def test_a_torn_second_batch_is_ignored():

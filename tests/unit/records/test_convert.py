@@ -10,10 +10,8 @@ from kafkalite.records.batch import Compression, TimestampType
 from kafkalite.records.control import ControlType, EndTransactionMarker, build_marker_batch
 from kafkalite.records.convert import (
     Wanted,
-    down_convert,
     down_convert_in_steps,
     iterate_any,
-    up_convert,
 )
 from kafkalite.records.errors import (
     CorruptRecords,
@@ -21,10 +19,11 @@ from kafkalite.records.errors import (
     RecordsTooLarge,
     UnsupportedCodec,
 )
-from kafkalite.records.legacy import build_message, build_message_set
-from kafkalite.records.record import BatchBuilder, Record, build_batch
+from kafkalite.records.legacy import build_message
+from kafkalite.records.record import BatchBuilder, Record
 from kafkalite.records.scan import RecordRules
 from tests.unit.records import samples
+from tests.unit.records.building import build_batch, build_message_set, down_convert, up_convert
 
 LEGACY_CODECS = [Compression(number) for number in samples.LEGACY_CODECS]
 RECORDS = [

@@ -8,8 +8,9 @@ from kafkalite.protocol.messages import RecordBatch
 from kafkalite.records import batch
 from kafkalite.records.batch import TimestampType
 from kafkalite.records.legacy import build_message
-from kafkalite.records.record import Record, build_batch
+from kafkalite.records.record import Record
 from tests.unit.records import samples
+from tests.unit.records.building import build_batch
 
 SHARED = (
     "base_offset",

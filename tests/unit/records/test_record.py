@@ -15,7 +15,6 @@ from kafkalite.records.errors import CorruptRecords, InvalidRecords, RecordsTooL
 from kafkalite.records.record import (
     BatchBuilder,
     Record,
-    build_batch,
     build_empty,
     iterate_records,
     iterate_window,
@@ -33,6 +32,7 @@ from kafkalite.records.scan import (
 from kafkalite.records.varint import encode_varint, read_varint, read_varlong
 from kafkalite.records.window import Window
 from tests.unit.records import samples
+from tests.unit.records.building import build_batch
 
 
 @given(samples.records(), st.sampled_from(list(Compression)), st.booleans())

@@ -135,7 +135,7 @@ def test_connections_beyond_the_limit_wait_and_the_others_go_on(loop, caplog):
     for client in clients[:2]:
         assert running.read(client, 9) == frame(b"hello")
     loop.run_until_complete(asyncio.sleep(0.05))
-    assert running.server.connection_count == 2
+    assert len(running.server._connections) == 2
     assert "max.connections" in caplog.text
     for gone, comes in ((0, 2), (1, 3)):
         clients[gone].close()
@@ -152,7 +152,7 @@ def test_a_broker_that_comes_in_sends_away_who_has_been_silent_for_longest(loop)
         max_connections="2",
     )
     silent, lively = (running.connect("OUTSIDE") for _ in range(2))
-    running.until(lambda: running.server.connection_count == 2)
+    running.until(lambda: len(running.server._connections) == 2)
     silent.send(frame(b"hello"))
     assert running.read(silent, 9) == frame(b"hello")
     loop.run_until_complete(asyncio.sleep(0.6))
@@ -162,7 +162,7 @@ def test_a_broker_that_comes_in_sends_away_who_has_been_silent_for_longest(loop)
     broker.send(frame(b"hello"))
     assert running.read(broker, 9) == frame(b"hello")
     assert running.read(silent, 1) == b""
-    assert running.server.connection_count == 2
+    assert len(running.server._connections) == 2
     running.stop()
 
 
@@ -179,7 +179,7 @@ def test_stopping_ends_the_idle_at_once_and_the_busy_within_the_grace(loop):
     assert running.read(busy, 100) == frame(b"later-busy")
     running.until(lambda: done.is_resolved)
     assert running.read(stuck, 1) == b""
-    assert running.server.connection_count == 0
+    assert len(running.server._connections) == 0
     for client in (idle, busy, stuck):
         client.close()
 

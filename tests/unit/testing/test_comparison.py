@@ -23,9 +23,9 @@ from kafkalite.testing.comparison.comparing import Comparison, Difference
 from kafkalite.testing.comparison.conditions import CLOSE_MS
 from kafkalite.testing.comparison.differences import explain, unexplained
 from kafkalite.testing.comparison.names import Names
-from kafkalite.testing.comparison.page import as_page
 from kafkalite.testing.comparison.views import View
 from tests.differential.ledger import Ledger
+from tests.differential.page import as_page
 from tests.differential.planting import GOLDEN, asked_apis, survey
 from tests.differential.replies import batches, reply
 from tests.differential.scenes import SCENES

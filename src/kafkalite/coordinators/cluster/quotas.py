@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from kafkalite.config import Kind
@@ -32,14 +31,6 @@ IP_KEYS: Final = {"connection_creation_rate": Kind.INT}
 LARGEST: Final = {Kind.INT: 2**31 - 1, Kind.LONG: 2**63 - 1}
 NUMBERS = re.compile(r"[0-9]+(\.[0-9]+)*")
 HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
-
-
-@dataclass(slots=True, frozen=True)
-class QuotaOp:
-    """One value to set, or None to remove it."""
-
-    key: str
-    value: float | None
 
 
 def alter_client_quotas(view: View, request: AlterClientQuotasRequest) -> Effects:

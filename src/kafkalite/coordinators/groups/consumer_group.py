@@ -169,9 +169,6 @@ class ConsumerGroup:
     def is_subscribed_to(self, topic: str) -> bool:
         return any(topic in self.topics_of(member) for member in self.members.values())
 
-    def regex_subscribers(self, regex: str) -> int:
-        return sum(member.subscribed_regex == regex for member in self.members.values())
-
     # -- what classic members and commits may do -------------------------------------------
 
     @property

@@ -13,20 +13,15 @@ from collections.abc import Iterable
 from xxhash import xxh3_64_intdigest
 
 from kafkalite.coordinators.groups.topics import TopicView
-from kafkalite.env.slicing import Steps, finish
+from kafkalite.env.slicing import Steps
 
 NO_TOPICS_HASH = 0
 PARTITIONS_PER_STEP = 64
 _HASH_VERSION = b"\0"
 
 
-def hash_of_topics(topics: Iterable[TopicView]) -> int:
-    """The `metadata_hash` of a group with these topics."""
-    return finish(hash_in_steps(topics))
-
-
 def hash_in_steps(topics: Iterable[TopicView]) -> Steps[int]:
-    """The same, some topics at a time."""
+    """The `metadata_hash` of a group with these topics, some topics at a time."""
     ordered = sorted(topics, key=lambda topic: topic.name)
     if not ordered:
         return NO_TOPICS_HASH

@@ -6,9 +6,6 @@ what stands beside them (conditions.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from kafkalite.testing.comparison.comparing import ABSENT
 from kafkalite.testing.comparison.conditions import (
     CLOSED,
@@ -34,7 +31,7 @@ from kafkalite.testing.comparison.conditions import (
     times_of_a_broker,
     two_texts,
 )
-from kafkalite.testing.comparison.differences import Allowed, Unlike, of_each
+from kafkalite.testing.comparison.differences import Allowed, of_each
 from kafkalite.testing.comparison.orders import ORDERS
 
 ALLOWED: tuple[Allowed, ...] = (
@@ -359,45 +356,5 @@ ALLOWED: tuple[Allowed, ...] = (
         " delegation tokens so far.",
         lambda difference: difference.ours is ABSENT
         and difference.theirs["api_key"] in UNSERVED_APIS,
-    ),
-)
-
-
-def _names_who_never_joined(asked: Any, answer: Any, before: Sequence[Any]) -> bool:
-    return answer.get("error_code") == "UNKNOWN_MEMBER_ID" and any(
-        one.SPEC.name == "ConsumerGroupHeartbeatRequest" and one.group_id == asked.group_id
-        for one in before
-    )
-
-
-UNLIKE: tuple[Unlike, ...] = (
-    Unlike(
-        "Fetch",
-        "A topic id of zeros, as above, that a fetch session keeps makes a later answer fail.",
-        lambda asked, answer, before: any(
-            not topic.topic and not any(topic.topic_id) for topic in asked.topics
-        ),
-    ),
-    Unlike(
-        "WriteTxnMarkers",
-        "A marker of a producer whose id is below -1, as above, among markers that both refuse.",
-        lambda asked, answer, before: any(marker.producer_id < -1 for marker in asked.markers),
-    ),
-    Unlike(
-        "ConsumerGroupHeartbeat",
-        "A member that subscribes by a pattern, as above, may be told the same at first.",
-        lambda asked, answer, before: bool(asked.subscribed_topic_regex),
-    ),
-    Unlike(
-        "JoinGroup",
-        "A member that names a protocol twice, as above, is counted twice where others join it.",
-        lambda asked, answer, before: names_a_protocol_twice(asked),
-    ),
-    Unlike(
-        "JoinGroup",
-        "Somebody who never was a member asks by the classic protocol to join a group of the"
-        " consumer protocol that has no members: Apache Kafka forgets the group until it reads its"
-        " log again; kafkalite keeps it, because its offsets have to belong to one.",
-        _names_who_never_joined,
     ),
 )

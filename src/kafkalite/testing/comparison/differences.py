@@ -6,9 +6,8 @@ their values may differ. A difference without a row is a bug.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from kafkalite.testing.comparison.comparing import Difference
 
@@ -37,32 +36,8 @@ class Allowed:
             return False  # values that a condition makes no sense for do not fulfil it
 
 
-@dataclass(frozen=True, slots=True)
-class Unlike:
-    """Two that answer alike are not in the same state afterwards. `holds` is given the request, its
-    answer and the requests before it."""
-
-    api: str
-    reason: str
-    holds: Callable[[Any, Any, Sequence[Any]], bool]
-
-
 def of_each(api: str, *paths: str) -> tuple[str, ...]:
     return tuple(f"{api} {path}" for path in paths)
-
-
-def leaves_unlike(asked: Any, answer: Any, before: Sequence[Any]) -> bool:
-    """Whether the two are in unlike states after this request, answered alike."""
-    from kafkalite.testing.comparison.allowed import UNLIKE
-
-    return isinstance(answer, dict) and any(
-        row.api == asked.SPEC.api.name and row.holds(asked, answer, before) for row in UNLIKE
-    )
-
-
-def parts_states(difference: Difference) -> bool:
-    row = explain(difference)
-    return row is not None and row.parts_states
 
 
 def explain(difference: Difference) -> Allowed | None:

@@ -35,19 +35,6 @@ _WITH_HOSTS_IN_RULES = frozenset(("DescribeAcls", "CreateAcls", "DeleteAcls"))
 # No text tells these, or none but by chance.
 _NEVER_IN_TEXTS = frozenset((SESSION_ID, HOST, PORT))
 
-# What is translated, for the page: its kind, and the fields that hold it.
-TRANSLATED: tuple[tuple[str, str], ...] = (
-    ("ids of topics", "`topic_id`"),
-    ("ids of members", ", ".join(f"`{each}`" for each in sorted(_MEMBER_FIELDS))),
-    ("ids of producers", "`producer_id`, and those in batches"),
-    ("fetch sessions", "`Fetch session_id`"),
-    ("ids of brokers", ", ".join(f"`{each}`" for each in sorted(_NODE_FIELDS))),
-    ("other UUIDs", "of directories, client instances"),
-    ("cluster ids and directories", "`cluster_id`, `log_dir`"),
-    ("addresses of brokers", "`host`, `port`, but in rules of access"),
-    ("any of these in a text", "as a whole word"),
-)
-
 
 def kind_of(field: spec.Field, api: str) -> str | None:
     """Which kind of id a field holds, if a broker chooses it."""

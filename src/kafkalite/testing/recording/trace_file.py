@@ -34,10 +34,6 @@ class TraceFile:
         if self._path is not None and (self._is_regular or self._path.is_dir()):
             _expect_writable(self._path)
 
-    @property
-    def is_begun(self) -> bool:
-        return self._file is not None
-
     def write(self, said: Said) -> None:
         """OSError when the line is not in the file; nothing of it is, then."""
         line = f"{self._to_line(said)}\n".encode()

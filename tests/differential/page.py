@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kafkalite.testing.comparison.allowed import ALLOWED, UNLIKE
+from kafkalite.testing.comparison.allowed import ALLOWED
 from kafkalite.testing.comparison.comparing import GATHERED, ORDER
-from kafkalite.testing.comparison.names import TRANSLATED
+from kafkalite.testing.comparison.names import _MEMBER_FIELDS, _NODE_FIELDS
 from kafkalite.testing.comparison.orders import ORDERS
+from tests.differential.unlike import UNLIKE
 
 _HEAD = """\
 # Where kafkalite answers otherwise than Apache Kafka 4.3.1
@@ -41,6 +42,20 @@ _OTHERWISE = """\
 - Leader epochs after a restart: Apache Kafka counts up by two; kafkalite by one after a crash, and
   by none where a clean stop has left nothing that a leader could have missed.
 """
+
+
+# What is translated: its kind, and the fields that hold it.
+TRANSLATED: tuple[tuple[str, str], ...] = (
+    ("ids of topics", "`topic_id`"),
+    ("ids of members", ", ".join(f"`{each}`" for each in sorted(_MEMBER_FIELDS))),
+    ("ids of producers", "`producer_id`, and those in batches"),
+    ("fetch sessions", "`Fetch session_id`"),
+    ("ids of brokers", ", ".join(f"`{each}`" for each in sorted(_NODE_FIELDS))),
+    ("other UUIDs", "of directories, client instances"),
+    ("cluster ids and directories", "`cluster_id`, `log_dir`"),
+    ("addresses of brokers", "`host`, `port`, but in rules of access"),
+    ("any of these in a text", "as a whole word"),
+)
 
 
 def as_page() -> str:
