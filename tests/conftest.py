@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+import kafkalite
 from tests.compat.brokers import RUN_FOLDER, STARTED
 from tests.compat.matrix import Matrix
 
@@ -23,6 +24,9 @@ from tests.compat.matrix import Matrix
 SLOW = [HealthCheck.too_slow]
 settings.register_profile("any-machine", deadline=None, suppress_health_check=SLOW)
 settings.load_profile("any-machine")
+
+if "KAFKALITE_COMPILED" in os.environ:  # a wheel is tested, and the simulated world is in none
+    kafkalite.__path__.append(str(Path(__file__).parents[1] / "src" / "kafkalite"))
 
 KEEPER_TIMEOUT_S = 60
 # What a broker's log says when nobody was served for long; a busy machine makes it no more.

@@ -18,10 +18,11 @@ CHECKED_FOLDERS = ("src", "tests", "bench")
 MODULE_LINES = 500
 FUNCTION_LINES = 60
 
-# From the top down: a room imports from those below it, never from its own row or above.
+# From the top down: a room imports from those below it, never from its own row or above. What a
+# wheel leaves out (sim) stands at the top, so that nothing in one asks for it.
 ROOMS: tuple[tuple[str, ...], ...] = (
-    ("cli",),
-    ("sim", "testing"),
+    ("cli", "sim"),
+    ("testing",),
     ("broker",),
     ("observe",),
     ("server",),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from shutil import copy2
+from zipfile import ZipFile
 
 import pytest
 from packaging.requirements import Requirement
@@ -113,6 +114,14 @@ def test_every_module_imports_without_extras(run: Run) -> None:
         "        importlib.import_module(module.name)\n"
     )
     run("python", "-W", "error", "-c", program)
+
+
+def test_the_simulated_world_stays_at_home(installed: Path) -> None:
+    [wheel] = installed.glob("*.whl")
+    names = ZipFile(wheel).namelist()
+    rooms = {name.split("/")[1] for name in names if name.startswith("kafkalite/")}
+    assert {"broker", "env", "testing"} <= rooms
+    assert "sim" not in rooms
 
 
 def test_it_decodes_a_frame_from_its_packaged_specs(run: Run) -> None:
