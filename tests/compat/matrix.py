@@ -1,4 +1,4 @@
-"""Writes docs/compatibility.md from outcomes of runs: client by client, feature by feature.
+"""Writes docs/generated/compatibility.md from outcomes of runs: by client and feature.
 
 A file of tests is a client, named by the first words of its docstring, unless its tests say which
 client they ran with; a test is a feature. The outcomes lie beside the page as JSON, case by case,

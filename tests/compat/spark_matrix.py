@@ -1,8 +1,8 @@
-"""Runs the matrix of Spark's connector against each broker and writes docs/spark.md: what passed.
+"""Runs the matrix of Spark's connector against each broker and writes what passed.
 
     python -m tests.compat.spark_matrix
 
-Nothing on that page is written by hand but its first lines.
+Nothing on docs/generated/spark.md is written by hand but its first lines.
 """
 
 import sys
@@ -15,7 +15,7 @@ import pytest
 from tests.compat.brokers import APACHE_KAFKA, BROKERS, KAFKALITE
 
 HERE = Path(__file__).parent
-PAGE = HERE.parents[1] / "docs" / "spark.md"
+PAGE = HERE.parents[1] / "docs" / "generated" / "spark.md"
 MODULES = {
     "source": "test_spark_read.py",
     "sink": "test_spark_write.py",

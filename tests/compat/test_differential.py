@@ -159,7 +159,7 @@ def test_what_happens_between_requests_is_compared() -> None:
 
 
 def test_the_page_says_what_the_table_says() -> None:
-    page = Path(__file__).parents[2] / "docs" / "differences.md"
+    page = Path(__file__).parents[2] / "docs" / "generated" / "differences.md"
     assert page.read_text(encoding="utf-8") == as_page(), "write it: see the page's first lines"
 
 

@@ -1,6 +1,6 @@
 """After which answers two brokers are not in the same state any more, so that comparing them ends.
 
-The rows of UNLIKE are about answers that are alike; docs/differences.md shows them.
+The rows of UNLIKE are about answers that are alike; docs/generated/differences.md shows them.
 """
 
 from __future__ import annotations

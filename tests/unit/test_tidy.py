@@ -5,6 +5,7 @@ an excess, fails as well, so that what was won is kept. Columns are ruff's to co
 """
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -134,6 +135,17 @@ def test_handlers_have_a_test_of_their_name() -> None:
     tests = {path.name for path in _modules("tests")}
     untested = {name for name in _handlers() if f"test_{name}.py" not in tests}
     assert untested == HANDLERS_WITHOUT_TEST
+
+
+def test_links_lead_to_files() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    links = [
+        (page, target)
+        for page in pages
+        for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)\s]*)?\)", page.read_text())
+    ]
+    assert len(links) > 10
+    assert [link for link in links if not (link[0].parent / link[1]).exists()] == []
 
 
 def test_an_excess_and_a_past_excess_are_seen() -> None:

@@ -1,7 +1,7 @@
-"""The table of differences that are allowed, each with its reason. docs/differences.md shows it.
+"""The table of differences that are allowed, each with its reason.
 
-A row is as narrow as its reason: the fields that it names, and a condition on what was asked and on
-what stands beside them (conditions.py).
+docs/generated/differences.md shows it. A row is as narrow as its reason: the fields that it names,
+and a condition on what was asked and on what stands beside them (conditions.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Holds what differs against the table of what may (allowed.py); docs/differences.md shows it.
+"""Holds what differs against the table of what may (allowed.py).
 
-A row names the fields of the APIs that it is about, one by one, and says under which condition
-their values may differ. A difference without a row is a bug.
+docs/generated/differences.md shows that. A row names the fields of the APIs that it is about, one
+by one, and says under which condition their values may differ. A difference without a row is a bug.
 """
 
 from __future__ import annotations
