@@ -245,7 +245,7 @@ def _write_keyed(
         log.append_as_leader(memoryview(data), 0)
         written += len(data)
     log.roll()
-    log.high_watermark = log.log_end_offset
+    log.replicated(log.log_end_offset)
     manager.close()
     return written, number
 

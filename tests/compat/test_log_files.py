@@ -102,7 +102,7 @@ def fill(log: PartitionLog) -> None:
             log.append_as_leader(transactional, index // 40)
             end = marker(9, 0, commit=index % 20 == 0, timestamp=START_MS + index * 10)
             log.append_as_leader(end, index // 40, AppendOrigin.COORDINATOR)
-    log.high_watermark = log.log_end_offset
+    log.replicated(log.log_end_offset)
 
 
 @pytest.mark.parametrize("kind", ["plain", "compacted"])
@@ -250,7 +250,7 @@ def transact(bootstrap: str, outcome: str) -> None:
 def found_log(manager: LogManager, topic: str) -> PartitionLog:
     log = manager.get(topic, 0)
     assert log is not None
-    log.high_watermark = log.log_end_offset
+    log.replicated(log.log_end_offset)
     return log
 
 

@@ -198,7 +198,7 @@ class Lives:
         )
         assert self.manager.start().is_resolved
         for log in list(self.manager):
-            log.high_watermark = log.log_end_offset
+            log.replicated(log.log_end_offset)
             if log.topic not in self._topics:
                 self.manager.set_aside(log)
         for name, topic in self._topics.items():
@@ -282,7 +282,7 @@ class Lives:
         assert offset >= topic.acknowledged_end, f"{log} gives {offset} again"
         assert offset not in topic.written, f"{log} gives {offset} again"
         topic.written[offset] = (key, value)
-        log.high_watermark = log.log_end_offset
+        log.replicated(log.log_end_offset)
         if self.config.is_fsynced:
 
             def acknowledge(error: KafkaError | None) -> None:

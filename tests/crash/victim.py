@@ -59,7 +59,7 @@ def main(directory: str, seed: int) -> None:
         log = logs[partition]
         data = batch_at(partition, log.log_end_offset, random.randint(1, 20))
         result = log.append_as_leader(data, 0)
-        log.high_watermark = log.log_end_offset
+        log.replicated(log.log_end_offset)
         os.write(1, b"%d %d %d\n" % (partition, result.base_offset, result.last_offset))
         if random.random() < 0.01:
             manager.periodic.retain()

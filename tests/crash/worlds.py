@@ -120,7 +120,8 @@ class Expected:
     ) -> None:
         """A reader who keeps the last committed value of each key ends as if nothing had been
         compacted; and what is not decided is all there."""
-        end = log.high_watermark = log.log_end_offset
+        end = log.log_end_offset
+        log.replicated(end)
         undecided = [
             batch.base_offset
             for batch in self.appended
@@ -373,7 +374,7 @@ class Run:
             )
         else:
             appended.is_acknowledged = True
-        self.log.high_watermark = self.log.log_end_offset
+        self.log.replicated(self.log.log_end_offset)
 
     def _acknowledge(self, appended: Appended, error: KafkaError | None) -> None:
         appended.is_acknowledged = error is None
@@ -423,7 +424,7 @@ class Run:
         transaction.is_committed = self.random.random() < 0.5
         data = marker(producer_id, 0, commit=transaction.is_committed)
         self.log.append_as_leader(data, 1, AppendOrigin.COORDINATOR)
-        self.log.high_watermark = self.log.log_end_offset
+        self.log.replicated(self.log.log_end_offset)
 
     def _compact(self) -> None:
         cleaner = self.manager.periodic.cleaner

@@ -15,8 +15,8 @@ from kafkalite.log import reader
 from kafkalite.log.flusher import FlushWork
 from kafkalite.log.names import INDEX, LEADER_EPOCHS, LOG, PARTITION_METADATA, TIME_INDEX, TXN_INDEX
 from kafkalite.log.seals import SEALS
-from kafkalite.log.waiters import OffsetWaiters
-from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.log.watermark import Watermark
+from kafkalite.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
     from kafkalite.log.partition_log import PartitionLog
@@ -34,17 +34,15 @@ class Durability:
         "_rolled_from",
         "_snapshots",
         "_truncations",
-        "_waiters",
         "_wanted_offset",
-        "durable_offset",
         "on_moved",
+        "watermark",
     )
 
     def __init__(self, log: PartitionLog, durable_offset: int) -> None:
         self._log = log
-        self.durable_offset = durable_offset
+        self.watermark = Watermark(log.home.env.clock, durable_offset)
         self.on_moved: Callable[[], None] | None = None  # told at once; must act on nobody else
-        self._waiters = OffsetWaiters(log.home.env.clock)
         self._wanted_offset = 0  # somebody needs everything below it to last
         self._directories: tuple[str, ...] = ()  # whose entries changed, inner ones first
         self._directory_changes = 0  # how often: what changes during a sync waits for the next
@@ -53,6 +51,10 @@ class Durability:
         self._rolled_from: int | None = None  # of the first segment completed since the last sync
         self._truncations = 0  # how often what a sync under way has to tell became worth nothing
         self._holds = 0  # by what has to last before anything here counts as durable
+
+    @property
+    def durable_offset(self) -> int:
+        return self.watermark.offset
 
     # --- what changed -----------------------------------------------------------------------------
 
@@ -85,15 +87,13 @@ class Durability:
     def truncated(self, offset: int) -> None:
         """What was durable above an offset is not in the log any more."""
         self._truncations += 1
-        self.durable_offset = min(self.durable_offset, offset)
         self._wanted_offset = min(self._wanted_offset, offset)
-        cut = KafkaError(Error.NOT_LEADER_OR_FOLLOWER, f"the log was cut at {offset}")
-        self._waiters.fail(cut, above=offset)
+        self.watermark.cut_to(offset)
 
     def took_over(self, offset: int) -> None:
         """The log has the place of another, of which everything below an offset was durable: more
         than that is so when its new name is."""
-        self.durable_offset = min(self.durable_offset, offset)
+        self.watermark.lower_to(offset)
         self.directory_changed(is_new=True)
 
     def replaced(self, offset: int) -> None:
@@ -152,24 +152,19 @@ class Durability:
 
     def when_durable(self, offset: int) -> Later[KafkaError | None]:
         self.want(offset)
-        if offset <= self.durable_offset:
-            return Later.of(None)
-        if self._log.lost is not None:
+        if offset > self.durable_offset and self._log.lost is not None:
             return Later.of(self._log.lost)
-        return self._waiters.wait_for(offset)
+        return self.watermark.wait_for(offset)
 
     def end(self, error: KafkaError) -> None:
         """Nothing more of this log will be durable: a sync that runs may not find its files."""
         self._holds += 1
         self._log.home.flusher.forget(self)
-        self._waiters.fail(error)
+        self.watermark.fail(error)
 
     def _is_durable_up_to(self, offset: int) -> None:
-        if offset > self.durable_offset:
-            self.durable_offset = offset
-            self._waiters.cover(offset)
-            if self.on_moved is not None:
-                self.on_moved()
+        if self.watermark.raise_to(offset) and self.on_moved is not None:
+            self.on_moved()
 
     def _go_on(self) -> None:
         """What was written during a sync, or while something else had to last, needs another."""
@@ -184,7 +179,7 @@ class Durability:
 
     @property
     def is_waited_for(self) -> bool:
-        return self._waiters.waiting is not None
+        return self.watermark.waiting is not None
 
     # --- flushing ---------------------------------------------------------------------------------
 

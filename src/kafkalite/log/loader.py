@@ -374,11 +374,10 @@ class _Loader:
             log.durability.directory_changed(is_new=True)
         if end_offset < opening.log_start_offset:
             log.truncate_fully_and_start_at(opening.log_start_offset)
-        log.log_start_offset = max(opening.log_start_offset, segments[0].base_offset)
+        log.begin_at(max(opening.log_start_offset, segments[0].base_offset))
         log.epochs = self._fitting_epochs(log, epochs, end_offset)
         if self.epochs_changed:
             log.durability.epochs_changed()
-        log.high_watermark = log.log_start_offset
         return log
 
     def _fitting_epochs(

@@ -223,8 +223,8 @@ class LogManager:
                 continue
             high_watermarks = directory.all_saved(HIGH_WATERMARKS)
             for log in self.logs_in(directory):
-                offset = high_watermarks.get((log.topic, log.partition), log.log_start_offset)
-                log.high_watermark = offset
+                saved = high_watermarks.get((log.topic, log.partition), 0)
+                log.replicated(min(saved, log.log_end_offset))
         if self.loading.bytes_expected:
             logger.info("%s", self.loading)
         self.periodic.start()

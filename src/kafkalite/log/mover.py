@@ -344,7 +344,7 @@ class Mover:
         manager.replace(log, future)
         if log.producers is not None:
             future.needed_producers().take_verifications(log.producers)
-        future.high_watermark = log.high_watermark
+        future.take_watermark(log)
         self._replaced[log] = future
         move.is_holding = False  # for ever: it is the other's now
         self._end(*move.key)

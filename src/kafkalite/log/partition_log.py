@@ -39,6 +39,7 @@ from kafkalite.log.segment import Segment
 from kafkalite.log.snapshots import snapshot_offsets, write_snapshot
 from kafkalite.log.txn_index import AbortedTransaction
 from kafkalite.log.validator import Checked, Writable
+from kafkalite.log.watermark import Watermark
 from kafkalite.protocol.errors import Error, KafkaError
 
 __all__ = ["AppendOrigin", "AppendResult", "FoundOffset", "LogRead", "PartitionLog"]
@@ -48,7 +49,6 @@ class PartitionLog:
     """The records of one partition on this broker's disk."""
 
     __slots__ = (
-        "_high_watermark",
         "_snapshot_offset",
         "bases",
         "config",
@@ -70,6 +70,7 @@ class PartitionLog:
         "segments",
         "topic",
         "topic_id",
+        "watermark",
     )
 
     def __init__(
@@ -99,7 +100,7 @@ class PartitionLog:
         self.is_future = False
         self.lost: KafkaError | None = None  # why nothing more comes of it: deleted, moved, offline
         self.last_flush_ms = home.env.clock.now_ms()
-        self._high_watermark = self.log_start_offset
+        self.watermark = Watermark(home.env.clock, self.log_start_offset)
         self.durability = Durability(self, self.log_end_offset)
         self.seals: Seals | None = None
         if not directory.endswith(f"/{METADATA_DIRECTORY}"):  # who reads it needs offsets only
@@ -122,21 +123,43 @@ class PartitionLog:
 
     @property
     def high_watermark(self) -> int:
-        return self._high_watermark
+        """Everything below it is replicated."""
+        return self.watermark.offset
 
-    @high_watermark.setter
-    def high_watermark(self, offset: int) -> None:
-        offset = max(min(offset, self.log_end_offset), self.log_start_offset)
-        self._high_watermark = offset
-        if self.producers is not None:
+    def replicated(self, offset: int) -> bool:
+        """Everything below an offset is, as whoever has the role for it knows; False when that is
+        no news. The one way for the high watermark to rise."""
+        assert offset <= self.log_end_offset, f"{self} has nothing to replicate below {offset}"
+        is_news = self.watermark.raise_to(offset)
+        if is_news and self.producers is not None:
             self.producers.replicated(offset)
+        return is_news
+
+    def cut(self, end_offset: int) -> None:
+        """Nothing is left above an offset, and nothing more was replicated."""
+        self.log_end_offset = end_offset
+        self.watermark.cut_to(end_offset)
+        self.durability.truncated(end_offset)
+
+    def begin_at(self, offset: int) -> None:
+        """Nothing lies below an offset, and only that much is known to be replicated."""
+        self.log_start_offset = offset
+        self.watermark.lower_to(offset)
+        self.replicated(offset)
+
+    def take_watermark(self, other: PartitionLog) -> None:
+        """Goes on where another log of this partition was, and with who waits there."""
+        assert other.high_watermark <= self.log_end_offset
+        self.watermark = other.watermark
+        if self.producers is not None:
+            self.producers.replicated(self.high_watermark)
 
     @property
     def last_stable_offset(self) -> int:
         """Below this every transaction is decided, and its decision replicated."""
         unstable = self.producers.first_unstable if self.producers is not None else None
-        if unstable is None or unstable >= self._high_watermark:
-            return self._high_watermark
+        if unstable is None or unstable >= self.high_watermark:
+            return self.high_watermark
         return max(unstable, self.log_start_offset)
 
     @property
@@ -329,11 +352,11 @@ class PartitionLog:
         """Raises the log's start, at most to the high watermark (-1 means there); files go with
         retention."""
         self.home.check_online()
-        offset = self._high_watermark if offset == -1 else offset
-        if offset > self._high_watermark or offset < 0:
+        offset = self.high_watermark if offset == -1 else offset
+        if offset > self.high_watermark or offset < 0:
             raise KafkaError(
                 Error.OFFSET_OUT_OF_RANGE,
-                f"offset {offset} is not within {self.log_start_offset} to {self._high_watermark}",
+                f"offset {offset} is not within {self.log_start_offset} to {self.high_watermark}",
             )
         self.raise_start(offset)
         return self.log_start_offset
@@ -343,11 +366,9 @@ class PartitionLog:
         if offset <= self.log_start_offset:
             return
         self.log_start_offset = offset
-        self._high_watermark = max(self._high_watermark, offset)
+        self.replicated(offset)
         if self.epochs.truncate_start(offset):
             self.durability.epochs_changed()
-        if self.producers is not None:
-            self.producers.replicated(offset)
 
     def add_segment(self, segment: Segment) -> None:
         slot = reader.slot_of(self.bases, segment.base_offset) + 1

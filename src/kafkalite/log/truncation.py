@@ -54,7 +54,6 @@ def truncate_to(log: PartitionLog, offset: int) -> bool:
         log.durability.epochs_changed()
     _lower_start(log, end_offset)
     reload_producers(log)
-    log.high_watermark = min(log.high_watermark, end_offset)
     return True
 
 
@@ -74,11 +73,10 @@ def truncate_fully(log: PartitionLog, offset: int) -> None:
     kept.truncate_to(offset, log.home.env.clock.now_ms())
     _sync(kept)
     _end_at(log, offset)
-    log.log_start_offset = offset
+    log.begin_at(offset)
     if log.epochs.clear():
         log.durability.epochs_changed()
     reload_producers(log)
-    log.high_watermark = offset
 
 
 def _sync(segment: Segment) -> None:
@@ -111,8 +109,7 @@ def _lower_start(log: PartitionLog, offset: int) -> None:
 
 
 def _end_at(log: PartitionLog, offset: int) -> None:
-    log.log_end_offset = offset
-    log.durability.truncated(offset)
+    log.cut(offset)
     # Before anything is appended: a segment that came back would hold offsets given twice.
     log.home.disk.sync_directory(log.directory)
 
@@ -145,4 +142,5 @@ def reload_producers(log: PartitionLog) -> None:
     load_snapshot(disk, log.directory, offsets, producers, oldest_ms)
     log.snapshot_taken(producers.end_offset)
     replay(producers, log.segments, end)
+    producers.replicated(log.high_watermark)
     log.producers = producers

@@ -17,7 +17,6 @@ from kafkalite.env.slicing import Steps
 from kafkalite.log.partition_log import AppendOrigin, AppendResult, FoundOffset, PartitionLog
 from kafkalite.log.producers import Verification
 from kafkalite.log.validator import Checked, Leader, examine
-from kafkalite.log.waiters import OffsetWaiters
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.replication.waiting import Parked
 
@@ -91,10 +90,8 @@ class Partition:
     log: PartitionLog
     leadership: Leadership = field(default_factory=lambda: Leadership(NO_LEADER, -1, -1, [], []))
     _watchers: dict[Parked, None] = field(default_factory=dict)
-    _uncommitted: OffsetWaiters = field(init=False)
 
     def __post_init__(self) -> None:
-        self._uncommitted = OffsetWaiters(self.log.home.env.clock)
         self.log.durability.on_moved = self._durability_moved
 
     @property
@@ -134,7 +131,7 @@ class Partition:
 
     def give_up(self, error: KafkaError) -> None:
         """Nothing more is committed here: the role is lost, or the partition."""
-        self._uncommitted.fail(error)
+        self.log.watermark.fail(error)
         self.wake()
 
     def examine(
@@ -185,14 +182,8 @@ class Partition:
 
     def advance(self, high_watermark: int) -> None:
         """Raise the high watermark and wake whoever waited for it."""
-        log = self.log
-        if high_watermark <= log.high_watermark:
-            return
-        assert high_watermark <= log.log_end_offset
-        log.high_watermark = high_watermark
-        if self._uncommitted.waiting is not None:
-            self._uncommitted.cover(high_watermark)
-        self.wake()
+        if self.log.replicated(high_watermark):
+            self.wake()
 
     def when_committed(self, offset: int) -> Later[KafkaError | None]:
         """Filled once every record below `offset` is committed; with an error when nobody can tell
@@ -203,7 +194,7 @@ class Partition:
             return Later.of(KafkaError(Error.NOT_LEADER_OR_FOLLOWER))
         if self.log.lost is not None:
             return Later.of(self.log.lost)
-        return self._uncommitted.wait_for(offset)
+        return self.log.watermark.wait_for(offset)
 
     def moved(self, log: PartitionLog) -> None:
         """The log lies in another directory now; who waits looks again there."""

@@ -25,7 +25,7 @@ def with_logs(count: int = 1) -> WholeBroker:
             log = broker.partition("t", index).log
         while log.size < BYTES:
             log.append_as_leader(batch([bytes(900)]), 0)
-        log.high_watermark = log.log_end_offset
+        log.replicated(log.log_end_offset)
         log.flush()
     return broker
 
@@ -102,7 +102,7 @@ def test_what_it_copies_of_many_small_batches_is_counted_as_what_it_is() -> None
     log = broker.partition().log
     while log.size < 2 * BYTES:
         log.append_as_leader(batch([b"x"]), 0)
-    log.high_watermark = log.log_end_offset
+    log.replicated(log.log_end_offset)
     set_rate(broker, 100_000)
     move(broker)
     assert 1.4 <= seconds_until_moved(broker) <= 2.5

@@ -326,7 +326,7 @@ def append_compacted(broker: WholeBroker, left: list[bytes], last_offset: int) -
     pack_into(">I", batch, CRC_POSITION, crc32c(bytes(batch[ATTRIBUTES_POSITION:])))
     partition = broker.partition()
     partition.log.append_as_follower(memoryview(batch))
-    partition.log.high_watermark = partition.log.log_end_offset
+    partition.log.replicated(partition.log.log_end_offset)
 
 
 def test_formats_without_zstd_are_refused_a_log_of_it(broker: WholeBroker) -> None:

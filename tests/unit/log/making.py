@@ -126,7 +126,7 @@ class World:
 
 
 def committed(log: PartitionLog) -> PartitionLog:
-    log.high_watermark = log.log_end_offset
+    log.replicated(log.log_end_offset)
     return log
 
 

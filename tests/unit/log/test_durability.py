@@ -75,7 +75,7 @@ def test_a_segment_whose_removal_did_not_last_knows_its_aborted_transactions(see
     send(world.log(), b"b", 1, is_transactional=True)
     world.log().append_as_leader(marker(7, 0, commit=False), 0, AppendOrigin.COORDINATOR)
     world.log().roll()
-    world.log().high_watermark = 3
+    world.log().replicated(3)
     world.log().flush()
     world.log().delete_records_before(3)
     world.manager.periodic.retain()

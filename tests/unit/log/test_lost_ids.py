@@ -175,7 +175,7 @@ def test_strays_are_named_once_at_a_start_and_those_without_records_go(
 def test_a_copy_without_a_record_lasts_before_its_directory_is_named() -> None:
     machine = Machine()
     fill(log := machine.log("/one"))
-    log.high_watermark = log.log_end_offset
+    log.replicated(log.log_end_offset)
     log.delete_records_before(3)
     log.flush()
     machine.env.background = background = QueuedBackground()

@@ -166,7 +166,7 @@ def test_everything_may_be_too_old():
 def test_nothing_above_the_high_watermark_goes():
     world = World(LogConfig(segment_bytes=300, retention_ms=10_000))
     fill(world.log())
-    world.log()._high_watermark = 5
+    world.log().watermark.lower_to(5)
     world.clock.advance(20_000)
     world.manager.periodic.retain()
     assert world.log().log_start_offset <= 5

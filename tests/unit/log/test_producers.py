@@ -156,7 +156,7 @@ def test_what_a_producer_that_has_expired_decided_is_stable_when_its_marker_is_r
     end(world.log(), commit=True)
     world.clock.advance(1000)
     log = world.restart(clean=False)
-    log.high_watermark = 1
+    log.replicated(1)
     assert (log.active_producers(), log.last_stable_offset) == ([], 0)
     assert committed(log).last_stable_offset == 2
 

@@ -135,7 +135,7 @@ class MetadataLog:
     def _append(self, batch: bytearray, now_ms: int) -> None:
         view = memoryview(batch)
         self.log.append_as_leader(view, self.epoch, AppendOrigin.RAFT, now_ms)
-        self.log.high_watermark = self.end_offset
+        self.log.replicated(self.end_offset)
         self.bytes_since_snapshot += len(batch)
         self.log.flush()
 

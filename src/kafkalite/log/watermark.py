@@ -1,43 +1,61 @@
-"""Who waits until an offset is covered: by stable storage, or by the replicas.
+"""An offset below which everything is covered, by stable storage or by the replicas, and who waits
+for it to rise.
 
-Owns the waits on one offset, and not the offset, which whoever owns it moves at once. Those who
-wait are told in the loop's next turn, all together: what they do then, an append to another log or
-an answer, never runs inside the append, the flush or the change of metadata that moved the offset.
-Invariant: every wait ends once, with None or with why it ends in vain.
+It moves at once. Those who wait are told in the loop's next turn, all together: what they do then,
+an append to another log or an answer, never runs inside the append, the flush or the change of
+metadata that moved it. Invariant: it falls only when its log is cut or begins anew, and every wait
+ends once, with None or with why it ends in vain.
 """
 
 from __future__ import annotations
 
 from kafkalite.env.clock import Clock
 from kafkalite.env.later import Later
-from kafkalite.protocol.errors import KafkaError
+from kafkalite.protocol.errors import Error, KafkaError
 
 Outcome = KafkaError | None
 
 
-class OffsetWaiters:
-    """The waits on one offset."""
+class Watermark:
+    """The durable offset of a log, or its high watermark."""
 
-    __slots__ = ("_clock", "_due", "waiting")
+    __slots__ = ("_clock", "_due", "offset", "waiting")
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, offset: int) -> None:
         self._clock = clock
+        self.offset = offset
         # Most logs have nobody who waits, and there are many logs: hence no empty lists.
         self.waiting: list[tuple[int, Later[Outcome]]] | None = None
         self._due: list[tuple[Later[Outcome], Outcome]] | None = None
 
     def wait_for(self, offset: int) -> Later[Outcome]:
         """Ends when everything below an offset is covered."""
+        if offset <= self.offset:
+            return Later.of(None)
         later: Later[Outcome] = Later()
         if self.waiting is None:
             self.waiting = []
         self.waiting.append((offset, later))
         return later
 
-    def cover(self, end_offset: int) -> None:
-        """Everything below an offset is covered now."""
+    def raise_to(self, offset: int) -> bool:
+        """Everything below an offset is covered now; False when it was before."""
+        if offset <= self.offset:
+            return False
+        self.offset = offset
         if self.waiting is not None:
-            self._end([one for one in self.waiting if one[0] <= end_offset], None)
+            self._end([one for one in self.waiting if one[0] <= offset], None)
+        return True
+
+    def lower_to(self, offset: int) -> None:
+        """What lies above an offset has to be covered again; who waits for it waits on."""
+        self.offset = min(self.offset, offset)
+
+    def cut_to(self, offset: int) -> None:
+        """What lay above an offset is gone, and who waited for it is told."""
+        self.lower_to(offset)
+        cut = KafkaError(Error.NOT_LEADER_OR_FOLLOWER, f"the log was cut at {offset}")
+        self.fail(cut, above=offset)
 
     def fail(self, error: KafkaError, above: int = -1) -> None:
         """What lies above an offset will never be covered, at least not here."""
