@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 _STEP_BYTES = 1 << 18  # that the event loop writes in one turn
 _STEP_BATCHES = 300  # and what it looks at then
+_REST_BYTES = 1 << 14  # that it reads then, too
 _PAUSE_MS = 2  # between two steps, for everything else on the event loop
 _TURN_MS, _STEPS_PER_TURN = 3, 16  # of all moves together
 _RETRY_MS = 1_000  # when something else has to come first
@@ -228,7 +229,7 @@ class Mover:
         if not log.log_start_offset <= future.log_end_offset <= log.log_end_offset:
             self._begin_again(move)
             return
-        if future.log_end_offset < log.log_end_offset:
+        if future.log_end_offset < log.log_end_offset and not self._copy_rest(move):
             self._copy(move)
             return
         if move.must_last is None:
@@ -257,6 +258,24 @@ class Mover:
         self._manager.drop_future(*move.key)
         move.future = self._manager.create_future(move.log, move.future.home.path)
         self._later(move)
+
+    def _copy_rest(self, move: _Move) -> bool:
+        """Copies the last few records at once, or the copy would never come up with a log that is
+        written to all the time; True when it has."""
+        log, future = move.log, move.future
+        if future.log_end_offset < log.active.base_offset or self._throttle.wait_ms():
+            return False
+        limit = min(_REST_BYTES, self._throttle.piece)
+        found = log.read(future.log_end_offset, limit).range
+        if found is None or found.length > limit:
+            return False
+        try:
+            data = bytearray(found.read())
+        except OSError:  # who reads it again meets it again
+            return False
+        self._throttle.take(found.length)
+        future.append_as_follower(data)
+        return future.log_end_offset == log.log_end_offset
 
     def _copy(self, move: _Move) -> None:
         """Copies the next piece, which is read off the event loop."""

@@ -13,6 +13,7 @@ from kafkalite.coordinators.transactions.events import ProducerIdentity
 from kafkalite.coordinators.transactions.front import TRANSACTIONS_TOPIC
 from kafkalite.coordinators.transactions.transaction import State
 from kafkalite.env.later import Later
+from kafkalite.log.partition_log import PartitionLog
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import DeleteTopicsRequest, FetchRequest
 from kafkalite.sim.world import World
@@ -97,6 +98,30 @@ def test_who_waits_for_a_record_is_not_disturbed_by_a_move(after_ms: int) -> Non
     world.run(LONG_MS)
     assert partition.log.home.path == target
     assert [committed.value for committed in waiting] == [None] * 30
+
+
+@pytest.mark.parametrize("every_ms", [1, 2, 3, 5])
+def test_who_waits_in_the_moment_of_a_move_is_told_by_the_log_that_took_over(every_ms: int) -> None:
+    world = started()
+    partition = world.broker.partitions.find("kept", 0)
+    waiting: list[Later[KafkaError | None]] = []
+    there: list[int] = []  # how many waited when the other log came
+
+    def moved(log: PartitionLog) -> None:
+        there.append(sum(not each.is_resolved for each in waiting))
+        partition.moved(log)
+
+    target = "/more" if partition.log.home.path == "/data" else "/data"
+    world.broker.logs.move("kept", 0, target, moved)
+    while not there:
+        now_ms = world.clock.now_ms()
+        end = partition.append(batch([b"value"], timestamp=now_ms), now_ms).base_offset + 1
+        waiting.append(partition.when_committed(end))
+        assert len(waiting) < 2_000
+        world.run(every_ms)
+    world.run(LONG_MS)
+    assert there[0] > 0
+    assert [committed.value for committed in waiting] == [None] * len(waiting)
 
 
 def _code(outcome: KafkaError | None) -> Error | None:
