@@ -400,7 +400,7 @@ def test_nothing_is_acknowledged_before_all_are_waited_for(
         """The first half, each as soon as somebody waits for it; more steps than all take."""
         for _ in range(3 * SOME):
             for partition in all_of_it[: SOME // 2]:
-                if partition.has_watchers:
+                if partition._watchers:
                     partition.advance(1)
             yield
 
