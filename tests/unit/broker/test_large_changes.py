@@ -10,14 +10,16 @@ import pytest
 
 from kafkalite.coordinators.cluster import deciding, shard
 from kafkalite.coordinators.cluster.configs import AlterConfigs, ResourceChange, Step
+from kafkalite.coordinators.cluster.image import FOLDS, Image, ImageConflict
 from kafkalite.coordinators.effects import Refused
 from kafkalite.env.background import QueuedBackground
 from kafkalite.env.slicing import STEPS_PER_SLICE
 from kafkalite.log.making import NewLog
 from kafkalite.log.manager import LogManager
 from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import AlterConfigsRequest
 from kafkalite.replication.partitions import Partitions
-from tests.unit.broker.turns import Looked, creation, deletion
+from tests.unit.broker.turns import Looked, creation, deletion, growth
 
 MANY = 3_000
 RECORDS_PER_STEP = 16
@@ -37,10 +39,55 @@ def most(counts: Counter[int]) -> int:
 
 def test_no_turn_makes_or_encodes_thousands_of_records(looked: Looked) -> None:
     encoded = looked.count(deciding, "as_record")
-    prepared = looked.count(shard.ClusterShard, "fold")
+    folded = looked.count(Image, "apply")
     looked.broker.ask(creation(MANY, "large"), 7)
     assert most(encoded) <= STEPS_PER_SLICE * RECORDS_PER_STEP < MANY * 2
-    assert len(prepared) == 1, "what is decided is seen at once"
+    assert most(folded) <= STEPS_PER_SLICE * RECORDS_PER_STEP
+
+
+@pytest.mark.parametrize("way", ["created", "grown", "deleted", "set"])
+def test_no_turn_folds_thousands_of_records(looked: Looked, way: str) -> None:
+    names = [f"t{number}" for number in range(MANY)]
+    configs = [AlterConfigsRequest.Config(name="retention.ms", value="5")]
+    requests = {
+        "created": (creation(1, *names), 7),
+        "grown": (growth(2, *names), 3),
+        "deleted": (deletion(*names), 5),
+        "set": (
+            AlterConfigsRequest(
+                resources=[
+                    AlterConfigsRequest.Resource(
+                        resource_type=2, resource_name=name, configs=configs
+                    )
+                    for name in names
+                ]
+            ),
+            2,
+        ),
+    }
+    if way != "created":
+        looked.broker.ask(*requests["created"])
+    folded = looked.count(Image, "apply")
+    looked.broker.ask(*requests[way])
+    assert most(folded) <= STEPS_PER_SLICE * RECORDS_PER_STEP
+
+
+def test_a_mistake_in_the_fold_leaves_the_log_and_the_image_as_they_are(
+    looked: Looked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise ImageConflict("a planted mistake")
+
+    cluster = looked.broker.context.cluster
+    end = cluster.log.end_offset
+    with monkeypatch.context() as patch:
+        patch.setitem(FOLDS, "PartitionRecord", fail)
+        answer = looked.broker.ask(creation(MANY, "t"), 7)
+    assert answer.topics[0].error_code == Error.UNKNOWN_SERVER_ERROR
+    assert (looked.seen("t"), cluster.log.end_offset) == (0, end)
+    assert "t" not in cluster.image.topics
+    looked.broker.ask(creation(1, "t"), 7)
+    assert looked.served("t") == 1
 
 
 def test_no_turn_opens_or_closes_more_partitions_than_a_slice_has_steps(looked: Looked) -> None:

@@ -10,7 +10,11 @@ import pytest
 
 from kafkalite.env.background import Background
 from kafkalite.env.clock import ManualClock, ManualTimer
-from kafkalite.protocol.messages import CreateTopicsRequest, DeleteTopicsRequest
+from kafkalite.protocol.messages import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+)
 from tests.unit.handlers.whole_broker import WholeBroker
 
 
@@ -83,3 +87,11 @@ def creation(partitions: int, *names: str) -> CreateTopicsRequest:
 
 def deletion(*names: str) -> DeleteTopicsRequest:
     return DeleteTopicsRequest(topic_names=list(names), timeout_ms=1)
+
+
+def growth(partitions: int, *names: str) -> CreatePartitionsRequest:
+    topic = CreatePartitionsRequest.Topic
+    return CreatePartitionsRequest(
+        topics=[topic(name=name, count=partitions, assignments=None) for name in names],
+        timeout_ms=1,
+    )

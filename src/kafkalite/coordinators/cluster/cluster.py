@@ -25,6 +25,7 @@ from kafkalite.coordinators.cluster.brokers import (
 )
 from kafkalite.coordinators.cluster.deciding import INTERNAL_TOPICS
 from kafkalite.coordinators.cluster.features import KRAFT_VERSION, check_finalized
+from kafkalite.coordinators.cluster.folding import Folded
 from kafkalite.coordinators.cluster.image import BROKER, Changes, Image
 from kafkalite.coordinators.cluster.internal_topics import internal_topic
 from kafkalite.coordinators.cluster.line import Line
@@ -236,17 +237,15 @@ class Cluster:
         if not effects.records:
             return _Enacted(effects.reply, None)
         batch = yield from self.log.batch_of(effects.records)
-        folded = yield from self.shard.prepare(effects.records)
-        return _Enacted(effects.reply, self._commit(batch, folded))
+        prepared = yield from self.shard.prepare(effects.records)
+        return _Enacted(effects.reply, self._commit(batch, prepared))
 
-    def _commit(self, batch: BatchBuilder, folded: list[Any]) -> Changes:
+    def _commit(self, batch: BatchBuilder, prepared: list[Any] | Folded) -> Changes:
         """In one go: whoever reads the image finds all of a decision that is in the log, and
         nothing else."""
         self.log.append(batch)
-        for message in folded:
-            self.shard.fold(message)
+        changes = self.shard.take(prepared)
         self.shard.view.next_offset = self.log.end_offset
-        changes = self.shard.take_changes()
         if changes.configs:
             self._take_cluster_config(changes)
         return changes
@@ -256,8 +255,8 @@ class Cluster:
         if not effects.records:
             return
         batch = finish(self.log.batch_of(effects.records))
-        folded = finish(self.shard.prepare(effects.records))
-        self._publish(_Enacted(effects.reply, self._commit(batch, folded)))
+        prepared = finish(self.shard.prepare(effects.records))
+        self._publish(_Enacted(effects.reply, self._commit(batch, prepared)))
 
     def _enacted(self, enacted: _Enacted, answer: Later[Any]) -> None:
         published = self._publish(enacted)

@@ -1,57 +1,46 @@
-"""New states of partitions, worked out before their records are folded in.
+"""Many records folded into a copy of the image, a step at a time, which then takes its place.
 
-Thousands of partitions in one batch become visible at once, as to clients of Apache Kafka; what
-takes long about it is done beforehand, in steps. Owns nothing of the image and changes nothing.
+Owns nothing of the image and changes nothing of it before that. What a batch comes to is seen at
+once, as by clients of Apache Kafka, and however much it is the turn in which it is seen is short. A
+copy shares with its image what the records do not touch.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from kafkalite.coordinators.cluster.image import (
-    Image,
-    PartitionState,
-    PreparedPartition,
-    changed_partition,
-    new_partition,
-)
-from kafkalite.coordinators.cluster.records import decode_record
-from kafkalite.coordinators.effects import Record
+from kafkalite.coordinators.cluster.image import Changes, Image
 from kafkalite.env.slicing import Steps
-from kafkalite.protocol.messages import ClearElrRecord, PartitionChangeRecord, PartitionRecord
 
-_AT_ONCE = 16
+AT_ONCE = 16  # records
+_PARTS = tuple(each.name for each in fields(Image) if each.name != "own")
 
 
-def prepare(image: Image, records: list[Record]) -> Steps[list[Any]]:
-    """What is to be folded in for these records, which nothing else may come before."""
-    states: dict[tuple[bytes, int], PartitionState] = {}
-    is_known = True  # what becomes of partitions before these records
-    folded: list[Any] = []
-    for number, record in enumerate(records):
-        assert record.value is not None, "a metadata record without a value"
-        message = record.decoded if record.decoded is not None else decode_record(record.value)
-        if isinstance(message, ClearElrRecord):
-            is_known = False
-        state = _state_after(image, message, states) if is_known else None
-        if state is not None:
-            states[state.topic_id, state.index] = state
-        folded.append(message if state is None else PreparedPartition(state))
-        if (number + 1) % _AT_ONCE == 0:
+@dataclass(slots=True, frozen=True)
+class Folded:
+    """The image as it is to be, and what is changed by that."""
+
+    image: Image
+    changes: Changes
+
+
+def folded(image: Image, messages: list[Any]) -> Steps[Folded]:
+    """The image with these folded in; nothing else may be, before it is put in place."""
+    copy, changes = replace(image, own=set()), Changes()
+    for name in _PARTS:
+        part = getattr(copy, name)
+        if isinstance(part, dict):
+            setattr(copy, name, dict(part))
             yield
-    return folded
+    for number, message in enumerate(messages):
+        copy.apply(message, changes)
+        if (number + 1) % AT_ONCE == 0:
+            yield
+    return Folded(copy, changes)
 
 
-def _state_after(
-    image: Image, message: Any, states: dict[tuple[bytes, int], PartitionState]
-) -> PartitionState | None:
-    """None for what is no partition's, and for what does not fit the image, whose fold says so."""
-    if isinstance(message, PartitionRecord):
-        return new_partition(message)
-    if not isinstance(message, PartitionChangeRecord):
-        return None
-    old = states.get((message.topic_id, message.partition_id))
-    if old is None:
-        topic = image.by_id.get(message.topic_id)
-        old = None if topic is None else topic.partitions.get(message.partition_id)
-    return None if old is None else changed_partition(old, message)
+def put_in_place(image: Image, what: Folded) -> None:
+    """Who has the image finds it changed; who has a part of it, that part as it was."""
+    for name in _PARTS:
+        setattr(image, name, getattr(what.image, name))

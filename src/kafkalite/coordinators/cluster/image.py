@@ -7,9 +7,9 @@ Invariant: two images that applied the same records are equal.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from kafkalite.protocol.messages import (
     AccessControlEntryRecord,
@@ -17,6 +17,8 @@ from kafkalite.protocol.messages import (
     RegisterControllerRecord,
     UserScramCredentialRecord,
 )
+
+T = TypeVar("T")
 
 NO_LEADER = -1
 # PartitionChangeRecord's leader: as it was.
@@ -141,6 +143,16 @@ class Image:
     acls: dict[bytes, AccessControlEntryRecord] = field(default_factory=dict)
     next_producer_id: int = 0
     zk_migration_state: int | None = None
+    # Topics, and keys of settings and quotas, that are not shared with the image that this one was
+    # copied from; None when nothing is.
+    own: set[Hashable] | None = field(default=None, compare=False, repr=False)
+
+    def has_own(self, key: Hashable) -> bool:
+        """Whether what has this key may be changed in place; from now on it may."""
+        if self.own is None or key in self.own:
+            return True
+        self.own.add(key)
+        return False
 
     def apply(self, record: Any, changes: Changes) -> None:
         """Folds one record in, and notes what it changed."""
@@ -190,7 +202,10 @@ def _register_broker(image: Image, record: Any, changes: Changes) -> None:
         broker_id=record.broker_id,
         epoch=record.broker_epoch,
         incarnation_id=record.incarnation_id,
-        endpoints=_endpoints(record),
+        endpoints=tuple(
+            EndPoint(each.name, each.host, each.port, each.security_protocol)
+            for each in record.end_points
+        ),
         features=tuple(
             (each.name, each.min_supported_version, each.max_supported_version)
             for each in record.features
@@ -203,13 +218,6 @@ def _register_broker(image: Image, record: Any, changes: Changes) -> None:
         is_migrating_zk_broker=record.is_migrating_zk_broker,
     )
     changes.brokers[record.broker_id] = None
-
-
-def _endpoints(record: Any) -> tuple[EndPoint, ...]:
-    return tuple(
-        EndPoint(each.name, each.host, each.port, each.security_protocol)
-        for each in record.end_points
-    )
 
 
 def _unregister_broker(image: Image, record: Any, changes: Changes) -> None:
@@ -255,17 +263,18 @@ def _create_topic(image: Image, record: Any, changes: Changes) -> None:
         raise ImageConflict(f"topic {record.name} is created twice")
     topic = Topic(record.name, record.topic_id)
     image.topics[record.name] = image.by_id[record.topic_id] = topic
-    image.unified.setdefault(unified(record.name), {})[record.name] = None
+    names = image.unified.get(unified(record.name), {})  # of which there is hardly ever one
+    image.unified[unified(record.name)] = {**names, record.name: None}
+    image.has_own(record.topic_id)
     changes.created[record.topic_id] = topic
 
 
 def _remove_topic(image: Image, record: Any, changes: Changes) -> None:
     topic = _topic(image, record.topic_id)
     del image.topics[topic.name], image.by_id[topic.topic_id]
-    names = image.unified[unified(topic.name)]
-    del names[topic.name]
-    if not names:
-        del image.unified[unified(topic.name)]
+    names = image.unified.pop(unified(topic.name))
+    if len(names) > 1:
+        image.unified[unified(topic.name)] = {each: None for each in names if each != topic.name}
     image.configs.pop((TOPIC, topic.name), None)
     changes.deleted[topic.topic_id] = topic
     changes.created.pop(topic.topic_id, None)
@@ -285,26 +294,17 @@ def _topic(image: Image, topic_id: bytes) -> Topic:
     return topic
 
 
-@dataclass(slots=True, frozen=True)
-class PreparedPartition:
-    """In place of a record about a partition: the state that it comes to."""
-
-    state: PartitionState
-
-
-def _set_partition(image: Image, record: Any, changes: Changes) -> None:
-    _put_partition(image, PreparedPartition(new_partition(record)), changes)
-
-
-def _put_partition(image: Image, prepared: PreparedPartition, changes: Changes) -> None:
-    state = prepared.state
-    _topic(image, state.topic_id).partitions[state.index] = state
+def _put(image: Image, state: PartitionState, changes: Changes) -> None:
+    topic = _topic(image, state.topic_id)
+    if not image.has_own(topic.topic_id):
+        topic = replace(topic, partitions=dict(topic.partitions))
+        image.topics[topic.name] = image.by_id[topic.topic_id] = topic
+    topic.partitions[state.index] = state
     changes.partitions[state.topic_id, state.index] = None
 
 
-def new_partition(record: Any) -> PartitionState:
-    """A partition as a PartitionRecord has it."""
-    return PartitionState(
+def _set_partition(image: Image, record: Any, changes: Changes) -> None:
+    state = PartitionState(
         topic_id=record.topic_id,
         index=record.partition_id,
         replicas=tuple(record.replicas),
@@ -319,6 +319,7 @@ def new_partition(record: Any) -> PartitionState:
         last_known_elr=tuple(record.last_known_elr or ()),
         leader_recovery_state=record.leader_recovery_state,
     )
+    _put(image, state, changes)
 
 
 def _change_partition(image: Image, record: Any, changes: Changes) -> None:
@@ -326,8 +327,7 @@ def _change_partition(image: Image, record: Any, changes: Changes) -> None:
     old = topic.partitions.get(record.partition_id)
     if old is None:
         raise ImageConflict(f"{topic.name} has no partition {record.partition_id}")
-    topic.partitions[record.partition_id] = changed_partition(old, record)
-    changes.partitions[record.topic_id, record.partition_id] = None
+    _put(image, changed_partition(old, record), changes)
 
 
 def changed_partition(old: PartitionState, record: Any) -> PartitionState:
@@ -370,18 +370,24 @@ def _clear_elr(image: Image, record: Any, changes: Changes) -> None:
             raise ImageConflict(f"there is no topic {record.topic_name}")
         topics = [topic]
     for each in topics:
-        for index, state in each.partitions.items():
+        for state in tuple(each.partitions.values()):
             if state.elr or state.last_known_elr:
-                cleared = replace(
-                    state, elr=(), last_known_elr=(), partition_epoch=state.partition_epoch + 1
-                )
-                each.partitions[index] = cleared
-                changes.partitions[each.topic_id, index] = None
+                epoch = state.partition_epoch + 1
+                cleared = replace(state, elr=(), last_known_elr=(), partition_epoch=epoch)
+                _put(image, cleared, changes)
+
+
+def _values(image: Image, all_values: dict[Any, dict[str, T]], key: Hashable) -> dict[str, T]:
+    """What has this key, to be changed in place."""
+    values = all_values.get(key)
+    if not image.has_own(key) or values is None:
+        values = all_values[key] = dict(values or {})
+    return values
 
 
 def _set_config(image: Image, record: Any, changes: Changes) -> None:
     key = (record.resource_type, record.resource_name)
-    settings = image.configs.setdefault(key, {})
+    settings = _values(image, image.configs, key)
     if record.value is None:
         settings.pop(record.name, None)
     else:
@@ -401,7 +407,7 @@ def _set_feature(image: Image, record: Any, changes: Changes) -> None:
 
 def _set_quota(image: Image, record: Any, changes: Changes) -> None:
     entity = quota_entity(record.entity)
-    values = image.quotas.setdefault(entity, {})
+    values = _values(image, image.quotas, entity)
     if record.remove:
         values.pop(record.key, None)
     else:
@@ -413,11 +419,8 @@ def _set_quota(image: Image, record: Any, changes: Changes) -> None:
 
 def quota_entity(parts: list[Any]) -> QuotaEntity:
     """The parts of a quota's entity in one order, so that equal entities are equal keys."""
-    return tuple(sorted(((each.entity_type, each.entity_name) for each in parts), key=_entity_key))
-
-
-def _entity_key(part: tuple[str, str | None]) -> tuple[str, bool, str]:
-    return part[0], part[1] is not None, part[1] or ""
+    entity = ((each.entity_type, each.entity_name) for each in parts)
+    return tuple(sorted(entity, key=lambda part: (part[0], part[1] is not None, part[1] or "")))
 
 
 def _set_credential(image: Image, record: Any, changes: Changes) -> None:
@@ -472,7 +475,6 @@ FOLDS: dict[str, Fold] = {
     "UnregisterBrokerRecord": _unregister_broker,
     "TopicRecord": _create_topic,
     "PartitionRecord": _set_partition,
-    "PreparedPartition": _put_partition,
     "ConfigRecord": _set_config,
     "PartitionChangeRecord": _change_partition,
     "FenceBrokerRecord": _fence_broker,

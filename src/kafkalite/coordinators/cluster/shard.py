@@ -17,8 +17,9 @@ from kafkalite.coordinators.cluster.create_topics import create_topics
 from kafkalite.coordinators.cluster.deciding import View
 from kafkalite.coordinators.cluster.delete_topics import delete_topics
 from kafkalite.coordinators.cluster.elect_leaders import elect_leaders
-from kafkalite.coordinators.cluster.folding import prepare
+from kafkalite.coordinators.cluster.folding import AT_ONCE, Folded, folded, put_in_place
 from kafkalite.coordinators.cluster.image import Changes, Image, ImageConflict
+from kafkalite.coordinators.cluster.records import decode_record
 from kafkalite.coordinators.effects import Effects, Record
 from kafkalite.env.slicing import Steps
 from kafkalite.protocol.messages import (
@@ -56,6 +57,9 @@ DECISIONS: dict[type[Any], Decision] = {
 }
 
 
+_BOUNDS = frozenset({"BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"})
+
+
 class ClusterShard:
     """Decides and folds; the log and those who wait for changes are `cluster.Cluster`'s."""
 
@@ -74,13 +78,32 @@ class ClusterShard:
         effects = DECISIONS[type(event)](self.view, event)
         return (yield from effects) if isinstance(effects, Generator) else effects
 
-    def prepare(self, records: list[Record]) -> Steps[list[Any]]:
-        """What is to be folded in for these records; nothing else is, before that."""
-        return prepare(self.image, records)
+    def prepare(self, records: list[Record]) -> Steps[list[Any] | Folded]:
+        """What `take` is to be given for these records; nothing else is folded in before that."""
+        messages: list[Any] = []
+        for number, record in enumerate(records):
+            assert record.value is not None, "a metadata record without a value"
+            decoded = record.decoded
+            messages.append(decode_record(record.value) if decoded is None else decoded)
+            if (number + 1) % AT_ONCE == 0:
+                yield
+        if len(messages) <= AT_ONCE or _BOUNDS.intersection(map(_kind, messages)):
+            return messages
+        assert not self.is_in_transaction, "a decision belongs to a transaction that was left open"
+        return (yield from folded(self.image, messages))
+
+    def take(self, prepared: list[Any] | Folded) -> Changes:
+        """Changes the image; says what that changed."""
+        if isinstance(prepared, Folded):
+            put_in_place(self.image, prepared)
+            return prepared.changes
+        for message in prepared:
+            self.fold(message)
+        return self.take_changes()
 
     def fold(self, message: Any) -> None:
         """Folds one message in, or holds it back until its transaction ends."""
-        kind = type(message).__name__
+        kind = _kind(message)
         if kind == "BeginTransactionRecord":
             if self._held_back is not None:
                 raise ImageConflict("a metadata transaction begins within another")
@@ -108,3 +131,7 @@ class ClusterShard:
         """What was changed since this was last asked."""
         changes, self.changes = self.changes, Changes()
         return changes
+
+
+def _kind(message: Any) -> str:
+    return type(message).__name__
