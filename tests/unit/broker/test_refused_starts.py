@@ -95,7 +95,7 @@ def static_voters(*ids: int) -> Deed:
 def snapshot_of(name: str, level: int) -> Deed:
     def write(disk: Disk) -> None:
         record = FeatureLevelRecord(name=name, feature_level=level)
-        finish(SnapshotWriter(disk, METADATA, 30, 0).write(SnapshotId(1_000, 1), [], [record]))
+        finish(SnapshotWriter(disk, METADATA, 30, 0).write(SnapshotId(1_000, 1), [], [record]))()
 
     return write
 

@@ -29,7 +29,7 @@ from kafkalite.coordinators.cluster.folding import Folded
 from kafkalite.coordinators.cluster.image import BROKER, Changes, Image
 from kafkalite.coordinators.cluster.internal_topics import internal_topic
 from kafkalite.coordinators.cluster.line import Line
-from kafkalite.coordinators.cluster.metadata_log import MetadataLog
+from kafkalite.coordinators.cluster.metadata_log import MetadataLog, Snapshot
 from kafkalite.coordinators.cluster.nodes import Node, Reached, nodes_for
 from kafkalite.coordinators.cluster.publishing import AtOnce, Publishing, Subscriber
 from kafkalite.coordinators.cluster.shard import ClusterShard
@@ -38,7 +38,7 @@ from kafkalite.coordinators.effects import Effects, Refused
 from kafkalite.env import Env
 from kafkalite.env.clock import Timer
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import Steps, finish
+from kafkalite.env.slicing import Steps, caught, finish
 from kafkalite.log.directory import WrongDirectory
 from kafkalite.log.home import LogHome
 from kafkalite.protocol.errors import Error, KafkaError
@@ -175,7 +175,8 @@ class Cluster:
     def _close_log(self) -> None:
         if self._snapshot_timer is not None:
             self._snapshot_timer.cancel()
-        if self.log.bytes_since_snapshot:
+        self.log.end_background()
+        if self.log.bytes_since_snapshot or self._is_snapshot_due:
             self.write_snapshot()
         try:
             self.log.close()
@@ -185,6 +186,7 @@ class Cluster:
     def abandon(self) -> None:
         """Writes no more by itself, and decides nothing more."""
         self.absence.abandon()
+        self.log.end_background()
         self._line.stop(KafkaError(Error.NOT_CONTROLLER, "the controller is stopping"))
         if self._snapshot_timer is not None:
             self._snapshot_timer.cancel()
@@ -231,7 +233,7 @@ class Cluster:
 
     def _enact(self, event: Any) -> Steps[_Enacted]:
         if event is _SNAPSHOT:
-            yield from self._write_snapshot()
+            yield from self._begin_snapshot()
             return _Enacted(None, None)
         effects = yield from self.shard.decide(event)
         if not effects.records:
@@ -393,27 +395,39 @@ class Cluster:
         """Writes the image, and drops from the log what it covers, however long it takes. Without
         it the log has all."""
         self._line.finish_current()
-        finish(self._write_snapshot())
+        try:
+            self.log.write_now(finish(self._snapshot()))
+        except OSError as error:
+            self._snapshot_ended(error)
+        else:
+            self._snapshot_ended(None)
 
     def _snapshot_soon(self) -> None:
-        """In line with what is decided, so that nothing changes while the image is written."""
+        """In line with what is decided, so that nothing changes while the image is encoded; a
+        worker writes it. One at a time."""
         if not self._is_snapshot_due:
             self._is_snapshot_due = True
             self._line.submit(_SNAPSHOT)
 
-    def _write_snapshot(self) -> Steps[None]:
-        self._is_snapshot_due = False
-        assert not self.shard.is_in_transaction, "a snapshot would leave out what is held back"
-        try:
-            image = self.image
-            snapshot = yield from self.log.write_snapshot(
-                records_of(image), image.metadata_version
-            )
-        except OSError as error:
-            logger.warning("no snapshot of the cluster's metadata could be written: %s", error)
-            self.log.home.storage_error(error)
+    def _begin_snapshot(self) -> Steps[None]:
+        snapshot = yield from caught(self._snapshot())
+        if isinstance(snapshot, Exception):
+            self._snapshot_ended(snapshot)
         else:
-            logger.debug("metadata snapshot %s", snapshot.file_name)
+            self.log.write_later(snapshot, self._snapshot_ended)
+
+    def _snapshot(self) -> Steps[Snapshot]:
+        assert not self.shard.is_in_transaction, "a snapshot would leave out what is held back"
+        image = self.image
+        return (yield from self.log.snapshot(records_of(image), image.metadata_version))
+
+    def _snapshot_ended(self, outcome: BaseException | None) -> None:
+        self._is_snapshot_due = False
+        if isinstance(outcome, OSError):
+            logger.warning("no snapshot of the cluster's metadata could be written: %s", outcome)
+            self.log.home.storage_error(outcome)
+        elif outcome is not None:
+            raise outcome
 
     def _snapshot_bytes(self) -> int:
         return self.config.get_int("metadata.log.max.record.bytes.between.snapshots")

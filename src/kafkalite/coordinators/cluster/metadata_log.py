@@ -7,13 +7,15 @@ log's start is nought or the end of a snapshot that is there, and nothing is wri
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from kafkalite.coordinators.cluster.quorum import QUORUM_STATE, Quorum
 from kafkalite.coordinators.cluster.snapshots import SnapshotId, SnapshotWriter, list_snapshots
 from kafkalite.coordinators.cluster.stored import Stored
 from kafkalite.coordinators.effects import Record
+from kafkalite.env.background import Gate
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import Steps
 from kafkalite.log.checkpoints import write_partition_metadata
@@ -38,6 +40,14 @@ MAX_BATCH_BYTES = 8 << 20
 _AT_ONCE = 64  # records
 
 
+@dataclass(slots=True, frozen=True)
+class Snapshot:
+    """One that is all encoded, and what it covers."""
+
+    covers: SnapshotId
+    write: Callable[[], None]
+
+
 class MetadataLog:
     """Reads the whole state once, is opened then, and appended to."""
 
@@ -54,6 +64,9 @@ class MetadataLog:
         self.config = LogConfig(segment_bytes=segment_bytes, max_message_bytes=MAX_BATCH_BYTES)
         self.epoch = 0
         self.bytes_since_snapshot = 0
+        self._background = home.env.background
+        self._gate = Gate()  # for workers
+        self._is_closed = False
 
     @property
     def end_offset(self) -> int:
@@ -145,32 +158,67 @@ class MetadataLog:
 
     # --- snapshots ----------------------------------------------------------------------------
 
-    def write_snapshot(self, messages: Iterator[Any], level: int) -> Steps[SnapshotId]:
-        """Writes what all records so far come to, as a level of metadata.version has it, and drops
-        what it covers from the log."""
-        snapshot = SnapshotId(self.end_offset, self.epoch)
+    def snapshot(self, messages: Iterator[Any], level: int) -> Steps[Snapshot]:
+        """What all records so far come to, as a level of metadata.version has it, to be written.
+        The log goes on in a new segment, so that what it covers can go."""
+        covers = SnapshotId(self.end_offset, self.epoch)
         self.bytes_since_snapshot = 0  # also when it fails: not to be tried with every record
         writer = SnapshotWriter(self.disk, self.directory, level, self.home.env.clock.now_ms())
-        yield from writer.write(snapshot, self.quorum.snapshot_records(), messages)
-        self._drop_covered(snapshot)
-        return snapshot
-
-    def _drop_covered(self, snapshot: SnapshotId) -> None:
-        """Begins a new segment behind a snapshot, and removes older segments and snapshots."""
+        write = yield from writer.write(covers, self.quorum.snapshot_records(), messages)
+        assert self.end_offset == covers.end_offset, "records came while it was encoded"
         if self.log.active.size:
-            self.log.roll(snapshot.end_offset)
-        self.log.raise_start(snapshot.end_offset)
-        paths = [
-            f"{self.directory}/{each.file_name}"
-            for each in list_snapshots(self.disk, self.directory)
-            if each < snapshot
-        ]
-        for segment in list(self.log.segments[:-1]):
+            self.log.roll()
+        return Snapshot(covers, write)
+
+    def write_now(self, snapshot: Snapshot) -> None:
+        """However long the disk takes; nothing else may be under way."""
+        snapshot.write()
+        self._drop_covered(snapshot.covers)()
+
+    def write_later(self, snapshot: Snapshot, done: Callable[[BaseException | None], None]) -> None:
+        """By a worker, and then drops what it covers from the log; `done` is told when it lasts or
+        what went wrong, and not at all after `close`."""
+
+        def written(outcome: BaseException | None) -> None:
+            if self._is_closed:
+                return
+            if outcome is None:
+                remove = self._drop_covered(snapshot.covers)
+                self._background.submit(lambda: self._gate.let(remove), _raise)
+            done(outcome)
+
+        self._background.submit(lambda: self._gate.let(snapshot.write), written)
+
+    def _drop_covered(self, covers: SnapshotId) -> Callable[[], None]:
+        """Forgets older segments, now that a snapshot lasts; returns what removes their files, and
+        those of older snapshots."""
+        self.log.raise_start(covers.end_offset)
+        paths = []
+        while len(self.log.segments) > 1 and self.log.segments[1].base_offset <= covers.end_offset:
+            segment = self.log.segments[0]
             self.log.drop_segment(segment)
             segment.close()
             paths += [segment.path(kind) for kind in (".log", ".index", ".timeindex")]
-        self.home.remove_now(paths)
+
+        def remove() -> None:
+            snapshots = list_snapshots(self.disk, self.directory)
+            older = [each for each in snapshots if each < covers]
+            self.home.remove_now([f"{self.directory}/{each.file_name}" for each in older] + paths)
+
+        return remove
+
+    def end_background(self) -> None:
+        """No worker is at a file of this log any more, nor will be."""
+        self._is_closed = True
+        self._gate.shut()
 
     def close(self) -> None:
         """Puts everything on stable storage."""
+        self.end_background()
         self.log.close()
+
+
+def _raise(outcome: BaseException | None) -> None:
+    """What goes wrong in a worker by a mistake of ours is the loop's to tell."""
+    if outcome is not None:
+        raise outcome

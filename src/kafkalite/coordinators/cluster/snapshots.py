@@ -7,7 +7,7 @@ the file. Invariant: a file under its final name is whole; one without a closing
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -68,9 +68,9 @@ class SnapshotWriter:
 
     def write(
         self, snapshot: SnapshotId, quorum: Iterable[ControlRecord], messages: Iterable[Any]
-    ) -> Steps[None]:
-        """Writes a snapshot, in one go when all of it is encoded; after a crash it is there whole
-        or not at all."""
+    ) -> Steps[Callable[[], None]]:
+        """What writes a snapshot, all of which is encoded: for a worker, since it waits for the
+        disk. After a crash it is there whole or not at all."""
         header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=self.now_ms)
         opening = [(ControlType.SNAPSHOT_HEADER, codec.encode(header, 0)), *quorum]
         parts = [self._control(opening, 0, snapshot)]
@@ -89,7 +89,8 @@ class SnapshotWriter:
             offset += builder.count
         footer = codec.encode(SnapshotFooterRecord(version=0), 0)
         parts.append(self._control([(ControlType.SNAPSHOT_FOOTER, footer)], offset, snapshot))
-        replace_file(self.disk, f"{self.directory}/{snapshot.file_name}", b"".join(parts))
+        path = f"{self.directory}/{snapshot.file_name}"
+        return lambda: replace_file(self.disk, path, b"".join(parts))
 
     def _control(
         self, records: list[ControlRecord], offset: int, snapshot: SnapshotId

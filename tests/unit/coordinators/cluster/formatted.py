@@ -51,7 +51,7 @@ def formatted(level: int = 30, *, is_standalone: bool = True, features: Any = No
 
 def write_bootstrap(env: Env, *records: Any) -> None:
     """The file in which formatting leaves what the cluster shall begin with."""
-    finish(SnapshotWriter(env.disk, "/data", 30, 0).write(SnapshotId(0, 0), [], records))
+    finish(SnapshotWriter(env.disk, "/data", 30, 0).write(SnapshotId(0, 0), [], records))()
     env.disk.rename(f"/data/{SnapshotId(0, 0).file_name}", "/data/bootstrap.checkpoint")
 
 
