@@ -8,8 +8,9 @@ directory is open.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kafkalite.env.disk import DiskLock
@@ -71,6 +72,9 @@ def lock_all(directories: list[LogDirectory], identity: Identity) -> None:
         locked.append(directory)
 
 
+OffsetsOf = Callable[[str], dict[TopicPartition, int]]
+
+
 class LogDirectory:
     """A directory that this broker has taken."""
 
@@ -88,6 +92,7 @@ class LogDirectory:
         self._written: dict[str, dict[TopicPartition, int]] = {}
         # Checkpoints that do not last yet, and whether a newer one has overtaken it meanwhile.
         self._under_way: dict[str, bool] = {}
+        self._afterwards: list[Callable[[], None]] = []  # once one of them lasts, or will not
 
     def lock(self, identity: Identity) -> None:
         """Locks the directory and checks whose it is; raises LockedByOther or WrongDirectory. What
@@ -186,17 +191,40 @@ class LogDirectory:
         """What a checkpoint says of a partition, as it was read or written last."""
         return self._written.get(name, {}).get((topic, partition))
 
-    def forget_forerunner(
-        self, key: TopicPartition, offsets_of: Callable[[str], dict[TopicPartition, int]]
-    ) -> None:
+    def forget_now(self, key: TopicPartition, offsets_of: OffsetsOf) -> None:
         """What checkpoints tell, or are about to, of a log that had the place must not be said of
         the next: where it began, say. They forget all that are gone at once, so it is seldom."""
-        try:
-            for name in (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS):
-                if self.saved(name, *key) is not None or self._under_way.get(name) is False:
-                    self.write(name, offsets_of(name))
-        except OSError as error:
-            raise self.home.storage_error(error) from error
+        for name in (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS):
+            if self.saved(name, *key) is not None or self._under_way.get(name) is False:
+                self.write(name, offsets_of(name))
+
+    def forget_later(
+        self, keys: Sequence[TopicPartition], offsets_of: OffsetsOf, then: Callable[[bool], None]
+    ) -> None:
+        """The same of several, off the event loop; `then` is told whether it could be done."""
+        left = [RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS]
+
+        def tells(name: str) -> bool:
+            return any(self.saved(name, *key) is not None for key in keys)
+
+        def written(name: str, is_written: bool) -> None:
+            if not is_written and tells(name):
+                then(False)
+            else:
+                go_on()
+
+        def go_on() -> None:
+            while left and self.home.is_online:
+                if left[0] in self._under_way:
+                    self._afterwards.append(go_on)
+                    return
+                name = left.pop(0)
+                if tells(name):
+                    self.write_later(name, offsets_of(name), partial(written, name))
+                    return
+            then(True)
+
+        go_on()
 
     def saved_recovery_point(self, topic: str, partition: int) -> int:
         return self._written.get(RECOVERY_POINTS, {}).get((topic, partition), 0)
@@ -271,6 +299,7 @@ class LogDirectory:
     ) -> None:
         """Only now does the checkpoint count: files go because of what it says."""
         is_overtaken = self._under_way.pop(name)
+        afterwards, self._afterwards = self._afterwards, []
         if isinstance(outcome, OSError):
             self.home.storage_error(outcome)
         elif isinstance(outcome, BaseException):
@@ -280,3 +309,5 @@ class LogDirectory:
             assert offsets is not None
             self._written[name] = offsets
         then(is_written and not is_overtaken)
+        for each in afterwards:
+            each()

@@ -8,8 +8,9 @@ them alone.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from kafkalite.env import Env
 from kafkalite.env.background import Gate
@@ -26,6 +27,8 @@ from kafkalite.protocol.errors import Error, KafkaError
 logger = logging.getLogger(__name__)
 
 Made = Segment | Exception
+# Takes back what is told of those that had the places; tells where that cannot be done.
+Forget = Callable[[Sequence["NewLog"], Callable[[set[LogHome]], None]], None]
 
 
 @dataclass(slots=True, frozen=True)
@@ -39,10 +42,13 @@ class NewLog:
     directory: str
     config: LogConfig
     start_offset: int = 0
+    takes_name: bool = False  # of a log, whose other name has to last before
 
-    def make_files(self) -> Made:
+    def make_files(self, *, is_name_free: bool = False) -> Made:
         """On any thread: the directory with what it begins with."""
         try:
+            if self.takes_name and not is_name_free:
+                self.home.disk.sync_directory(self.home.path)
             self.home.disk.make_directory(self.directory)
             path = f"{self.directory}/{PARTITION_METADATA}"
             write_partition_metadata(self.home.disk, path, self.topic_id)
@@ -55,6 +61,8 @@ class NewLog:
     def taken(self, made: Made) -> PartitionLog:
         """The log with these files; raises KafkaError when there are none."""
         self.home.check_online()
+        if isinstance(made, KafkaError):
+            raise made
         if isinstance(made, OSError):
             raise self.home.storage_error(made) from made
         if isinstance(made, Exception):
@@ -71,8 +79,9 @@ class NewLog:
 class Making:
     """Has a worker make the files of logs."""
 
-    def __init__(self, env: Env) -> None:
+    def __init__(self, env: Env, forget: Forget) -> None:
         self._env = env
+        self._forget = forget
         self._gate = Gate()
         self._under_way: dict[Later[list[Made]], None] = {}
 
@@ -89,15 +98,26 @@ class Making:
                 raise outcome
             made.resolve(outcome)
 
-        self._env.background.submit(lambda: self._make_all(new), done)
+        def forgotten(refusing: set[LogHome]) -> None:
+            if made in self._under_way:
+                self._env.background.submit(lambda: self._make_all(new, refusing), done)
+
+        self._forget(new, forgotten)
         return made
 
-    def _make_all(self, new: Sequence[NewLog]) -> list[Made]:
+    def _make_all(self, new: Sequence[NewLog], refusing: set[LogHome]) -> list[Made]:
         made: list[Made] = []
+        free: set[LogHome] = set()  # where one sync was for all
         for each in new:
-            files = self._gate.let(each.make_files)
+            if each.home in refusing:
+                made.append(KafkaError(Error.KAFKA_STORAGE_ERROR, "a checkpoint cannot be written"))
+                continue
+            is_name_free = each.home in free
+            files = self._gate.let(partial(each.make_files, is_name_free=is_name_free))
             if files is None:
                 break
+            if each.takes_name and isinstance(files, Segment):
+                free.add(each.home)
             made.append(files)
         return made
 

@@ -19,6 +19,7 @@ from kafkalite.log.config import LogConfig, LogSettings
 from kafkalite.log.describing import DirectoryInfo, describe
 from kafkalite.log.directory import Identity, LogDirectory, lock_all
 from kafkalite.log.finding import find_openings, has_no_record
+from kafkalite.log.forerunners import make_now
 from kafkalite.log.home import LogHome
 from kafkalite.log.loading import Loading, Opened
 from kafkalite.log.making import Made, NewLog
@@ -313,7 +314,7 @@ class LogManager:
             topic, partition, topic_id, config, directory=directory, is_new=is_new
         )
         if isinstance(found, NewLog):
-            return self.take_new(found, found.make_files())
+            return self.take_new(found, make_now(self, found))
         return found
 
     def find_or_plan(
@@ -333,12 +334,10 @@ class LogManager:
             self._check_may_make(topic, partition, topic_id)
         place = self._place(directory)
         path = f"{place.path}/{partition_directory(topic, partition)}"
-        self.make_way(place.home, path)
-        place.forget_forerunner((topic, partition), partial(self.offsets, place))
+        takes_name = self.make_way(place.home, path)
         self._counts[place.path] += 1
-        return NewLog(
-            place.home, topic, partition, topic_id, path, config or self.config_of(topic)
-        )
+        config = config or self.config_of(topic)
+        return NewLog(place.home, topic, partition, topic_id, path, config, takes_name=takes_name)
 
     def take_new(self, new: NewLog, made: Made) -> PartitionLog:
         """Takes a log into service whose files were made, or raises KafkaError."""
@@ -440,32 +439,34 @@ class LogManager:
     def create_future(self, log: PartitionLog, directory: str) -> PartitionLog:
         """An empty copy of a log that begins where the log does."""
         place = self._place(directory)
-        place.forget_forerunner((log.topic, log.partition), partial(self.offsets, place))
         name = renamed_directory(log.topic, log.partition, self._unique(), "future")
         new = NewLog(
             place.home, log.topic, log.partition, log.topic_id, f"{place.path}/{name}", log.config,
             log.log_start_offset,
         )  # fmt: skip
-        future = new.taken(new.make_files())
+        future = new.taken(make_now(self, new))
         future.is_future = True
         self._future[log.topic, log.partition] = future
         self._counts[place.path] += 1
         return future
 
-    def make_way(self, home: LogHome, path: str) -> None:
-        """Has nothing under a name that a log is to have: what lies there is not overwritten."""
+    def make_way(self, home: LogHome, path: str) -> bool:
+        """Clears a name, overwriting nothing; whether that must last before a log has it."""
         self.mover.make_way(path)
         try:
-            self._retired.make_way(path)
+            is_taken = self._retired.make_way(path)
             if self.env.disk.exists(path):
                 stray = stray_path(path, self._unique())
                 logger.warning("%s is of no log in service, and is set aside as %s", path, stray)
                 self.env.disk.rename(path, stray)
                 home.vacated.add(path, tells_its_topic=False)
-            if home.vacated.is_doubtful(path):
-                home.vacated.sync_now()
         except OSError as error:
             raise home.storage_error(error) from error
+        return is_taken or home.vacated.is_doubtful(path)
+
+    def is_retired(self, path: str) -> bool:
+        """Whether a deleted log has a name still."""
+        return path in self._retired
 
     def drop_future(self, topic: str, partition: int) -> None:
         """Gives up the copy that was to take a log's place."""

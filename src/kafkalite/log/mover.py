@@ -352,11 +352,12 @@ class Mover:
         after a power cut: with its directory named in the metadata, that log would count."""
         path = final_path(future)
         is_taken = any(log.directory == path for log in self._replaced)
-        return is_taken or path in future.home.vacated
+        return is_taken or path in future.home.vacated or self._manager.is_retired(path)
 
     def _replace(self, move: _Move) -> None:
         log, future, manager = move.log, move.future, self._manager
-        manager.make_way(future.home, final_path(future))
+        if manager.make_way(future.home, final_path(future)):
+            future.home.vacated.sync_now()  # of what nobody knew, or since it was named
         promote(future)
         future.raise_start(log.log_start_offset)
         future.durability.took_over(log.durability.durable_offset)

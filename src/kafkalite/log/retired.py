@@ -51,13 +51,16 @@ class Retired:
         remove = partial(self._remove, log)
         remove() if log.is_durable_on_append else once_durable(remove)
 
-    def make_way(self, directory: str) -> None:
-        """A new log needs the name: if a deleted one has it, that one's new name lasts first, or
-        the power could fail and leave the new log in place of the old one."""
+    def __contains__(self, directory: str) -> bool:
+        return directory in self._logs
+
+    def make_way(self, directory: str) -> bool:
+        """A new log needs the name. Whether a deleted one has it: that one's new name lasts first,
+        or the power could fail and leave the new log in place of the old one."""
         log = self._logs.get(directory)
         if log is not None:
             self._rename(log)
-            log.home.vacated.sync_now()
+        return log is not None
 
     def remove_all(self) -> None:
         """The stop is clean: all that was decided will last."""

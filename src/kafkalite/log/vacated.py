@@ -40,7 +40,10 @@ class Vacated:
         return path in self._names and not self._names[path][1]
 
     def sync_now(self) -> None:
-        self._home.disk.sync_directory(self._home.path)
+        try:
+            self._home.disk.sync_directory(self._home.path)
+        except OSError as error:
+            raise self._home.storage_error(error) from error
         self._names.clear()
 
     def _sync(self) -> None:

@@ -31,6 +31,7 @@ from kafkalite.coordinators.cluster.log_configs import log_config, take_settings
 from kafkalite.coordinators.effects import Refused
 from kafkalite.env.later import Later
 from kafkalite.log.config import LogConfig
+from kafkalite.log.forerunners import forget, make_now
 from kafkalite.log.making import Made, Making, NewLog
 from kafkalite.log.manager import LogManager
 from kafkalite.log.partition_log import PartitionLog
@@ -76,7 +77,7 @@ class Replicas:
         self._untold: dict[tuple[bytes, int], bytes] = {}
         self._has_named_leaderless = False
         self._is_stopped = False
-        self._making = Making(logs.env)
+        self._making = Making(logs.env, partial(forget, logs))
         self._through: Later[None] | None = None  # with the change that is followed now
 
     def start(self) -> None:
@@ -89,7 +90,7 @@ class Replicas:
             for state in topic.partitions.values():
                 new = self._follow(topic, state, is_new=False)
                 if new is not None:
-                    self._take(topic, state, new, new.make_files())
+                    self._take(topic, state, new, make_now(self.logs, new))
         for log in (*self.logs.logs, *self.logs.offline):
             known = self.cluster.image.partition(log.topic, log.partition)
             if known is None or self.node_id not in known.replicas:

@@ -14,6 +14,7 @@ from kafkalite.coordinators.cluster.cluster import Cluster
 from kafkalite.coordinators.cluster.snapshots import list_snapshots
 from kafkalite.env import Env, manual_env
 from kafkalite.env.background import QueuedBackground
+from kafkalite.env.clock import ManualClock
 from kafkalite.env.disk import Disk
 from kafkalite.protocol.messages import CreateTopicsRequest
 from kafkalite.sim.disk import CrashDisk
@@ -63,7 +64,8 @@ def ask(cluster: Cluster, name: str) -> Any:
     return cluster.submit(CreateTopicsRequest(topics=[topic]))
 
 
-def snapshot_is_due(cluster: Cluster, env: Any) -> None:
+def snapshot_is_due(env: Env) -> None:
+    assert isinstance(env.clock, ManualClock)
     env.clock.advance(3_600_000)
 
 
@@ -75,7 +77,7 @@ def test_the_loop_waits_for_no_disk_over_a_snapshot() -> None:
     env.disk.before_operation = background.look
     for name in "ab":
         create(cluster, name)
-        snapshot_is_due(cluster, env)
+        snapshot_is_due(env)
         background.run_all()
     assert [each.end_offset for each in list_snapshots(env.disk, DIRECTORY)] == [
         cluster.log.end_offset
@@ -88,7 +90,7 @@ def test_what_is_decided_meanwhile_is_behind_it() -> None:
     cluster = open_cluster(env)
     create(cluster, "a")
     end_offset = cluster.log.end_offset
-    snapshot_is_due(cluster, env)
+    snapshot_is_due(env)
     create(cluster, "b")
     assert list_snapshots(env.disk, DIRECTORY) == []
     assert cluster.log.log.log_start_offset == 0, "it does not count before it lasts"
@@ -104,10 +106,10 @@ def test_the_next_one_waits_for_it() -> None:
     cluster = open_cluster(env)
     for name in "abc":
         create(cluster, name)
-        snapshot_is_due(cluster, env)
+        snapshot_is_due(env)
     background.run_all()
     assert len(list_snapshots(env.disk, DIRECTORY)) == 1
-    snapshot_is_due(cluster, env)
+    snapshot_is_due(env)
     background.run_all()
     (newest,) = list_snapshots(env.disk, DIRECTORY)
     assert newest.end_offset == cluster.log.end_offset
@@ -117,7 +119,7 @@ def test_a_stop_leaves_nothing_to_a_worker() -> None:
     env, background = world()
     cluster = open_cluster(env)
     create(cluster, "a")
-    snapshot_is_due(cluster, env)
+    snapshot_is_due(env)
     cluster.close()
     (newest,) = list_snapshots(env.disk, DIRECTORY)
     assert newest.end_offset == cluster.log.end_offset, "the last one is written by the stop"
@@ -139,13 +141,13 @@ def test_one_that_cannot_be_written_leaves_the_log_whole(monkeypatch: pytest.Mon
         raise OSError(errno.ENOSPC, "full")
 
     with monkeypatch.context() as patch:
-        snapshot_is_due(cluster, env)
+        snapshot_is_due(env)
         patch.setattr(env.disk, "create", full)
         background.run_all()
     create(cluster, "b")
     assert cluster.log.log.log_start_offset == 0
     assert open_cluster(env, node_ids=()).image == cluster.image
-    snapshot_is_due(cluster, env)
+    snapshot_is_due(env)
     background.run_all()
     assert len(list_snapshots(env.disk, DIRECTORY)) == 1
 
@@ -154,8 +156,9 @@ def test_a_power_cut_at_any_operation_takes_nothing_that_was_acknowledged() -> N
     env, background = world()
     cluster = open_cluster(env, EVERY_SECOND_TOPIC)
     background.run_all()
-    disk, random = env.disk, Random(5)
+    disk, clock, random = env.disk, env.clock, Random(5)
     assert isinstance(disk, CrashDisk)
+    assert isinstance(clock, ManualClock)
     known: list[str] = []
     after: list[tuple[CrashDisk, list[str]]] = []
 
@@ -167,11 +170,11 @@ def test_a_power_cut_at_any_operation_takes_nothing_that_was_acknowledged() -> N
         answer = ask(cluster, f"t{number}")
         answer.then(lambda _, name=f"t{number}": known.append(name))
         for _ in range(random.randrange(4)):
-            env.clock.advance(1)
+            clock.advance(1)
             if len(background):
                 background.run_one()
     for _ in range(10):
-        env.clock.advance(10)
+        clock.advance(10)
         background.run_all()
     assert len(known) == 12
     assert len(after) > 60
