@@ -11,7 +11,8 @@ import pytest
 
 from kafkalite.env.background import QueuedBackground
 from kafkalite.log.checkpoints import read_offsets
-from kafkalite.log.directory import LOG_STARTS, LogDirectory
+from kafkalite.log.directory import LogDirectory
+from kafkalite.log.names import LOG_STARTS
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import DeleteRecordsRequest
 from kafkalite.sim.disk import CrashDisk

@@ -24,7 +24,7 @@ from kafkalite.coordinators.loading import Loading
 from kafkalite.coordinators.runtime import Runtime
 from kafkalite.env import manual_env
 from kafkalite.env.clock import ManualClock
-from kafkalite.env.slicing import InSteps, Slices
+from kafkalite.env.slicing import InSteps, Slices, finish
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
@@ -217,8 +217,10 @@ class Crowd:
             assignments=[
                 SyncGroupRequest.Assignment(
                     member_id=member_id,
-                    assignment=migration.embedded_assignment(
-                        self.state, side, {self.topic_id: tuple(share)}
+                    assignment=finish(
+                        migration.embedded_assignment(
+                            self.state, side, {self.topic_id: tuple(share)}
+                        )
                     ),
                 )
                 for member_id, share in shares.items()

@@ -41,7 +41,7 @@ from kafkalite.coordinators.groups.reconciliation import Owned, reconcile
 from kafkalite.coordinators.groups.settings import MigrationPolicy
 from kafkalite.coordinators.groups.state import GroupsState
 from kafkalite.coordinators.groups.subscriptions import change_subscription
-from kafkalite.coordinators.groups.target import Draft, retarget
+from kafkalite.coordinators.groups.target import NAMES_PER_STEP, Draft, retarget
 from kafkalite.coordinators.groups.turn import Turn
 from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
@@ -68,24 +68,25 @@ def join(
     if is_new and request.group_instance_id is None and event.version >= MEMBER_ID_REQUIRED_SINCE:
         turn.reply(join_error(member_id, Error.MEMBER_ID_REQUIRED))
         return
-    subscription = embedded.read_subscription(protocols[0][1])
+    subscription = yield from embedded.read_subscription_in_steps(protocols[0][1])
     if subscription is None:
         raise KafkaError(Error.INCONSISTENT_GROUP_PROTOCOL)
     draft = Draft.of(group)
     holder_ids = _holder_of_other_protocol(group, event)
-    old = _find_member(turn, group, draft, event, member_id)
+    old = yield from _find_member(turn, group, draft, event, member_id)
     new = _updated(old, event, subscription, protocols)
     has_changed = yield from change_subscription(state, turn, group, draft, old, new)
     if holder_ids and migration.must_downgrade(state, group, holder_ids, is_replaced=True):
-        _downgrade(state, turn, group, draft, new)
+        yield from _downgrade(state, turn, group, draft, new)
         return
     yield from retarget(state, turn, draft)
-    goal = yield from goal_for(state, draft, new, _owned(state, subscription), has_changed)
+    owned = yield from _owned(state, subscription)
+    goal = yield from goal_for(state, draft, new, owned, has_changed)
     moved = new
     if has_changed or not new.is_reconciled_to(draft.assignment_epoch):
         moved = yield from reconcile(new, goal)
     if moved != new:
-        turn.write(consumer_records.current(group.group_id, moved))
+        turn.write((yield from consumer_records.current(group.group_id, moved)))
     turn.cancel(classic_join_key(group.group_id, member_id))
     arm_session(turn, group.group_id, member_id, request.session_timeout_ms)
     turn.arm(
@@ -129,7 +130,7 @@ def _holder_of_other_protocol(group: ConsumerGroup, event: Join) -> set[str]:
 
 def _find_member(
     turn: Turn, group: ConsumerGroup, draft: Draft, event: Join, member_id: str
-) -> ConsumerMember:
+) -> Steps[ConsumerMember]:
     request = event.request
     if request.group_instance_id is None:
         return group.members.get(member_id, ConsumerMember(member_id))
@@ -138,7 +139,7 @@ def _find_member(
     holder = group.static_member(request.group_instance_id)
     if holder is None:
         return ConsumerMember(member_id)
-    return replace_member(turn, draft, holder, member_id)
+    return (yield from replace_member(turn, draft, holder, member_id))
 
 
 def _updated(
@@ -162,9 +163,11 @@ def _updated(
     )
 
 
-def _owned(state: GroupsState, subscription: ConsumerProtocolSubscription) -> Owned:
+def _owned(state: GroupsState, subscription: ConsumerProtocolSubscription) -> Steps[Owned]:
     owned: dict[bytes, list[int]] = {}
-    for topic in subscription.owned_partitions:
+    for count, topic in enumerate(subscription.owned_partitions, 1):
+        if count % NAMES_PER_STEP == 0:
+            yield
         view = state.topics.by_name(topic.topic)
         if view is not None:
             owned[view.topic_id] = topic.partitions
@@ -184,7 +187,7 @@ def _joined(member: ConsumerMember) -> JoinGroupResponse:
 
 def _downgrade(
     state: GroupsState, turn: Turn, group: ConsumerGroup, draft: Draft, new: ConsumerMember
-) -> None:
+) -> Steps[None]:
     """A static member came back with the classic protocol, and it was the last without it."""
     # The generation is the epoch that the present assignment is of, though the subscription may
     # be another already: the rebalance that follows makes the next one.
@@ -196,7 +199,8 @@ def _downgrade(
     reply = _joined(new)
     if not must_rebalance:
         reply.generation_id = group.epoch
-    migration.downgrade(state, turn, after, set(), reply, must_rebalance=must_rebalance)
+    steps = migration.downgrade(state, turn, after, set(), reply, must_rebalance=must_rebalance)
+    yield from steps
 
 
 def on_downgraded(state: GroupsState, turn: Turn, event: Downgraded) -> None:
@@ -233,7 +237,7 @@ def _arm_join(turn: Turn, group: ConsumerGroup, member: ConsumerMember) -> None:
     )
 
 
-def sync(state: GroupsState, turn: Turn, group: ConsumerGroup, event: Sync) -> None:
+def sync(state: GroupsState, turn: Turn, group: ConsumerGroup, event: Sync) -> Steps[None]:
     request = event.request
     member, side = _classic_member(group, request.member_id, request.group_instance_id)
     if request.generation_id != member.member_epoch:
@@ -249,12 +253,13 @@ def sync(state: GroupsState, turn: Turn, group: ConsumerGroup, event: Sync) -> N
         return
     turn.cancel(classic_sync_key(group.group_id, member.member_id))
     arm_session(turn, group.group_id, member.member_id, side.session_timeout_ms)
+    assignment = yield from migration.embedded_assignment(state, side, member.assigned)
     turn.reply(
         SyncGroupResponse(
             error_code=Error.NONE,
             protocol_type=request.protocol_type,
             protocol_name=request.protocol_name,
-            assignment=migration.embedded_assignment(state, side, member.assigned),
+            assignment=assignment,
         )
     )
 

@@ -54,13 +54,13 @@ def consumer_heartbeat(state: GroupsState, turn: Turn, event: ConsumerHeartbeat)
         yield from leave(state, turn, request)
         return
     is_joining = request.member_epoch == JOINING_EPOCH
-    if is_joining and migration.upgrade(state, turn, event):
+    if is_joining and (yield from migration.upgrade(state, turn, event)):
         return  # the classic group becomes a consumer group, and then this is decided again
     group = _group(state, turn, request, is_joining)
     _check_size(state, group, request.member_id)
     member_id = request.member_id or state.new_uuid()
     draft = Draft.of(group)
-    old = _find_member(turn, group, draft, request, member_id)
+    old = yield from _find_member(turn, group, draft, request, member_id)
     new = _updated(old, event)
     has_changed = yield from change_subscription(state, turn, group, draft, old, new)
     timeout_ms = state.settings.session_timeout_ms(group.group_id)
@@ -228,7 +228,7 @@ def _find_member(
     draft: Draft,
     request: ConsumerGroupHeartbeatRequest,
     member_id: str,
-) -> ConsumerMember:
+) -> Steps[ConsumerMember]:
     instance_id = request.instance_id
     is_joining = request.member_epoch == JOINING_EPOCH
     holder = None if instance_id is None else group.static_member(instance_id)
@@ -239,7 +239,7 @@ def _find_member(
     elif is_joining:
         if holder is None:
             return group.members.get(member_id, ConsumerMember(member_id))
-        return _take_over(turn, draft, holder, request, member_id)
+        return (yield from _take_over(turn, draft, holder, request, member_id))
     else:
         member = _check_instance(holder, instance_id, member_id)
     _check_epoch(member, request)
@@ -266,7 +266,7 @@ def _take_over(
     holder: ConsumerMember,
     request: ConsumerGroupHeartbeatRequest,
     member_id: str,
-) -> ConsumerMember:
+) -> Steps[ConsumerMember]:
     """A static member is back, and gets what its former self had, if that one has let go."""
     if holder.classic is None and holder.member_epoch != AWAY_EPOCH:
         raise KafkaError(
@@ -274,12 +274,12 @@ def _take_over(
             f"Static member {member_id} with instance id {request.instance_id} cannot join the"
             f" group because the instance id is owned by {holder.member_id} member.",
         )
-    return replace_member(turn, draft, holder, member_id)
+    return (yield from replace_member(turn, draft, holder, member_id))
 
 
 def replace_member(
     turn: Turn, draft: Draft, holder: ConsumerMember, member_id: str
-) -> ConsumerMember:
+) -> Steps[ConsumerMember]:
     """The same member under another id, from its first epoch on."""
     newcomer = replace(
         holder,
@@ -290,11 +290,9 @@ def replace_member(
     target = draft.targets.get(holder.member_id, {})
     group_id = draft.group_id
     turn.write(*consumer_records.member_tombstones(group_id, holder.member_id))
-    turn.write(
-        consumer_records.member(group_id, newcomer),
-        consumer_records.target(group_id, member_id, target),
-        consumer_records.current(group_id, newcomer),
-    )
+    turn.write(consumer_records.member(group_id, newcomer))
+    turn.write((yield from consumer_records.target(group_id, member_id, target)))
+    turn.write((yield from consumer_records.current(group_id, newcomer)))
     draft.drop([holder.member_id])
     draft.put(newcomer)
     draft.targets = {**draft.targets, member_id: target}
@@ -365,7 +363,7 @@ def _reconcile(
     moved = yield from reconcile(member, goal)
     if moved == member:
         return member
-    turn.write((yield from consumer_records.current_in_steps(draft.group_id, moved)))
+    turn.write((yield from consumer_records.current(draft.group_id, moved)))
     key = rebalance_key(draft.group_id, moved.member_id)
     if moved.state is MemberState.UNREVOKED_PARTITIONS:
         expiry = RebalanceExpired(draft.group_id, moved.member_id, moved.member_epoch)

@@ -63,7 +63,7 @@ def leave(
         member_id=request.member_id, member_epoch=request.member_epoch
     )
     if request.member_epoch == AWAY_EPOCH:
-        _go_away(turn, group, member)
+        yield from _go_away(turn, group, member)
         turn.reply(reply)
     else:
         yield from fence(state, turn, group, [member], reply)
@@ -82,7 +82,7 @@ def static_member(group: ConsumerGroup, instance_id: str, member_id: str) -> Con
     return member
 
 
-def _go_away(turn: Turn, group: ConsumerGroup, member: ConsumerMember) -> None:
+def _go_away(turn: Turn, group: ConsumerGroup, member: ConsumerMember) -> Steps[None]:
     """A static member will be back: its partitions wait for it, until its session ends."""
     away = replace(
         member,
@@ -92,7 +92,7 @@ def _go_away(turn: Turn, group: ConsumerGroup, member: ConsumerMember) -> None:
             topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in member.assigned.items()
         },
     )
-    turn.write(consumer_records.current(group.group_id, away))
+    turn.write((yield from consumer_records.current(group.group_id, away)))
 
 
 def fence(
@@ -111,7 +111,7 @@ def fence(
         _cancel_timers(turn, group_id, member.member_id)
     gone = {member.member_id for member in members}
     if migration.must_downgrade(state, group, gone):
-        migration.downgrade(state, turn, group, gone, reply, must_rebalance=True)
+        yield from migration.downgrade(state, turn, group, gone, reply, must_rebalance=True)
         return
     draft = Draft.of(group)
     draft.drop(gone)

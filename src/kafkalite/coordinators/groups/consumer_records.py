@@ -19,7 +19,7 @@ from kafkalite.coordinators.groups.consumer_group import (
     Target,
 )
 from kafkalite.coordinators.groups.records import make, make_in_steps
-from kafkalite.env.slicing import Steps, finish
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol.messages import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -38,6 +38,8 @@ from kafkalite.protocol.messages import (
 
 # Of an assignment, written in one step.
 TOPICS_PER_STEP = 64
+# Of a group that changes its protocol.
+MEMBERS_PER_STEP = 16
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> Record:
@@ -70,11 +72,7 @@ def target_epoch(group_id: str, epoch: int, now_ms: int) -> Record:
     )
 
 
-def target(group_id: str, member_id: str, partitions: Target) -> Record:
-    return finish(target_in_steps(group_id, member_id, partitions))
-
-
-def target_in_steps(group_id: str, member_id: str, partitions: Target) -> Steps[Record]:
+def target(group_id: str, member_id: str, partitions: Target) -> Steps[Record]:
     value = ConsumerGroupTargetAssignmentMemberValue(topic_partitions=[])
     for topic_id, indexes in partitions.items():
         value.topic_partitions.append(
@@ -95,7 +93,15 @@ def read_target(value: ConsumerGroupTargetAssignmentMemberValue) -> Target:
 
 
 def member(group_id: str, one: ConsumerMember) -> Record:
-    value = ConsumerGroupMemberMetadataValue(
+    return make(_member_key(group_id, one), _member_value(one))
+
+
+def _member_key(group_id: str, one: ConsumerMember) -> ConsumerGroupMemberMetadataKey:
+    return ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=one.member_id)
+
+
+def _member_value(one: ConsumerMember) -> ConsumerGroupMemberMetadataValue:
+    return ConsumerGroupMemberMetadataValue(
         instance_id=one.instance_id,
         rack_id=one.rack_id,
         client_id=one.client_id,
@@ -106,7 +112,6 @@ def member(group_id: str, one: ConsumerMember) -> Record:
         server_assignor=one.server_assignor,
         classic_member_metadata=_classic_metadata(one.classic),
     )
-    return make(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=one.member_id), value)
 
 
 def _classic_metadata(
@@ -144,11 +149,7 @@ def read_member(old: ConsumerMember, value: ConsumerGroupMemberMetadataValue) ->
     )
 
 
-def current(group_id: str, one: ConsumerMember) -> Record:
-    return finish(current_in_steps(group_id, one))
-
-
-def current_in_steps(group_id: str, one: ConsumerMember) -> Steps[Record]:
+def current(group_id: str, one: ConsumerMember) -> Steps[Record]:
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=one.member_epoch,
         previous_member_epoch=one.previous_member_epoch,
@@ -229,13 +230,22 @@ def group_tombstones(group: ConsumerGroup) -> list[Record]:
     ]
 
 
-def whole_group(group: ConsumerGroup) -> list[Record]:
+def whole_group(group: ConsumerGroup) -> Steps[list[Record]]:
     """Everything of a group that is made at once, out of a classic one."""
-    group_id, members = group.group_id, group.members.values()
-    return [
-        *(member(group_id, one) for one in members),
-        group_epoch(group_id, group.epoch, group.metadata_hash),
-        *(target(group_id, one, partitions) for one, partitions in group.targets.items()),
-        target_epoch(group_id, group.assignment_epoch, group.assignment_timestamp_ms),
-        *(current(group_id, one) for one in members),
-    ]
+    group_id, members, made = group.group_id, group.members.values(), list[Record]()
+    for one in members:
+        value = _member_value(one)
+        made.append((yield from make_in_steps(_member_key(group_id, one), value)))
+        if len(made) % MEMBERS_PER_STEP == 0:
+            yield
+    made.append(group_epoch(group_id, group.epoch, group.metadata_hash))
+    for member_id, partitions in group.targets.items():
+        made.append((yield from target(group_id, member_id, partitions)))
+        if len(made) % MEMBERS_PER_STEP == 0:
+            yield
+    made.append(target_epoch(group_id, group.assignment_epoch, group.assignment_timestamp_ms))
+    for one in members:
+        made.append((yield from current(group_id, one)))
+        if len(made) % MEMBERS_PER_STEP == 0:
+            yield
+    return made

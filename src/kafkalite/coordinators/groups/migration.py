@@ -25,16 +25,16 @@ from kafkalite.coordinators.groups.consumer_group import (
 )
 from kafkalite.coordinators.groups.events import ConsumerHeartbeat, Downgraded
 from kafkalite.coordinators.groups.state import GroupsState
-from kafkalite.coordinators.groups.target import metadata_hash
+from kafkalite.coordinators.groups.target import NAMES_PER_STEP, metadata_hash
 from kafkalite.coordinators.groups.turn import Turn
-from kafkalite.env.slicing import finish
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import JoinGroupResponse, SyncGroupResponse
 
 # -- classic to consumer ---------------------------------------------------------------------
 
 
-def upgrade(state: GroupsState, turn: Turn, event: ConsumerHeartbeat) -> bool:
+def upgrade(state: GroupsState, turn: Turn, event: ConsumerHeartbeat) -> Steps[bool]:
     """A consumer member joins a classic group with members: the group becomes a consumer group.
 
     True when it does; then the heartbeat is decided once the records are replayed.
@@ -43,8 +43,9 @@ def upgrade(state: GroupsState, turn: Turn, event: ConsumerHeartbeat) -> bool:
     if not isinstance(group, ClassicGroup) or group.is_empty:
         return False
     _check_upgrade(state, group)
+    converted = yield from _as_consumer(state, group)
     turn.write(records.group_tombstone(group.group_id))
-    turn.write(*consumer_records.whole_group(_as_consumer(state, group)))
+    turn.write(*(yield from consumer_records.whole_group(converted)))
     _send_back(turn, group)
     turn.cancel(join_key(group.group_id))
     turn.cancel(sync_key(group.group_id))
@@ -84,19 +85,25 @@ def _send_back(turn: Turn, group: ClassicGroup) -> None:
             turn.answer(member.sync_ticket, SyncGroupResponse(error_code=code))
 
 
-def _as_consumer(state: GroupsState, group: ClassicGroup) -> ConsumerGroup:
+def _as_consumer(state: GroupsState, group: ClassicGroup) -> Steps[ConsumerGroup]:
+    """The group as records will make it, but for who owns what."""
     converted = ConsumerGroup(
         group.group_id, epoch=group.generation, assignment_epoch=group.generation
     )
+    names: set[str] = set()
     for classic in group.members.values():
-        member = _as_consumer_member(state, group, classic)
-        converted.put_member(member)
-        converted.targets[member.member_id] = {
-            topic_id: tuple(epochs) for topic_id, epochs in member.assigned.items()
-        }
+        member = yield from _as_consumer_member(state, group, classic)
+        converted.members[member.member_id] = member
+        target = converted.targets[member.member_id] = Target()
+        for topic_id, epochs in member.assigned.items():
+            target[topic_id] = tuple(epochs)
+            if len(target) % NAMES_PER_STEP == 0:
+                yield
+        names.update(member.subscribed_topics)
+        if len(converted.members) % consumer_records.MEMBERS_PER_STEP == 0:
+            yield
     if group.state is ClassicState.STABLE:
-        names = {name for one in converted.members.values() for name in one.subscribed_topics}
-        converted.metadata_hash = finish(metadata_hash(state, names))
+        converted.metadata_hash = yield from metadata_hash(state, names)
     # Else a rebalance is cut short, and the assignments are older than the group: not to know its
     # topics yet makes the next heartbeat begin an epoch, also that of a member which brings nothing
     # new, a static one or one without a subscription.
@@ -105,7 +112,7 @@ def _as_consumer(state: GroupsState, group: ClassicGroup) -> ConsumerGroup:
 
 def _as_consumer_member(
     state: GroupsState, group: ClassicGroup, classic: ClassicMember
-) -> ConsumerMember:
+) -> Steps[ConsumerMember]:
     # A group that never finished its first rebalance has members and no protocol yet.
     protocol = group.protocol_name or classic.protocols[0][0]
     if protocol not in dict(classic.protocols):
@@ -113,7 +120,7 @@ def _as_consumer_member(
         raise KafkaError(
             Error.UNKNOWN_SERVER_ERROR, f"Member {classic.member_id} does not support {protocol}."
         )
-    subscription = embedded.read_subscription(classic.metadata(protocol))
+    subscription = yield from embedded.read_subscription_in_steps(classic.metadata(protocol))
     if subscription is None:
         raise _cannot_upgrade(group, "the embedded consumer protocol is malformed")
     return ConsumerMember(
@@ -127,14 +134,16 @@ def _as_consumer_member(
         classic=ClassicSide(classic.session_timeout_ms, classic.protocols),
         member_epoch=group.generation,
         previous_member_epoch=group.generation,
-        assigned=_assigned_of(state, group, classic),
+        assigned=(yield from _assigned_of(state, group, classic)),
     )
 
 
-def _assigned_of(state: GroupsState, group: ClassicGroup, classic: ClassicMember) -> Assigned:
+def _assigned_of(
+    state: GroupsState, group: ClassicGroup, classic: ClassicMember
+) -> Steps[Assigned]:
     if not classic.assignment:
         return {}
-    read = embedded.read_assignment(classic.assignment)
+    read = yield from embedded.read_assignment_in_steps(classic.assignment)
     if read is None:
         raise _cannot_upgrade(group, "the embedded consumer protocol is malformed")
     if read.user_data:
@@ -144,7 +153,9 @@ def _assigned_of(state: GroupsState, group: ClassicGroup, classic: ClassicMember
             " switch to a default assignor before re-attempting the upgrade",
         )
     assigned: Assigned = {}
-    for topic in read.assigned_partitions:
+    for count, topic in enumerate(read.assigned_partitions, 1):
+        if count % NAMES_PER_STEP == 0:
+            yield
         view = state.topics.by_name(topic.topic)
         if view is not None:
             assigned[view.topic_id] = dict.fromkeys(topic.partitions, group.generation)
@@ -176,10 +187,12 @@ def downgrade(
     reply: Any,
     *,
     must_rebalance: bool,
-) -> None:
+) -> Steps[None]:
     """The group's remaining members go on as a classic group, with what they were to have."""
     members = [one for one in group.members.values() if one.member_id not in gone]
-    classic = as_classic(state, turn.now_ms, group.group_id, group.epoch, members, group.targets)
+    classic = yield from as_classic(
+        state, turn.now_ms, group.group_id, group.epoch, members, group.targets
+    )
     for member in members:
         for name in ("rebalance", "classic-join", "classic-sync"):
             turn.cancel((name, group.group_id, member.member_id))
@@ -195,7 +208,7 @@ def as_classic(
     generation: int,
     members: list[ConsumerMember],
     targets: dict[str, Target],
-) -> ClassicGroup:
+) -> Steps[ClassicGroup]:
     classic = ClassicGroup(
         group_id,
         ClassicState.STABLE,
@@ -204,12 +217,17 @@ def as_classic(
         state_timestamp_ms=now_ms,
     )
     for member in members:
-        classic.add(_as_classic_member(state, member, targets.get(member.member_id, {})))
+        target = targets.get(member.member_id, {})
+        classic.add((yield from _as_classic_member(state, member, target)))
+        if len(classic.members) % consumer_records.MEMBERS_PER_STEP == 0:
+            yield
     classic.protocol_name = classic.select_protocol()
     return classic
 
 
-def _as_classic_member(state: GroupsState, member: ConsumerMember, target: Target) -> ClassicMember:
+def _as_classic_member(
+    state: GroupsState, member: ConsumerMember, target: Target
+) -> Steps[ClassicMember]:
     side = member.classic
     assert side is not None, "only members that speak the classic protocol go on"
     return ClassicMember(
@@ -221,18 +239,20 @@ def _as_classic_member(state: GroupsState, member: ConsumerMember, target: Targe
         side.session_timeout_ms,
         CONSUMER_PROTOCOL_TYPE,
         side.protocols,
-        embedded_assignment(state, side, target),
+        (yield from embedded_assignment(state, side, target)),
     )
 
 
 def embedded_assignment(
     state: GroupsState, side: ClassicSide, partitions: Target | Assigned
-) -> bytes:
+) -> Steps[bytes]:
     """An assignment as a classic client reads it, in the version of its own subscription."""
     named: dict[str, list[int]] = {}
-    for topic_id, indexes in partitions.items():
+    for count, (topic_id, indexes) in enumerate(partitions.items(), 1):
+        if count % NAMES_PER_STEP == 0:
+            yield
         view = state.topics.by_id(topic_id)
         if view is not None:
             named[view.name] = list(indexes)
     version = embedded.read_version(side.protocols[0][1]) or 0
-    return embedded.write_assignment(named, version)
+    return (yield from embedded.write_assignment_in_steps(named, version))

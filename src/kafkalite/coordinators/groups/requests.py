@@ -66,14 +66,14 @@ def _make_room(turn: Turn, event: Join, tombstones: list[Record]) -> None:
     turn.decide_next(event)
 
 
-def sync(state: GroupsState, turn: Turn, event: Sync) -> None:
+def sync(state: GroupsState, turn: Turn, event: Sync) -> Steps[None] | None:
     group = state.groups.get(event.request.group_id)
     if isinstance(group, ForeignGroup):
         raise KafkaError(Error.INCONSISTENT_GROUP_PROTOCOL)
     if isinstance(group, ConsumerGroup):
-        classic_members.sync(state, turn, group, event)
-    else:
-        classic_sync.sync(state, turn, event)
+        return classic_members.sync(state, turn, group, event)
+    classic_sync.sync(state, turn, event)
+    return None
 
 
 def heartbeat(state: GroupsState, turn: Turn, event: Heartbeat) -> None:

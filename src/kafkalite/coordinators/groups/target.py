@@ -121,9 +121,7 @@ def retarget(state: GroupsState, turn: Turn, draft: Draft) -> Steps[None]:
     targets = yield from assign(candidates, views)
     for member_id, target in targets.items():
         if draft.targets.get(member_id) != target:
-            turn.write(
-                (yield from consumer_records.target_in_steps(draft.group_id, member_id, target))
-            )
+            turn.write((yield from consumer_records.target(draft.group_id, member_id, target)))
     draft.targets = targets
     draft.assignment_epoch = draft.epoch
     turn.write(consumer_records.target_epoch(draft.group_id, draft.epoch, turn.now_ms))
