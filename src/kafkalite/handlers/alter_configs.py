@@ -9,34 +9,33 @@ from __future__ import annotations
 from kafkalite.coordinators.cluster.configs import Operation, Outcome, ResourceChange, Step
 from kafkalite.coordinators.cluster.deciding import text_of
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps
 from kafkalite.handlers.altering import alter
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import reply_with
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import AlterConfigsRequest, AlterConfigsResponse
 
 
 def alter_configs(
     context: Context, call: Call, request: AlterConfigsRequest
-) -> AlterConfigsResponse | Later[AlterConfigsResponse]:
-    changes = [
-        ResourceChange(
-            resource.resource_type,
-            resource.resource_name,
-            [Step(each.name, Operation.SET, each.value) for each in resource.configs],
-            is_whole=True,
-        )
-        for resource in request.resources
-    ]
-    return reply_with(
-        alter(context, changes, validate_only=request.validate_only),
-        lambda outcomes: AlterConfigsResponse(
-            responses=[
-                _response(change, outcome)
-                for change, outcome in zip(changes, outcomes, strict=True)
-            ]
-        ),
+) -> AlterConfigsResponse | Later[AlterConfigsResponse | InSteps] | InSteps:
+    return alter(
+        context,
+        request.resources,
+        _change,
+        _response,
+        lambda answers: AlterConfigsResponse(responses=answers),
+        validate_only=request.validate_only,
+    )
+
+
+def _change(resource: AlterConfigsRequest.Resource) -> ResourceChange:
+    return ResourceChange(
+        resource.resource_type,
+        resource.resource_name,
+        [Step(each.name, Operation.SET, each.value) for each in resource.configs],
+        is_whole=True,
     )
 
 

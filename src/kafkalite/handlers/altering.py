@@ -7,7 +7,8 @@ decides (its own settings), and that each resource has its own outcome.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from kafkalite.coordinators.cluster.configs import (
     AlterConfigs,
@@ -18,6 +19,7 @@ from kafkalite.coordinators.cluster.configs import (
 )
 from kafkalite.coordinators.effects import Refused
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps, begun
 from kafkalite.handlers.broker_loggers import check_levels, set_levels
 from kafkalite.handlers.broker_settings import check_broker_change, check_logger_node
 from kafkalite.handlers.context import Context
@@ -32,31 +34,64 @@ DECIDED = (
 )
 
 OPERATIONS = frozenset(Operation)
+_PER_STEP = 64  # resources
+
+R = TypeVar("R")
+S = TypeVar("S")
+T = TypeVar("T")
 
 
 def alter(
-    context: Context, changes: Sequence[ResourceChange], *, validate_only: bool
-) -> Later[list[Outcome]]:
-    """What came of each change, in their order: an error, or None."""
+    context: Context,
+    resources: Sequence[Any],
+    change_of: Callable[[Any], ResourceChange],
+    answer_to: Callable[[ResourceChange, Outcome], S],
+    respond: Callable[[list[S]], R],
+    *,
+    validate_only: bool,
+) -> R | Later[R | InSteps] | InSteps:
+    """The response with an answer to each change, in their order; a slice per turn when there are
+    many."""
+
+    def response(changes: list[ResourceChange], outcomes: list[Outcome]) -> Steps[R]:
+        pairs = list(zip(changes, outcomes, strict=True))
+        return respond((yield from _each(pairs, lambda pair: answer_to(*pair))))
+
+    steps = _altered(context, resources, change_of, response, validate_only=validate_only)
+    return begun(steps)
+
+
+def _altered(
+    context: Context,
+    resources: Sequence[Any],
+    change_of: Callable[[Any], ResourceChange],
+    response: Callable[[list[ResourceChange], list[Outcome]], Steps[R]],
+    *,
+    validate_only: bool,
+) -> Steps[R | Later[R | InSteps]]:
+    changes = yield from _each(resources, change_of)
     counts = Counter((change.resource_type, change.name) for change in changes)
-    outcomes: list[Outcome] = []
-    for change in changes:
+
+    def looked_at(change: ResourceChange) -> Outcome:
         try:
             if counts[change.resource_type, change.name] > 1:
                 why = "Each resource must appear at most once."
                 raise KafkaError(Error.INVALID_REQUEST, why)
             _prepare(context, change, validate_only=validate_only)
-            outcomes.append(None)
         except KafkaError as error:
-            outcomes.append(error)
+            return error
+        return None
+
+    outcomes = yield from _each(changes, looked_at)
     left = [
         index
         for index, change in enumerate(changes)
         if outcomes[index] is None and change.resource_type in DECIDED
     ]
+
     if not left:
-        return Later.of(outcomes)
-    done: Later[list[Outcome]] = Later()
+        return (yield from response(changes, outcomes))
+    done: Later[R | InSteps] = Later()
 
     def decided(answers: list[Outcome] | KafkaError | Refused) -> None:
         if isinstance(answers, Refused):
@@ -65,11 +100,20 @@ def alter(
             answers = [answers] * len(left)
         for index, answer in zip(left, answers, strict=True):
             outcomes[index] = answer
-        done.resolve(outcomes)
+        done.resolve(begun(response(changes, outcomes)))
 
     event = AlterConfigs([changes[index] for index in left], validate_only)
     context.cluster.submit(event).then(decided)
     return done
+
+
+def _each(items: Sequence[T], make: Callable[[T], S]) -> Steps[list[S]]:
+    made: list[S] = []
+    for item in items:
+        made.append(make(item))
+        if len(made) % _PER_STEP == 0:
+            yield
+    return made
 
 
 def _prepare(context: Context, change: ResourceChange, *, validate_only: bool) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from kafkalite.coordinators.cluster.configs import Outcome, ResourceChange, Step
 from kafkalite.coordinators.cluster.deciding import text_of
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps
 from kafkalite.handlers.altering import alter
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import reply_with
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     IncrementalAlterConfigsRequest,
@@ -24,23 +24,22 @@ Response = IncrementalAlterConfigsResponse.Response
 
 def incremental_alter_configs(
     context: Context, call: Call, request: IncrementalAlterConfigsRequest
-) -> IncrementalAlterConfigsResponse | Later[IncrementalAlterConfigsResponse]:
-    changes = [
-        ResourceChange(
-            resource.resource_type,
-            resource.resource_name,
-            [Step(each.name, each.config_operation, each.value) for each in resource.configs],
-        )
-        for resource in request.resources
-    ]
-    return reply_with(
-        alter(context, changes, validate_only=request.validate_only),
-        lambda outcomes: IncrementalAlterConfigsResponse(
-            responses=[
-                _response(change, outcome)
-                for change, outcome in zip(changes, outcomes, strict=True)
-            ]
-        ),
+) -> IncrementalAlterConfigsResponse | Later[IncrementalAlterConfigsResponse | InSteps] | InSteps:
+    return alter(
+        context,
+        request.resources,
+        _change,
+        _response,
+        lambda answers: IncrementalAlterConfigsResponse(responses=answers),
+        validate_only=request.validate_only,
+    )
+
+
+def _change(resource: IncrementalAlterConfigsRequest.Resource) -> ResourceChange:
+    return ResourceChange(
+        resource.resource_type,
+        resource.resource_name,
+        [Step(each.name, each.config_operation, each.value) for each in resource.configs],
     )
 
 
