@@ -19,7 +19,7 @@ from kafkalite.protocol.messages import AlterConfigsRequest, AlterConfigsRespons
 
 def alter_configs(
     context: Context, call: Call, request: AlterConfigsRequest
-) -> AlterConfigsResponse | Later[AlterConfigsResponse | InSteps] | InSteps:
+) -> AlterConfigsResponse | Later[AlterConfigsResponse] | InSteps:
     return alter(
         context,
         request.resources,

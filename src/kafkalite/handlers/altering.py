@@ -19,7 +19,7 @@ from kafkalite.coordinators.cluster.configs import (
 )
 from kafkalite.coordinators.effects import Refused
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps, begun
+from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.broker_loggers import check_levels, set_levels
 from kafkalite.handlers.broker_settings import check_broker_change, check_logger_node
 from kafkalite.handlers.context import Context
@@ -34,7 +34,7 @@ DECIDED = (
 )
 
 OPERATIONS = frozenset(Operation)
-_PER_STEP = 64  # resources
+_AT_ONCE = _PER_STEP = 64  # resources
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -49,49 +49,85 @@ def alter(
     respond: Callable[[list[S]], R],
     *,
     validate_only: bool,
-) -> R | Later[R | InSteps] | InSteps:
+) -> R | Later[R] | InSteps:
     """The response with an answer to each change, in their order; a slice per turn when there are
     many."""
+    if len(resources) > _AT_ONCE:
+        return InSteps(_altered(context, resources, change_of, answer_to, respond, validate_only))
+    changes = [change_of(resource) for resource in resources]
+    counts = _counted(changes)
+    outcomes = [_look_at(context, change, counts, validate_only) for change in changes]
 
-    def response(changes: list[ResourceChange], outcomes: list[Outcome]) -> Steps[R]:
-        pairs = list(zip(changes, outcomes, strict=True))
-        return respond((yield from _each(pairs, lambda pair: answer_to(*pair))))
+    def made(outcomes: list[Outcome]) -> R:
+        return respond([answer_to(*pair) for pair in zip(changes, outcomes, strict=True)])
 
-    steps = _altered(context, resources, change_of, response, validate_only=validate_only)
-    return begun(steps)
+    return _decided(context, changes, outcomes, made, validate_only)
 
 
 def _altered(
     context: Context,
     resources: Sequence[Any],
     change_of: Callable[[Any], ResourceChange],
-    response: Callable[[list[ResourceChange], list[Outcome]], Steps[R]],
-    *,
+    answer_to: Callable[[ResourceChange, Outcome], S],
+    respond: Callable[[list[S]], R],
     validate_only: bool,
-) -> Steps[R | Later[R | InSteps]]:
+) -> Steps[R | Later[InSteps]]:
     changes = yield from _each(resources, change_of)
-    counts = Counter((change.resource_type, change.name) for change in changes)
+    counts = _counted(changes)
+    outcomes = yield from _each(
+        changes, lambda change: _look_at(context, change, counts, validate_only)
+    )
 
-    def looked_at(change: ResourceChange) -> Outcome:
-        try:
-            if counts[change.resource_type, change.name] > 1:
-                why = "Each resource must appear at most once."
-                raise KafkaError(Error.INVALID_REQUEST, why)
-            _prepare(context, change, validate_only=validate_only)
-        except KafkaError as error:
-            return error
-        return None
+    def responded(outcomes: list[Outcome]) -> Steps[R]:
+        pairs = list(zip(changes, outcomes, strict=True))
+        return respond((yield from _each(pairs, lambda pair: answer_to(*pair))))
 
-    outcomes = yield from _each(changes, looked_at)
+    def made(outcomes: list[Outcome]) -> InSteps:
+        return InSteps(responded(outcomes))
+
+    answer = _decided(context, changes, outcomes, made, validate_only)
+    if isinstance(answer, Later):
+        return answer
+    response: R = yield from answer.steps
+    return response
+
+
+def _counted(changes: list[ResourceChange]) -> Counter[tuple[int, str]]:
+    return Counter((change.resource_type, change.name) for change in changes)
+
+
+def _look_at(
+    context: Context,
+    change: ResourceChange,
+    counts: Counter[tuple[int, str]],
+    validate_only: bool,
+) -> Outcome:
+    try:
+        if counts[change.resource_type, change.name] > 1:
+            why = "Each resource must appear at most once."
+            raise KafkaError(Error.INVALID_REQUEST, why)
+        _prepare(context, change, validate_only=validate_only)
+    except KafkaError as error:
+        return error
+    return None
+
+
+def _decided(
+    context: Context,
+    changes: list[ResourceChange],
+    outcomes: list[Outcome],
+    made: Callable[[list[Outcome]], T],
+    validate_only: bool,
+) -> T | Later[T]:
+    """What is made of the outcomes, once the cluster has decided on those that are its own."""
     left = [
         index
         for index, change in enumerate(changes)
         if outcomes[index] is None and change.resource_type in DECIDED
     ]
-
     if not left:
-        return (yield from response(changes, outcomes))
-    done: Later[R | InSteps] = Later()
+        return made(outcomes)
+    done: Later[T] = Later()
 
     def decided(answers: list[Outcome] | KafkaError | Refused) -> None:
         if isinstance(answers, Refused):
@@ -100,7 +136,7 @@ def _altered(
             answers = [answers] * len(left)
         for index, answer in zip(left, answers, strict=True):
             outcomes[index] = answer
-        done.resolve(begun(response(changes, outcomes)))
+        done.resolve(made(outcomes))
 
     event = AlterConfigs([changes[index] for index in left], validate_only)
     context.cluster.submit(event).then(decided)

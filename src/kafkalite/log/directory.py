@@ -198,6 +198,11 @@ class LogDirectory:
             if self.saved(name, *key) is not None or self._under_way.get(name) is False:
                 self.write(name, offsets_of(name))
 
+    def may_tell_of(self, keys: Sequence[TopicPartition]) -> bool:
+        """Whether some checkpoint does, or one that is under way."""
+        told = self._written.values()
+        return bool(self._under_way) or any(key in offsets for offsets in told for key in keys)
+
     def forget_later(
         self, keys: Sequence[TopicPartition], offsets_of: OffsetsOf, then: Callable[[bool], None]
     ) -> None:

@@ -26,7 +26,7 @@ def forget(
     left: list[tuple[LogDirectory, list[TopicPartition]]] = []
     for directory in manager.directories:
         keys = [(each.topic, each.partition) for each in new if each.home is directory.home]
-        if keys:
+        if keys and directory.may_tell_of(keys):
             left.append((directory, keys))
     refusing: set[LogHome] = set()
 

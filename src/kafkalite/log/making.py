@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 
 from kafkalite.env import Env
 from kafkalite.env.background import Gate
@@ -44,10 +43,10 @@ class NewLog:
     start_offset: int = 0
     takes_name: bool = False  # of a log, whose other name has to last before
 
-    def make_files(self, *, is_name_free: bool = False) -> Made:
+    def make_files(self) -> Made:
         """On any thread: the directory with what it begins with."""
         try:
-            if self.takes_name and not is_name_free:
+            if self.takes_name:
                 self.home.disk.sync_directory(self.home.path)
             self.home.disk.make_directory(self.directory)
             path = f"{self.directory}/{PARTITION_METADATA}"
@@ -112,8 +111,9 @@ class Making:
             if each.home in refusing:
                 made.append(KafkaError(Error.KAFKA_STORAGE_ERROR, "a checkpoint cannot be written"))
                 continue
-            is_name_free = each.home in free
-            files = self._gate.let(partial(each.make_files, is_name_free=is_name_free))
+            if each.home in free:
+                each = replace(each, takes_name=False)
+            files = self._gate.let(each.make_files)
             if files is None:
                 break
             if each.takes_name and isinstance(files, Segment):

@@ -23,13 +23,16 @@ from kafkalite.coordinators.cluster.records import decode_record
 from kafkalite.coordinators.effects import Effects, Record
 from kafkalite.env.slicing import Steps
 from kafkalite.protocol.messages import (
+    AbortTransactionRecord,
     AlterClientQuotasRequest,
     AlterPartitionReassignmentsRequest,
     AlterUserScramCredentialsRequest,
+    BeginTransactionRecord,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     ElectLeadersRequest,
+    EndTransactionRecord,
     UpdateFeaturesRequest,
 )
 
@@ -57,7 +60,7 @@ DECISIONS: dict[type[Any], Decision] = {
 }
 
 
-_BOUNDS = frozenset({"BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"})
+_BOUNDS = frozenset({BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord})
 
 
 class ClusterShard:
@@ -87,7 +90,7 @@ class ClusterShard:
             messages.append(decode_record(record.value) if decoded is None else decoded)
             if (number + 1) % AT_ONCE == 0:
                 yield
-        if len(messages) <= AT_ONCE or _BOUNDS.intersection(map(_kind, messages)):
+        if len(messages) <= AT_ONCE or _BOUNDS.intersection(map(type, messages)):
             return messages
         assert not self.is_in_transaction, "a decision belongs to a transaction that was left open"
         return (yield from folded(self.image, messages))
@@ -103,7 +106,7 @@ class ClusterShard:
 
     def fold(self, message: Any) -> None:
         """Folds one message in, or holds it back until its transaction ends."""
-        kind = _kind(message)
+        kind = type(message).__name__
         if kind == "BeginTransactionRecord":
             if self._held_back is not None:
                 raise ImageConflict("a metadata transaction begins within another")
@@ -131,7 +134,3 @@ class ClusterShard:
         """What was changed since this was last asked."""
         changes, self.changes = self.changes, Changes()
         return changes
-
-
-def _kind(message: Any) -> str:
-    return type(message).__name__
