@@ -81,12 +81,12 @@ lint: $(VENV)/.dev ## ruff and mypy --strict
 	@echo "lint: mypy --strict"
 	@$(VENV)/bin/mypy
 
-compat: setup ## every client against kafkalite and Apache Kafka, into docs/compatibility.md: TESTS=tests/compat/test_kcat.py
-	@$(PY) -m pytest $(TESTS) -n $(WORKERS) --dist loadgroup --matrix docs/compatibility.md $(ARGS)
+compat: setup ## every client against kafkalite and Apache Kafka, into docs/generated/compatibility.md: TESTS=tests/compat/test_kcat.py
+	@$(PY) -m pytest $(TESTS) -n $(WORKERS) --dist loadgroup --matrix docs/generated/compatibility.md $(ARGS)
 
 conformance: setup ## codecs against Apache Kafka's own classes: SEED=1 ROUNDS=100
-	@printf '# Conformance\n\nWritten by `make conformance SEED=$(SEED) ROUNDS=$(ROUNDS)`.\n\n' > docs/conformance.md
-	@SEED=$(SEED) ROUNDS=$(ROUNDS) REPORT=docs/conformance.md $(PY) -m pytest tests/conformance --timeout 0 -p no:randomly $(ARGS)
+	@printf '# Conformance\n\nWritten by `make conformance SEED=$(SEED) ROUNDS=$(ROUNDS)`.\n\n' > docs/generated/conformance.md
+	@SEED=$(SEED) ROUNDS=$(ROUNDS) REPORT=docs/generated/conformance.md $(PY) -m pytest tests/conformance --timeout 0 -p no:randomly $(ARGS)
 
 differential: setup ## random requests to kafkalite and Apache Kafka side by side: SEED=1 ROUNDS=100
 	@$(PY) -m tests.differential --seed $(SEED) --rounds $(ROUNDS) $(ARGS)
