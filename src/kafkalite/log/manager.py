@@ -222,10 +222,9 @@ class LogManager:
         for directory in self.directories:
             if not directory.home.is_online:
                 continue
-            high_watermarks = directory.all_saved(HIGH_WATERMARKS)
+            saved = directory.all_saved(HIGH_WATERMARKS)
             for log in self.logs_in(directory):
-                saved = high_watermarks.get((log.topic, log.partition), 0)
-                log.replicated(min(saved, log.log_end_offset))
+                log.replicated(min(saved.get((log.topic, log.partition), 0), log.log_end_offset))
         if self.loading.bytes_expected:
             logger.info("%s", self.loading)
         self.periodic.start()

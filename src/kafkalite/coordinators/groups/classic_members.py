@@ -68,7 +68,7 @@ def join(
     if is_new and request.group_instance_id is None and event.version >= MEMBER_ID_REQUIRED_SINCE:
         turn.reply(join_error(member_id, Error.MEMBER_ID_REQUIRED))
         return
-    subscription = yield from embedded.read_subscription_in_steps(protocols[0][1])
+    subscription = yield from embedded.read_subscription(protocols[0][1])
     if subscription is None:
         raise KafkaError(Error.INCONSISTENT_GROUP_PROTOCOL)
     draft = Draft.of(group)

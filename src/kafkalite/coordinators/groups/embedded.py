@@ -23,11 +23,17 @@ TOPICS_PER_STEP = 64
 
 def subscription_topics(metadata: bytes) -> list[str] | None:
     """Only the first field is read, which all versions share."""
-    subscription = _read_subscription(metadata, 0)
-    return None if subscription is None else subscription.topics
+    if read_version(metadata) is None:
+        return None
+    try:
+        subscription, _ = codec.decode_prefix(ConsumerProtocolSubscription, 0, metadata, 2)
+    except MalformedFrame:
+        return None
+    topics: list[str] = subscription.topics
+    return topics
 
 
-def read_subscription_in_steps(metadata: bytes) -> Steps[ConsumerProtocolSubscription | None]:
+def read_subscription(metadata: bytes) -> Steps[ConsumerProtocolSubscription | None]:
     return (yield from _read_in_steps(ConsumerProtocolSubscription, metadata))
 
 
@@ -50,28 +56,11 @@ def _read_in_steps(cls: type[T], data: bytes) -> Steps[T | None]:
     return message
 
 
-def read_subscription(metadata: bytes) -> ConsumerProtocolSubscription | None:
-    version = read_version(metadata)
-    if version is None:
-        return None
-    return _read_subscription(metadata, min(version, NEWEST_VERSION))
-
-
 def read_version(metadata: bytes) -> int | None:
     if len(metadata) < 2:
         return None
     version = int.from_bytes(metadata[:2], "big", signed=True)
     return None if version < 0 else version
-
-
-def _read_subscription(metadata: bytes, version: int) -> ConsumerProtocolSubscription | None:
-    if read_version(metadata) is None:
-        return None
-    try:
-        message, _ = codec.decode_prefix(ConsumerProtocolSubscription, version, metadata, 2)
-    except MalformedFrame:
-        return None
-    return message
 
 
 def write_assignment(partitions: dict[str, list[int]], version: int) -> bytes:

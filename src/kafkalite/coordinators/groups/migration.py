@@ -120,7 +120,7 @@ def _as_consumer_member(
         raise KafkaError(
             Error.UNKNOWN_SERVER_ERROR, f"Member {classic.member_id} does not support {protocol}."
         )
-    subscription = yield from embedded.read_subscription_in_steps(classic.metadata(protocol))
+    subscription = yield from embedded.read_subscription(classic.metadata(protocol))
     if subscription is None:
         raise _cannot_upgrade(group, "the embedded consumer protocol is malformed")
     return ConsumerMember(
