@@ -29,6 +29,7 @@ class Piece:
     unexplained: Counter[tuple[str, str]] = field(default_factory=Counter)
     unconfirmed: Counter[tuple[str, str]] = field(default_factory=Counter)
     allowed: Counter[str] = field(default_factory=Counter)
+    acts: Counter[str] = field(default_factory=Counter)  # between requests
     ledger: Ledger = field(default_factory=Ledger)
 
     def __str__(self) -> str:
@@ -39,7 +40,7 @@ class Piece:
         )
 
 
-_COUNTERS = ("asked", "unexplained", "unconfirmed", "allowed")
+_COUNTERS = ("asked", "unexplained", "unconfirmed", "allowed", "acts")
 
 
 def read(path: Path) -> list[Piece]:
@@ -58,7 +59,7 @@ def append(path: Path, piece: Piece) -> None:
 
 def _piece(row: dict[str, Any]) -> Piece:
     for name in _COUNTERS:
-        pairs = row[name]
+        pairs = row.get(name, ())  # older files tell of no acts
         row[name] = Counter(
             {tuple(key) if isinstance(key, list) else key: count for key, count in pairs}
         )

@@ -36,6 +36,8 @@ def show_piece(piece: Piece, served: Mapping[str, range]) -> None:
         print(f"{count:6} unexplained: {api} {path}")
     for (api, path), count in piece.unconfirmed.most_common():
         print(f"{count:6} seen once and not when it was repeated: {api} {path}")
+    if piece.acts:
+        print(f"{piece.acts.total()} acts: {dict(sorted(piece.acts.items()))}")
     print(piece, flush=True)
 
 

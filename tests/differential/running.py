@@ -77,13 +77,17 @@ class Speaker(Side):
 class Runner:
     """Two brokers, and conversations with both."""
 
-    def __init__(self, ours: Speaker, theirs: Speaker) -> None:
+    def __init__(
+        self, ours: Speaker, theirs: Speaker, served: dict[str, range] | None = None
+    ) -> None:
+        """Where it is known what they have `served`, both have been warmed up before."""
         self.sides = (ours, theirs)
         self.count = 0
-        self.served = _served(*self.sides)
+        self.served = served or _served(*self.sides)
         self.prefix = f"x{secrets.token_hex(4)}"
-        for side in self.sides:
-            settling.warm_up(side)
+        if served is None:
+            for side in self.sides:
+                settling.warm_up(side)
 
     def close(self) -> None:
         for side in self.sides:
@@ -91,10 +95,7 @@ class Runner:
 
     def run(self, steps: Iterable[Step], memory: Memory | None = None) -> Outcome:
         """Until the steps end or an answer differs without a reason."""
-        self.count += 1
-        for side in self.sides:
-            side.begin(f"{self.prefix}n{self.count}e")
-        self.comparison = Comparison(*(side.names for side in self.sides))
+        self.begin()
         outcome = Outcome()
         for step in steps:
             outcome.steps.append(step)
@@ -106,6 +107,13 @@ class Runner:
                 break
         self._clean_up(outcome)
         return outcome
+
+    def begin(self) -> None:
+        """A new conversation, which knows nothing of those before."""
+        self.count += 1
+        for side in self.sides:
+            side.begin(f"{self.prefix}n{self.count}e")
+        self.comparison = Comparison(*(side.names for side in self.sides))
 
     def _clean_up(self, outcome: Outcome) -> None:
         """Deletes what was created, so that thousands of conversations leave no partitions."""

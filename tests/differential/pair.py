@@ -1,0 +1,115 @@
+"""Both brokers as one thing to act on: stopped, killed and started under the same address, and
+waited for until neither has anything of its own to do.
+
+What brokers do by themselves happens only while nobody talks: no record is old enough to be
+compacted but while `clean` waits, so that both compact the same. Other work of theirs that has a
+time (producers forgotten, starts of logs written down) comes later than any of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kafkalite.protocol.messages import IncrementalAlterConfigsRequest
+from kafkalite.testing.comparison import settling
+from kafkalite.testing.comparison.side import Side
+from tests.compat import brokers
+from tests.compat.brokers import Broker
+
+LAG, FOREVER_MS = "log.cleaner.min.compaction.lag.ms", "315360000000"
+LATER_MS, SESSION_MS = "36000000", "600000"
+SETTINGS = {
+    # Short, so that what happens by itself happens soon.
+    "log.cleaner.backoff.ms": "200",
+    "log.retention.check.interval.ms": "300",
+    "log.segment.delete.delay.ms": "100",
+    "log.initial.task.delay.ms": "100",
+    # Long, so that it does not happen at a moment of its own.
+    LAG: FOREVER_MS,
+    "log.flush.start.offset.checkpoint.interval.ms": LATER_MS,
+    "producer.id.expiration.check.interval.ms": LATER_MS,
+    "transactional.id.expiration.ms": "604800000",
+    "group.consumer.session.timeout.ms": SESSION_MS,
+    "group.consumer.max.session.timeout.ms": SESSION_MS,
+}
+CHECKPOINT = "cleaner-offset-checkpoint"
+QUIET_S, PATIENCE_S, LOOK_S = 0.9, 20.0, 0.1
+BROKER, SET, DELETE = 4, 0, 1
+
+
+@dataclass(slots=True)
+class Pair:
+    folder: Path
+    running: list[Broker] = field(default_factory=list)
+
+    def start(self) -> None:
+        ports = [each.port for each in self.running] or [0, 0]
+        with ThreadPoolExecutor() as pool:
+            self.running = list(pool.map(self._start, brokers.BROKERS, ports))
+
+    def _start(self, kind: str, port: int) -> Broker:
+        return brokers.start(kind, self.folder / kind, SETTINGS, port=port)
+
+    def end(self, how: Callable[[Broker], None]) -> None:
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(how, self.running))
+
+    def again(self, sides: Sequence[Side], how: Callable[[Broker], None]) -> None:
+        """Both ended and started; their coordinators have loaded."""
+        for side in sides:
+            side.close()
+        self.end(how)
+        self.start()
+        for side in sides:
+            settling.warm_up(side)
+
+    def clean(self, sides: Sequence[Side]) -> None:
+        """Both compact all that they can."""
+        _set_lag(sides, "0")
+        self.wait(self._checkpoints, QUIET_S)
+        _set_lag(sides, None)
+
+    def retain(self) -> None:
+        """Some time for retention to be done."""
+        self.wait(self._segments, 2 * QUIET_S)
+
+    def wait(self, look: Callable[[], object], quiet_s: float) -> None:
+        """Until nothing that can be seen has changed for a while."""
+        last, since = look(), time.monotonic()
+        deadline = since + PATIENCE_S
+        while time.monotonic() - since < quiet_s and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+            if (now := look()) != last:
+                last, since = now, time.monotonic()
+
+    def _checkpoints(self) -> list[str]:
+        """What either cleaner says how far it has come."""
+        return ["".join(_texts(folder.rglob(CHECKPOINT))) for folder in self._folders()]
+
+    def _segments(self) -> list[str]:
+        return [str(each) for folder in self._folders() for each in sorted(folder.rglob("*.log"))]
+
+    def _folders(self) -> list[Path]:
+        return [self.folder / kind / "data" for kind in brokers.BROKERS]
+
+
+def _texts(files: Iterable[Path]) -> list[str]:
+    return sorted(each.read_text() for each in files)
+
+
+def _set_lag(sides: Sequence[Side], value: str | None) -> None:
+    """Of this broker alone: what conversations say of all brokers does not undo it."""
+    config = IncrementalAlterConfigsRequest.Config(
+        name=LAG, config_operation=DELETE if value is None else SET, value=value
+    )
+    resource = IncrementalAlterConfigsRequest.Resource(
+        resource_type=BROKER, resource_name="1", configs=[config]
+    )
+    for side in sides:
+        answer = side.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+        assert not any(each.error_code for each in answer.responses), answer
+        settling.settle_metadata(side, "lag")
