@@ -19,7 +19,7 @@ from tests.differential.everything import everything
 from tests.differential.generating import Generator, Step
 from tests.differential.ledger import Ledger
 from tests.differential.memory import Memory
-from tests.differential.pair import SESSION_MS
+from tests.differential.pair import BROKER, SESSION_MS
 from tests.differential.report import show
 from tests.differential.restarting import (
     Restarting,
@@ -142,6 +142,8 @@ class Conversation:
     def _reason_to_leave_out(self, step: Step) -> str:
         if _has_half_a_producer(step):
             return "a producer without an epoch, which Apache Kafka forgets when it recovers"
+        if _is_of_all_brokers(step):
+            return "a setting of all brokers, which is not this conversation's alone"
         if self.runner.has_restarted and step.api == "OffsetForLeaderEpoch":
             return "epochs of leaders, which each counts its own way after a restart"
         return ""
@@ -153,6 +155,12 @@ def _has_half_a_producer(step: Step) -> bool:
         and partition.records.producer_id >= 0 > partition.records.epoch
         for topic in step.request.topic_data
         for partition in topic.partition_data
+    )
+
+
+def _is_of_all_brokers(step: Step) -> bool:
+    return step.api in ("AlterConfigs", "IncrementalAlterConfigs") and any(
+        (one.resource_type, one.resource_name) == (BROKER, "") for one in step.request.resources
     )
 
 

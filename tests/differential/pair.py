@@ -9,7 +9,7 @@ time (producers forgotten, starts of logs written down) comes later than any of 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,8 +36,8 @@ SETTINGS = {
     "group.consumer.session.timeout.ms": SESSION_MS,
     "group.consumer.max.session.timeout.ms": SESSION_MS,
 }
-CHECKPOINT = "cleaner-offset-checkpoint"
-QUIET_S, PATIENCE_S, LOOK_S = 0.9, 20.0, 0.1
+CLEANED, STARTS = "cleaner-offset-checkpoint", "log-start-offset-checkpoint"
+SOON_S, QUIET_S, PATIENCE_S, LOOK_S = 0.4, 0.9, 20.0, 0.1
 BROKER, SET, DELETE = 4, 0, 1
 
 
@@ -60,6 +60,7 @@ class Pair:
 
     def again(self, sides: Sequence[Side], how: Callable[[Broker], None]) -> None:
         """Both ended and started; their coordinators have loaded."""
+        self.wait(self._starts, SOON_S)
         for side in sides:
             side.close()
         self.end(how)
@@ -88,17 +89,20 @@ class Pair:
 
     def _checkpoints(self) -> list[str]:
         """What either cleaner says how far it has come."""
-        return ["".join(_texts(folder.rglob(CHECKPOINT))) for folder in self._folders()]
+        return self._texts(CLEANED)
+
+    def _starts(self) -> list[str]:
+        """Where logs begin, which both write down soon after a topic was deleted."""
+        return self._texts(STARTS)
+
+    def _texts(self, name: str) -> list[str]:
+        return [each.read_text() for folder in self._folders() for each in folder.glob(name)]
 
     def _segments(self) -> list[str]:
         return [str(each) for folder in self._folders() for each in sorted(folder.rglob("*.log"))]
 
     def _folders(self) -> list[Path]:
         return [self.folder / kind / "data" for kind in brokers.BROKERS]
-
-
-def _texts(files: Iterable[Path]) -> list[str]:
-    return sorted(each.read_text() for each in files)
 
 
 def _set_lag(sides: Sequence[Side], value: str | None) -> None:

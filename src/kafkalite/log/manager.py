@@ -386,6 +386,7 @@ class LogManager:
                 self._counts[log.home.path] -= 1
                 self._retired.add(log, once_durable)
                 self.periodic.cleaner.forget(log)
+                self.periodic.soon(LOG_STARTS)  # of all logs, as Kafka does at each deletion
         for copy in self.offline.pop((topic, partition)):
             self._retired.add(copy, once_durable)
 

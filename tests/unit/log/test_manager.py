@@ -205,6 +205,20 @@ def test_deleted_records_are_gone_for_readers_at_once_and_after_a_restart():
     assert world.log().delete_records_before(-1) == world.log().high_watermark
 
 
+def test_deleted_records_stay_deleted_after_a_kill_once_any_topic_was_deleted():
+    """Apache Kafka writes down where all logs begin whenever it deletes one."""
+    world = World(SMALL)
+    fill(world.log())
+    world.log("another")
+    world.log().delete_records_before(17)
+    assert world.restart(clean=False).log_start_offset == 0
+    world.log("another")
+    committed(world.log()).delete_records_before(17)
+    world.manager.delete("another", 0)
+    world.clock.advance(100)
+    assert world.restart(clean=False).log_start_offset == 17
+
+
 def test_files_of_old_segments_vanish_later_so_that_readers_can_finish():
     world = World(LogConfig(segment_bytes=300, retention_ms=10_000, file_delete_delay_ms=60_000))
     fill(world.log())

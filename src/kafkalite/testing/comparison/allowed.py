@@ -17,6 +17,7 @@ from kafkalite.testing.comparison.conditions import (
     found_behind_the_start,
     has_twins,
     is_described_before_it_is_recorded,
+    is_latest_of_this_moment,
     is_told_later,
     lacks_an_epoch,
     marked,
@@ -101,6 +102,13 @@ ALLOWED: tuple[Allowed, ...] = (
         "Each broker's own clock, read while it did the same: ten seconds apart at most, and of the"
         " last hour.",
         of_this_moment,
+    ),
+    Allowed(
+        "latest of times of this moment",
+        of_each("ListOffsets", "topics[].partitions[].offset"),
+        "The first record of the latest time (-3), where brokers set times: two written one"
+        " after the other have the same time on one of them and not on the other.",
+        is_latest_of_this_moment,
     ),
     Allowed(
         "time before the start",
@@ -279,6 +287,7 @@ ALLOWED: tuple[Allowed, ...] = (
         "The same, described: also with members, as long as none of them has been assigned a thing,"
         " which is what is recorded first.",
         is_described_before_it_is_recorded,
+    is_latest_of_this_moment,
     ),
     Allowed(
         "no epoch",

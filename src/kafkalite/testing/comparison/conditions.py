@@ -25,6 +25,7 @@ from kafkalite.testing.comparison.comparing import ABSENT, Difference
 # Two brokers that are asked at once do the same within this time, on a busy machine too.
 CLOSE_MS = 10_000
 HOUR_MS = 3_600_000
+MAX_TIMESTAMP = -3  # asked of ListOffsets
 _TELLS_OF_NO_GROUP = 6  # version of DescribeGroups; before it a group that is not there is dead
 _VARINT_BYTES = 10
 _PRODUCER_ID, _PRODUCER_EPOCH = 9, 10  # in a batch's header
@@ -44,12 +45,27 @@ def two_texts(difference: Difference) -> bool:
 
 def of_this_moment(difference: Difference) -> bool:
     """Times that the two brokers took from their clocks for the same."""
-    both = (difference.ours, difference.theirs)
+    return _are_of_this_moment(difference.ours, difference.theirs)
+
+
+def _are_of_this_moment(*both: Any) -> bool:
     if not all(type(each) is int for each in both):
         return False
     now = time.time() * 1000
     is_new = all(-HOUR_MS <= each - now <= CLOSE_MS for each in both)
-    return is_new and abs(difference.ours - difference.theirs) <= CLOSE_MS
+    return is_new and abs(both[0] - both[1]) <= CLOSE_MS
+
+
+def is_latest_of_this_moment(difference: Difference) -> bool:
+    """An answer to the question for the latest time, which a broker's clock told."""
+    index, _ = difference.beside("partition_index")
+    is_asked = any(
+        (partition.partition_index, partition.timestamp) == (index, MAX_TIMESTAMP)
+        for topic in difference.asked.topics
+        for partition in topic.partitions
+    )
+    is_there = min(difference.ours, difference.theirs) >= 0
+    return is_asked and is_there and _are_of_this_moment(*difference.beside("timestamp"))
 
 
 def found_behind_the_start(difference: Difference) -> bool:

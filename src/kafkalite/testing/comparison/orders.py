@@ -58,6 +58,7 @@ ORDERS: tuple[Allowed, ...] = (
             "ListGroups groups",
             "ListOffsets topics",
             "ListOffsets topics[].partitions",
+            "ListTransactions transaction_states",
             "Metadata topics",
             "OffsetFetch groups[].topics",
             "OffsetFetch groups[].topics[].partitions",
