@@ -8,13 +8,18 @@ time (producers forgotten, starts of logs written down) comes later than any of 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kafkalite.protocol.messages import IncrementalAlterConfigsRequest
+from kafkalite.protocol.messages import (
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    IncrementalAlterConfigsRequest,
+)
 from kafkalite.testing.comparison import settling
 from kafkalite.testing.comparison.side import Side
 from tests.compat import brokers
@@ -38,6 +43,7 @@ SETTINGS = {
 }
 CLEANED, STARTS = "cleaner-offset-checkpoint", "log-start-offset-checkpoint"
 SOON_S, QUIET_S, PATIENCE_S, LOOK_S = 0.4, 0.9, 20.0, 0.1
+JOINED_S = 1.8  # until who waits for others to join, and then for their leader, does no more
 BROKER, SET, DELETE = 4, 0, 1
 
 
@@ -60,6 +66,9 @@ class Pair:
 
     def again(self, sides: Sequence[Side], how: Callable[[Broker], None]) -> None:
         """Both ended and started; their coordinators have loaded."""
+        time.sleep(JOINED_S)
+        for side in sides:
+            _have_starts_written(side)
         self.wait(self._starts, SOON_S)
         for side in sides:
             side.close()
@@ -99,10 +108,28 @@ class Pair:
         return [each.read_text() for folder in self._folders() for each in folder.glob(name)]
 
     def _segments(self) -> list[str]:
-        return [str(each) for folder in self._folders() for each in sorted(folder.rglob("*.log"))]
+        """The files of records; directories may vanish meanwhile."""
+        return [
+            f"{folder}/{name}"
+            for data in self._folders()
+            for folder, _, names in sorted(os.walk(data))
+            for name in sorted(names)
+            if name.endswith(".log")
+        ]
 
     def _folders(self) -> list[Path]:
         return [self.folder / kind / "data" for kind in brokers.BROKERS]
+
+
+def _have_starts_written(side: Side) -> None:
+    """Where logs begin: by the deletion of a topic, so that nobody else's before decides whether
+    what a conversation has deleted comes back after a kill."""
+    name = "starts"
+    topic = CreateTopicsRequest.Topic(name=name, num_partitions=1, replication_factor=1)
+    side.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 5)
+    settling.settle_metadata(side, "starts")
+    side.ask(DeleteTopicsRequest(topic_names=[name], timeout_ms=10_000), 5)
+    settling.settle_metadata(side, "starts")
 
 
 def _set_lag(sides: Sequence[Side], value: str | None) -> None:

@@ -78,7 +78,7 @@ class Runner:
     """Two brokers, and conversations with both."""
 
     def __init__(
-        self, ours: Speaker, theirs: Speaker, served: dict[str, range] | None = None
+        self, ours: Speaker, theirs: Speaker, *, served: dict[str, range] | None = None
     ) -> None:
         """Where it is known what they have `served`, both have been warmed up before."""
         self.sides = (ours, theirs)

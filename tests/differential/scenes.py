@@ -12,9 +12,13 @@ from typing import Any
 
 from kafkalite.protocol import spec
 from kafkalite.protocol.messages import ListOffsetsRequest, message_class
-from kafkalite.testing.comparison.conditions import UNSERVED_APIS, UNSERVED_FEATURES
+from kafkalite.testing.comparison.conditions import (
+    MAX_TIMESTAMP,
+    UNSERVED_APIS,
+    UNSERVED_FEATURES,
+)
 from tests.differential.odd_requests import ODD_REQUESTS
-from tests.differential.replies import LONG_AGO_MS
+from tests.differential.replies import LONG_AGO_MS, NOW_MS
 
 Change = Callable[[Any, Any], None]
 
@@ -33,9 +37,9 @@ def _plain(api: str) -> Any:
     return message_class(f"{api}Request")()
 
 
-def _asked_for_times() -> ListOffsetsRequest:
+def _asked_for_times(timestamp: int = LONG_AGO_MS) -> ListOffsetsRequest:
     partitions = [
-        ListOffsetsRequest.Partition(partition_index=index, timestamp=LONG_AGO_MS)
+        ListOffsetsRequest.Partition(partition_index=index, timestamp=timestamp)
         for index in range(100)
     ]
     return ListOffsetsRequest(topics=[ListOffsetsRequest.Topic(name="a", partitions=partitions)])
@@ -45,6 +49,11 @@ def _behind_the_start(ours: Any, theirs: Any) -> None:
     found, none = (each["topics"][0]["partitions"][0] for each in (ours, theirs))
     found.update(timestamp=LONG_AGO_MS + 5, offset=7, leader_epoch=0)
     none.update(timestamp=-1, offset=-1, leader_epoch=-1)
+
+
+def _latest_of_now(ours: Any, theirs: Any) -> None:
+    for view, offset in ((ours, 5), (theirs, 6)):
+        view["topics"][0]["partitions"][0].update(timestamp=NOW_MS, offset=offset)
 
 
 def _compacted(ours: Any, theirs: Any) -> None:
@@ -101,6 +110,10 @@ def _dropped_versions(ours: Any, theirs: Any) -> None:
 
 SCENES: tuple[Scene, ...] = (
     Scene("time before the start", "ListOffsets", _behind_the_start, _asked_for_times()),
+    Scene(
+        "latest of times of this moment", "ListOffsets", _latest_of_now,
+        _asked_for_times(MAX_TIMESTAMP),
+    ),
     Scene("what compaction left of a batch", "Fetch", _compacted, _plain("Fetch")),
     *(
         Scene("topic without partitions", api, _without_parts, asked)

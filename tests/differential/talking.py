@@ -78,7 +78,7 @@ _seats: list[Seat] = []
 def begin(pair: list[Address], served: dict[str, range], numbers: list[int]) -> None:
     """In a new worker: the seats of these numbers."""
     for number in numbers:
-        runner = Restarting(*(Speaker(*each) for each in pair), served)
+        runner = Restarting(*(Speaker(*each) for each in pair), served=served)
         for side in runner.sides:
             side.name_addresses()
         _seats.append(Seat(runner, number))

@@ -26,6 +26,7 @@ from kafkalite.log.replay import marker_of, note_completed
 from kafkalite.log.rolling import segment_for
 from kafkalite.log.segment import Segment
 from kafkalite.log.validator import Checked, Writable, check, check_as_given
+from kafkalite.protocol.errors import KafkaError
 from kafkalite.records.batch import NO_PRODUCER_ID, NO_TIMESTAMP, BatchHeader
 from kafkalite.records.scan import BadRecord
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from kafkalite.log.partition_log import PartitionLog
 
 _CLIENT = AppendOrigin.CLIENT  # looked up for every batch
-_NO_MARKER: list[Marker | None] = [None]
 
 
 @dataclass(slots=True)
@@ -79,20 +79,22 @@ def append_as_leader(
     if checked is None:
         checked = check(records, config, origin, start, leader_epoch, now_ms)
     header = checked.headers[0]
-    markers = _NO_MARKER
+    marker = None
     if header.producer_id > NO_PRODUCER_ID:
-        seen = _seen(log, header, origin)
+        marker = marker_of(checked.records, header)
+        try:
+            seen = _seen(log, header, origin)
+            if seen is None:
+                _judge(log, header, marker, origin, verification, is_verified, transaction_version)
+        except KafkaError:
+            _roll_if_due(log, checked, now_ms)
+            raise
         if seen is not None:
+            _roll_if_due(log, checked, now_ms)
             return AppendResult(
                 seen.first_offset, seen.last_offset, seen.timestamp, log.log_start_offset, True
             )
-        marker = marker_of(checked.records, header)
-        if marker is not None:
-            log.needed_producers().check_marker(header, marker, origin, transaction_version)
-            markers = [marker]
-        else:
-            _check_producer(log, header, origin, verification, is_verified)
-    _write(log, checked, markers, now_ms)
+    _write(log, checked, [marker], now_ms)
     return AppendResult(
         header.base_offset,
         log.log_end_offset - 1,
@@ -128,20 +130,44 @@ def _seen(log: PartitionLog, header: BatchHeader, origin: AppendOrigin) -> SeenB
     return log.producers.find_duplicate(header)
 
 
-def _check_producer(
+def _judge(
     log: PartitionLog,
     header: BatchHeader,
+    marker: Marker | None,
     origin: AppendOrigin,
     verification: Verification | None,
     is_verified: bool,
+    transaction_version: int,
 ) -> None:
+    """Raises KafkaError for what its producer, or the coordinator of it, may not write."""
     producers = log.needed_producers()
+    if marker is not None:
+        producers.check_marker(header, marker, origin, transaction_version)
+        return
     if header.is_transactional and not is_verified:
         producers.check_verified(header, verification)
     producers.check(header, origin)
 
 
 # --- writing --------------------------------------------------------------------------------------
+
+
+def _segment_for(
+    log: PartitionLog, checked: Checked, now_ms: int, *, is_given: bool = False
+) -> Segment:
+    last = checked.headers[-1]
+    return segment_for(
+        log, len(checked.records), checked.headers[0].base_offset, last.last_offset,
+        last.max_timestamp, now_ms, is_given=is_given,
+    )  # fmt: skip
+
+
+def _roll_if_due(log: PartitionLog, checked: Checked, now_ms: int) -> None:
+    """For batches that are not written: Kafka looks at their producer only after it has."""
+    try:
+        _segment_for(log, checked, now_ms)
+    except OSError as error:
+        raise log.storage_error(error) from error
 
 
 def _append_plain(
@@ -173,11 +199,7 @@ def _write(
 ) -> None:
     headers, config = checked.headers, log.config
     try:
-        last = headers[-1]
-        segment = segment_for(
-            log, len(checked.records), headers[0].base_offset, last.last_offset,
-            last.max_timestamp, now_ms, is_given=is_given,
-        )  # fmt: skip
+        segment = _segment_for(log, checked, now_ms, is_given=is_given)
         for header in headers:
             if header.partition_leader_epoch != log.epochs.latest:
                 _note_epoch(log, header.partition_leader_epoch, header.base_offset)

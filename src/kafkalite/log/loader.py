@@ -98,12 +98,9 @@ class _Loader:
         self._look_at_seals(segments)
         self.opening.log_start_offset = self._log_start()
         epochs = self._epochs(segments)
-        producers = None
-        if self.opening.is_clean:
-            segments, producers = self._open_clean(segments, epochs)
-        else:
-            segments, producers = self._recover(segments, epochs)
-        log = self._log(segments, epochs, producers)
+        open_log = self._open_clean if self.opening.is_clean else self._recover
+        segments, producers = open_log(segments, epochs)
+        log = self._log(segments, epochs, self._known_behind_the_start(segments, producers))
         log.release()
         return log
 
@@ -248,9 +245,10 @@ class _Loader:
         is_scan_needed: bool = True,
     ) -> Producers:
         """The producers as they were at an offset, from the newest snapshot up to it and the
-        log."""
-        producers = Producers(lambda state: [], segments[0].base_offset)
-        usable = [snapshot for snapshot in offsets if snapshot <= offset]
+        log. What lies before the log's start tells of nobody, as in Kafka."""
+        start = self.opening.log_start_offset
+        producers = Producers(lambda state: [], max(segments[0].base_offset, start))
+        usable = [snapshot for snapshot in offsets if start < snapshot <= offset]
         while usable and not self._is_snapshot_sound(usable[-1]):
             self._forget_snapshot(usable.pop())
         sound = list(usable)
@@ -263,6 +261,11 @@ class _Loader:
             replay(producers, segments, offset)
         producers.end_offset = offset
         return producers
+
+    def _known_behind_the_start(self, segments: list[Segment], found: Producers) -> Producers:
+        """In an empty log nobody is known, whatever was deleted from it."""
+        start = max(self.opening.log_start_offset, segments[0].base_offset)
+        return found if found.end_offset > start else Producers(lambda state: [], found.end_offset)
 
     def _is_snapshot_sound(self, offset: int) -> bool:
         """Whether a snapshot is the one that was written at its offset."""

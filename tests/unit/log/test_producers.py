@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkalite.log.config import FOREVER, LogConfig, LogSettings
+from kafkalite.log.names import LOG_STARTS, RECOVERY_POINTS
 from kafkalite.log.partition_log import AppendOrigin
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.records.batch import MAX_SEQUENCE
@@ -88,6 +89,21 @@ def test_a_new_producer_may_begin_anywhere_and_a_new_epoch_at_zero():
     assert refused(log, 101, epoch=0) == Error.INVALID_PRODUCER_EPOCH
 
 
+@pytest.mark.parametrize(("sequence", "code"), [(5, Error.OUT_OF_ORDER_SEQUENCE_NUMBER), (0, None)])
+def test_a_segment_is_over_also_when_the_batch_for_the_next_is_refused_or_known(sequence, code):
+    """What may be compacted hangs on it: Kafka looks at the producer after it has rolled."""
+    world = World(LogConfig(segment_ms=5000))
+    log = world.log()
+    send(log, 0, timestamp=START_MS)
+    if code is not None:
+        assert refused(log, sequence, timestamp=START_MS + 6000) == code
+    else:
+        assert send(log, sequence, timestamp=START_MS + 6000).is_duplicate
+    assert [segment.base_offset for segment in log.segments] == [0, 1]
+    send(log, 1, timestamp=START_MS)
+    assert (log.log_end_offset, log.active.base_offset) == (2, 1)
+
+
 @pytest.mark.parametrize("first", [0, 7])
 def test_nothing_is_the_beginning_of_a_producer_whose_first_batch_the_disk_did_not_take(first):
     world = World(SMALL, disk := CrashDisk())
@@ -148,6 +164,44 @@ def test_a_start_knows_no_producers_that_have_expired(clean):
     assert log.producers is not None
     assert sorted(log.producers.states) == [6, 7]
     assert not send(log, 11).is_duplicate
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("way", ["deletion", "retention"])
+def test_a_start_knows_no_producers_of_a_log_that_is_empty(clean, way):
+    """As Kafka, which passes over snapshots at or before the start of the log."""
+    world = World(LogConfig(segment_bytes=400, retention_ms=10_000 if way == "retention" else -1))
+    for index in range(7):
+        send(world.log(), index)
+    log = committed(world.log())
+    if way == "deletion":
+        log.delete_records_before(7)
+        world.manager.checkpoint(LOG_STARTS)
+    else:
+        world.clock.advance(20_000)
+        world.manager.periodic.retain()
+    assert (log.log_start_offset, len(log.active_producers())) == (7, 1)
+    log = world.restart(clean=clean)
+    assert (log.log_start_offset, log.active_producers()) == (7, [])
+    assert send(log, 99).base_offset == 7
+
+
+@pytest.mark.parametrize("start_of_last", [True, False])
+def test_a_start_after_a_kill_knows_no_producers_from_before_the_start(start_of_last):
+    world = World(SMALL)
+    log = world.log()
+    send(log, 0, producer_id=6)
+    while len(log.segments) < 4 or log.log_end_offset < log.active.base_offset + 2:
+        send(log, log.log_end_offset)
+    start = log.active.base_offset - (0 if start_of_last else 1)
+    committed(log).delete_records_before(start)
+    world.manager.checkpoint(LOG_STARTS)
+    world.manager.checkpoint(RECOVERY_POINTS)
+    log = world.restart(clean=False)
+    assert log.log_start_offset == start
+    assert [each.producer_id for each in log.active_producers()] == (
+        [5] if start_of_last else [6, 5]
+    )
 
 
 def test_what_a_producer_that_has_expired_decided_is_stable_when_its_marker_is_replicated():

@@ -287,7 +287,6 @@ ALLOWED: tuple[Allowed, ...] = (
         "The same, described: also with members, as long as none of them has been assigned a thing,"
         " which is what is recorded first.",
         is_described_before_it_is_recorded,
-    is_latest_of_this_moment,
     ),
     Allowed(
         "no epoch",
