@@ -130,6 +130,8 @@ class Cleaner:
                 continue
             if self._is_hindered(log):
                 continue
+            if log.recovery_point < log.active.base_offset:
+                log.flush()  # for the next look; after a kill the next roll may be far
             try:
                 dirt = measure(log, self.cleaned_to(log), now_ms)
             except (OSError, KafkaError) as error:

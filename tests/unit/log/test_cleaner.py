@@ -84,6 +84,17 @@ def test_a_log_with_a_damaged_batch_is_tried_again_by_the_next_broker(caplog):
     assert len(errors(caplog)) == 1
 
 
+def test_a_log_is_compacted_after_a_kill_though_nothing_is_written_to_it():
+    """What recovery may look at again stays as it is, and so it is made to last first."""
+    world = World(CONFIG)
+    fill(world)
+    log = committed(world.restart(clean=False))
+    assert log.recovery_point < log.active.base_offset
+    world.clock.advance(3 * BACKOFF_MS)
+    assert log.recovery_point >= log.active.base_offset
+    assert len(read_all(log)) < 30
+
+
 def test_a_mistake_of_the_cleaner_stops_one_log_alone(caplog, monkeypatch):
     world = World(CONFIG)
     for topic in ("a", "b"):
