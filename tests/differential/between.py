@@ -22,7 +22,7 @@ from pathlib import Path
 from tests.compat.brokers import Broker
 from tests.differential import acting, pieces, talking
 from tests.differential.conversing import Ended
-from tests.differential.pair import Pair
+from tests.differential.pair import Pair, take_first_ids
 from tests.differential.pieces import Piece
 from tests.differential.report import show_piece
 from tests.differential.restarting import Restarting
@@ -122,6 +122,7 @@ def main() -> int:
         pair.start()
         runner = Restarting(*(Speaker(each.host, each.port) for each in pair.running))
         stack.callback(runner.close)
+        take_first_ids(runner.sides)
         search = Search(pair, runner, options)
         stack.callback(search.close)
         try:

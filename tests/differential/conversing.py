@@ -102,7 +102,7 @@ class Conversation:
             outcome.ledger,
             tuple(self.own_acts),
             found[0].signature if found else None,
-            f"after {self.acts}\n{show(outcome)}" if found else "",
+            f"after {self.acts}\n{show(outcome)}\n{_around(found[0])}" if found else "",
         )
 
     def _say_all(self, steps: Iterable[Step]) -> None:
@@ -171,6 +171,14 @@ def _have_patience(step: Step) -> None:
         setattr(step.request, name, int(SESSION_MS))
     if step.api == "JoinGroup" and step.version == 0:
         step.version = 1  # in version 0 others wait for a member as long as its session
+
+
+def _around(difference: Difference) -> str:
+    """What stands beside it: a conversation is too long to be shortened step by step."""
+    if not difference.around:
+        return ""
+    ours, theirs = difference.around[-1]
+    return f"around\n    kafkalite     {ours!r}\n    Apache Kafka  {theirs!r}"
 
 
 def _troubled(step: Step, trouble: Any) -> Difference:

@@ -48,6 +48,9 @@ ODD_REQUESTS: dict[str, dict[str, Any]] = {
     "WriteTxnMarkers": {
         "a partition twice": _marked(5, 0, 0),
         "a producer below -1": _marked(_NOBODY, 0),
+        "a producer below -1, and nothing": WriteTxnMarkersRequest(
+            markers=[*_marked(_NOBODY, 0).markers, WriteTxnMarkersRequest.Marker(topics=[])]
+        ),
     },
     "AlterConfigs": {"a resource twice": AlterConfigsRequest(resources=[_RESOURCE, _RESOURCE])},
     "Fetch": {"an id of zeros": FetchRequest(topics=[FetchRequest.Topic(topic_id=bytes(16))])},

@@ -19,6 +19,7 @@ from kafkalite.protocol.messages import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
     IncrementalAlterConfigsRequest,
+    InitProducerIdRequest,
 )
 from kafkalite.testing.comparison import settling
 from kafkalite.testing.comparison.side import Side
@@ -119,6 +120,15 @@ class Pair:
 
     def _folders(self) -> list[Path]:
         return [self.folder / kind / "data" for kind in brokers.BROKERS]
+
+
+def take_first_ids(sides: Sequence[Side]) -> None:
+    """A producer's id of 0 means in some answers that there is none: no conversation gets it."""
+    request = InitProducerIdRequest(
+        transactional_id=None, transaction_timeout_ms=1000, producer_id=-1, producer_epoch=-1
+    )
+    for side in sides:
+        side.ask(request, 4)
 
 
 def _have_starts_written(side: Side) -> None:

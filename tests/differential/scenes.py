@@ -65,6 +65,19 @@ def _compacted(ours: Any, theirs: Any) -> None:
         batch["size"] -= less
 
 
+def _cut(ours: Any, theirs: Any) -> None:
+    """The same, and the last batch of each is cut where the answer is as long as it may be."""
+    _compacted(ours, theirs)
+    for view, less in ((ours, 3), (theirs, 0)):
+        records = view["responses"][0]["partitions"][0]["records"]
+        records[-1] = {"cut after": 300 - less, "bytes": 50 + less}
+
+
+def _marked_nothing(ours: Any, theirs: Any) -> None:
+    ours["markers"][0]["topics"] = []
+    del theirs["markers"][0]
+
+
 def _without_parts(ours: Any, theirs: Any) -> None:
     """One side alone repeats the first topic, without anything in it."""
     ours["topics"][0]["partitions"] = []
@@ -115,6 +128,11 @@ SCENES: tuple[Scene, ...] = (
         _asked_for_times(MAX_TIMESTAMP),
     ),
     Scene("what compaction left of a batch", "Fetch", _compacted, _plain("Fetch")),
+    Scene("cut behind what compaction left", "Fetch", _cut, _plain("Fetch")),
+    Scene(
+        "marker of nobody, beside one of nothing", "WriteTxnMarkers", _marked_nothing,
+        ODD_REQUESTS["WriteTxnMarkers"]["a producer below -1, and nothing"],
+    ),
     *(
         Scene("topic without partitions", api, _without_parts, asked)
         for api in ("TxnOffsetCommit", "OffsetDelete")

@@ -111,7 +111,7 @@ def test_coordinator_that_ends_transactions_for_zombies_is_caught(monkeypatch) -
         return sound(current, event)
 
     monkeypatch.setattr("kafkalite.coordinators.transactions.shard.outcome_of", careless)
-    kinds, verdict = found_by(first=3)
+    kinds, verdict = found_by(first=40)
     assert kinds & {"half visible", "aborted but visible", "lost", "kept twice"}, verdict.anomalies
 
 

@@ -13,6 +13,7 @@ from kafkalite.testing.comparison.conditions import (
     UNSERVED_APIS,
     UNSERVED_FEATURES,
     asked_for_nothing,
+    cut_behind_a_part,
     drops_versions,
     found_behind_the_start,
     has_twins,
@@ -148,6 +149,16 @@ ALLOWED: tuple[Allowed, ...] = (
         same_records_of_a_part,
     ),
     Allowed(
+        "cut behind what compaction left",
+        of_each(
+            "Fetch",
+            *(f"responses[].partitions[].records[].{each}" for each in ("cut after", "bytes")),
+        ),
+        "The same number of bytes, the last of which are of a batch that was cut: behind one as"
+        " above.",
+        cut_behind_a_part,
+    ),
+    Allowed(
         "metadata offset",
         of_each("ApiVersions", "finalized_features_epoch"),
         "An offset in each broker's own log of metadata.",
@@ -256,6 +267,19 @@ ALLOWED: tuple[Allowed, ...] = (
         " as both do one of the id -1, which stands for nobody.",
         lambda difference: difference.ours == "UNKNOWN_SERVER_ERROR"
         and any(marker.producer_id < -1 for marker in difference.asked.markers),
+        parts_states=True,
+    ),
+    Allowed(
+        "marker of nobody, beside one of nothing",
+        of_each("WriteTxnMarkers", "markers[]"),
+        "The same, where another marker has no partitions: a refusal of all names it, and no other"
+        " answer does.",
+        lambda difference: (
+            difference.theirs is ABSENT
+            and difference.ours["topics"] == []
+            and any(not marker.topics for marker in difference.asked.markers)
+            and any(marker.producer_id < -1 for marker in difference.asked.markers)
+        ),
         parts_states=True,
     ),
     Allowed(

@@ -200,8 +200,11 @@ def is_told_later(difference: Difference) -> bool:
 
 
 def same_records_of_a_part(difference: Difference) -> bool:
+    return _are_parts(*difference.around[-1])
+
+
+def _are_parts(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
     """Two batches with holes that compaction made, alike in all but how they are written."""
-    ours, theirs = difference.around[-1]
     written = dict.fromkeys(("base_timestamp", "size", "compressed_size"), 0)
     has_holes = 0 < ours["count"] <= ours["last_offset"] - ours["base_offset"]
     if not has_holes or {**ours, **written} != {**theirs, **written}:
@@ -211,6 +214,18 @@ def same_records_of_a_part(difference: Difference) -> bool:
     if "size" in ours:  # all that is written otherwise is how far each time is from the first
         return bool(abs(ours["size"] - theirs["size"]) <= _VARINT_BYTES * ours["count"])
     return bool(min(ours["compressed_size"], theirs["compressed_size"]) > 0)
+
+
+def cut_behind_a_part(difference: Difference) -> bool:
+    """The end of an answer that is as long on both sides, behind batches some of which are not."""
+    cuts, partitions = difference.around[-1], difference.around[-2]
+    ours, theirs = (each["records"][:-1] for each in partitions)
+    if sum(cuts[0].values()) != sum(cuts[1].values()) or len(ours) != len(theirs):
+        return False
+    pairs = list(zip(ours, theirs, strict=True))
+    return any(_are_parts(*pair) for pair in pairs) and all(
+        pair[0] == pair[1] or _are_parts(*pair) for pair in pairs
+    )
 
 
 def _is_first_that_stays(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
