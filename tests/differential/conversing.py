@@ -27,6 +27,7 @@ from tests.differential.restarting import (
     without_epochs_of_coordinators,
 )
 from tests.differential.running import Outcome
+from tests.differential.unlike import leaves_unlike, parts_states
 
 THEMES = ("log", "log", "transactions", "classic groups", "consumer groups", "administration")
 OWN_ACT_CHANCE = 0.75
@@ -135,8 +136,8 @@ class Conversation:
         return (
             bool(outcome.differences)
             or self.runner.has_parted
-            or any(map(differences.parts_states, outcome.allowed))
-            or differences.leaves_unlike(step.request, outcome.answers[-1], before)
+            or any(map(parts_states, outcome.allowed))
+            or leaves_unlike(step.request, outcome.answers[-1], before)
         )
 
     def _reason_to_leave_out(self, step: Step) -> str:
