@@ -20,7 +20,7 @@ from kafkalite.coordinators.cluster.directories import named_directory
 from kafkalite.coordinators.cluster.identity import find_cluster_id
 from kafkalite.coordinators.cluster.image import GROUP, TOPIC, Changes, EndPoint
 from kafkalite.coordinators.cluster.log_configs import log_config, log_settings, take_settings
-from kafkalite.coordinators.cluster.nodes import UNADVERTISED, peer_address
+from kafkalite.coordinators.cluster.nodes import LOOPBACK, UNADVERTISED, peer_address
 from kafkalite.coordinators.cluster.replicas import Replicas
 from kafkalite.coordinators.effects import Refused
 from kafkalite.coordinators.groups.front import OFFSETS_TOPIC, Groups, settings_of
@@ -118,6 +118,7 @@ class Broker:
             address_of=self._address_of,
             timeout_ms=config.get_int("request.timeout.ms"),
         )
+        self._own_host = LOOPBACK  # that of its inter-broker listener, once that is open
         self._replicas: Replicas | None = None
         self._is_serving = False
         self._stopped: Later[None] | None = None
@@ -193,6 +194,7 @@ class Broker:
     def _take_up(self) -> None:
         self._build_coordinators()
         self.server.start()
+        self._own_host = self.server.addresses[self.config.inter_broker_listener][0]
         if self.is_controller:
             self.cluster.fence_absent(self.brokers.serving)
         self.cluster.register_broker(self._registration())
@@ -260,7 +262,8 @@ class Broker:
 
     def _address_of(self, node_id: int) -> Address | None:
         """Where other brokers find a broker, None when it is not there."""
-        return peer_address(self.cluster.image, node_id, self.config.inter_broker_listener)
+        listener = self.config.inter_broker_listener
+        return peer_address(self.cluster.image, node_id, listener, self._own_host)
 
     def _config_of(self, topic: str) -> LogConfig:
         return log_config(self.config, self.cluster.image.config(TOPIC, topic))

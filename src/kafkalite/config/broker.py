@@ -224,12 +224,7 @@ class BrokerConfig:
     def inter_broker_listener(self) -> str:
         """Name of the listener that brokers use among each other: that which is set, that of its
         security protocol, or the first."""
-        named = self.get_optional_str("inter.broker.listener.name")
-        if named is not None:
-            return named.upper()
-        names = [listener.name for listener in self.listeners]
-        usual = self.get_str("security.inter.broker.protocol")
-        return usual if usual in names else names[0]
+        return self.derived(_inter_broker_listener)
 
     def _client_listeners(self, setting: str) -> list[Listener]:
         kept = {name.upper() for name in self.get_list("controller.listener.names")}
@@ -257,6 +252,15 @@ class BrokerConfig:
     def setting(self, name: str) -> Setting | None:
         """The row of a name, with or without a listener's prefix."""
         return self.settings.get(base_name(name))
+
+
+def _inter_broker_listener(config: BrokerConfig) -> str:
+    named = config.get_optional_str("inter.broker.listener.name")
+    if named is not None:
+        return named.upper()
+    names = [listener.name for listener in config.listeners]
+    usual = config.get_str("security.inter.broker.protocol")
+    return usual if usual in names else names[0]
 
 
 def _from(name: str, found: list[Given]) -> list[Given]:

@@ -30,13 +30,13 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return found
 
 
-def begun(kafka: EmbeddedKafka, name: str = "over-all") -> Producer:
+def begun(kafka: EmbeddedKafka, name: str = "over-all", patience_s: float = 20) -> Producer:
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": name})
-    producer.init_transactions(20)
+    producer.init_transactions(patience_s)
     producer.begin_transaction()
     for index in range(PARTITIONS):
         producer.produce("spread", b"value", partition=index)
-    assert producer.flush(20) == 0
+    assert producer.flush(patience_s) == 0
     return producer
 
 
@@ -92,3 +92,25 @@ def _coordinator(kafka: EmbeddedKafka, transactional_id: str) -> int:
     wire.close()
     assert isinstance(frame, bytes)
     return int(decode_response(frame, request.API_KEY, 2).node_id)
+
+
+WITHIN = {
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,WITHIN:PLAINTEXT",
+    "inter.broker.listener.name": "within",
+}
+
+
+@pytest.mark.parametrize(
+    ("host", "settings"),
+    [
+        ("::1", {}),
+        ("::", {}),
+        ("127.0.0.2", {}),
+        ("localhost", {}),
+        ("127.0.0.1", {**WITHIN, "listeners": "PLAINTEXT://127.0.0.1:0,WITHIN://[::1]:0"}),
+        ("127.0.0.1", {"advertised.listeners": "PLAINTEXT://localhost:0"}),
+    ],
+)
+def test_brokers_find_each_other_wherever_they_listen(host: str, settings: dict[str, str]) -> None:
+    with EmbeddedKafka(brokers=3, topics={"spread": PARTITIONS}, host=host, settings=settings) as kafka:
+        begun(kafka, patience_s=5).commit_transaction(5)

@@ -14,6 +14,7 @@ from kafkalite.coordinators.cluster.image import BrokerState, EndPoint, Image
 # In a registration: nothing was set to be advertised for this listener.
 UNADVERTISED = ""
 LOOPBACK = "127.0.0.1"
+WILDCARDS = ("0.0.0.0", "::")
 
 
 class Reached(Protocol):
@@ -47,12 +48,18 @@ def nodes_for(image: Image, connection: Reached, *, with_fenced: bool = False) -
     return found
 
 
-def peer_address(image: Image, node_id: int, listener: str) -> tuple[str, int] | None:
+def peer_address(
+    image: Image, node_id: int, listener: str, own_host: str
+) -> tuple[str, int] | None:
     """Where another broker finds this one, None when it is not up. One that was told nothing to
-    advertise is on this machine: who is elsewhere could not find it."""
+    advertise is on this machine, and listens where the one that asks does: who is elsewhere could
+    not find it."""
     broker = image.brokers.get(node_id)
     endpoint = None if broker is None or broker.is_fenced else _endpoint(broker, listener)
-    return None if endpoint is None else (endpoint.host or LOOPBACK, endpoint.port)
+    if endpoint is None:
+        return None
+    host = endpoint.host or (LOOPBACK if own_host in WILDCARDS else own_host)
+    return host, endpoint.port
 
 
 def _endpoint(broker: BrokerState, listener: str) -> EndPoint | None:
