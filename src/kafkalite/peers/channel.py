@@ -1,7 +1,7 @@
 """One connection to another broker: requests go out in order, answers come back in order.
 
 Owns the connection: made when something is to be asked, greeted with ApiVersions, made anew after
-it ended. Knows no request but that one. Invariant: whatever was asked is answered exactly once,
+it ended. Knows no request but that one. Of many answers it takes a part per turn of the loop. Invariant: whatever was asked is answered exactly once,
 with a response or with a KafkaError: NETWORK_EXCEPTION when the connection fails, REQUEST_TIMED_OUT
 when the oldest answer is overdue, which ends the connection, as with Apache Kafka's own clients.
 """
@@ -32,7 +32,8 @@ logger = logging.getLogger(__name__)
 
 GREETING_VERSION = 3  # peers that are older answer in version 0 that they do not know it
 BUFFER_BYTES = 65_536
-RECONNECT_PAUSE_MS = 50  # after a connection that could not be made
+RECONNECT_PAUSE_MS = 50  # after a connection that came to nothing
+ANSWERS_PER_TURN = 64
 
 Answer = Any  # the response's message, or a KafkaError
 
@@ -100,12 +101,10 @@ class Channel:
             self._attempt = self._network.connect(*address, self._connected)
 
     def _connected(self, outcome: Link | OSError) -> None:
-        self._attempt = None
         if isinstance(outcome, OSError):
-            self._retry_at_ms = self._clock.monotonic_ms() + RECONNECT_PAUSE_MS
             self._fail(KafkaError(Error.NETWORK_EXCEPTION, f"no connection: {outcome}"))
             return
-        self._link = outcome
+        self._attempt, self._link = None, outcome
         self._cutter = FrameCutter(MAX_FRAME_BYTES)
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self._answer_id = self._next_id
@@ -115,7 +114,7 @@ class Channel:
     def _greet(self, version: int) -> None:
         self._greeting = version
         greeting = ApiVersionsRequest(client_software_name="kafkalite", client_software_version="1")
-        self._write(greeting, version)
+        self._write(self._framed(greeting, version))
 
     def _greeted(self, frame: bytearray) -> None:
         code = int.from_bytes(frame[4:6], "big", signed=True)
@@ -135,6 +134,8 @@ class Channel:
         """Ends the connection, and all that was asked."""
         link, self._link = self._link, None
         attempt, self._attempt = self._attempt, None
+        if self._served is None and (link is not None or attempt is not None):
+            self._retry_at_ms = self._clock.monotonic_ms() + RECONNECT_PAUSE_MS
         self._served = None
         self._buffer = memoryview(b"")
         if attempt is not None:
@@ -168,29 +169,35 @@ class Channel:
     # --- out --------------------------------------------------------------------------------------
 
     def _send(self) -> None:
-        served = self._served
-        while self._unsent and served is not None:
+        while self._unsent and self._served is not None:  # a send may end the connection
             asked = self._unsent.popleft()
-            theirs = served.get(asked.request.API_KEY, range(0))
-            version = min(asked.versions.stop, theirs.stop) - 1
-            if version < max(asked.versions.start, theirs.start):
+            theirs = self._served.get(asked.request.API_KEY, range(0))
+            asked.version = min(asked.versions.stop, theirs.stop) - 1
+            if asked.version < max(asked.versions.start, theirs.start):
                 _tell(asked, KafkaError(Error.UNSUPPORTED_VERSION))
                 continue
-            asked.version = version
+            try:
+                frame = self._framed(asked.request, asked.version)
+            except Exception:
+                logger.exception("no %s can be made", type(asked.request).__name__)
+                _tell(asked, KafkaError(Error.UNKNOWN_SERVER_ERROR))
+                continue
             self._sent.append(asked)
-            self._write(asked.request, version)
+            self._write(frame)
 
-    def _write(self, request: Any, version: int) -> None:
-        assert self._link is not None
+    def _framed(self, request: Any, version: int) -> bytes:
         header = RequestHeader(
             request_api_key=request.API_KEY,
             request_api_version=version,
             correlation_id=self._next_id,
             client_id=self._client_id,
         )
-        self._next_id = (self._next_id + 1) & 0x7FFFFFFF
         header_version = headers.request_header_version(request.API_KEY, version)
-        frame = codec.encode(header, header_version) + codec.encode(request, version)
+        return codec.encode(header, header_version) + codec.encode(request, version)
+
+    def _write(self, frame: bytes) -> None:
+        assert self._link is not None
+        self._next_id = (self._next_id + 1) & 0x7FFFFFFF
         self._link.send([frame_size([frame]), frame])
 
     # --- in: what a link tells --------------------------------------------------------------------
@@ -200,9 +207,22 @@ class Channel:
 
     def received(self, count: int) -> None:
         self._cutter.feed(self._buffer[:count])
+        assert self._link is not None
+        self._take_some(self._link)
+
+    def _take_some(self, link: Link) -> None:
+        """Takes what has come, and reads on once that is done."""
         try:
-            while self._link is not None and (frame := self._cutter.take()) is not None:
+            for _ in range(ANSWERS_PER_TURN):
+                if self._link is not link:
+                    return
+                frame = self._cutter.take()
+                if frame is None:
+                    link.resume()
+                    return
                 self._take(frame)
+            link.pause()
+            self._network.soon(lambda: self._take_some(link))
         except MalformedFrame as problem:
             logger.warning("%s was answered with what is no answer: %s", self._client_id, problem)
             self._fail(KafkaError(Error.NETWORK_EXCEPTION, f"what came is no answer: {problem}"))

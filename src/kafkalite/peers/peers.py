@@ -1,7 +1,8 @@
 """All brokers that one broker may ask, itself among them.
 
-Owns the ways to the others: one channel each, made when first asked for and kept while the broker
-lives. Who there is, and where, is the metadata's to say, each time anew.
+Owns the ways to the others, made when first asked for and kept while the broker lives: for each
+verb a channel, as with Apache Kafka, so that no question waits for the answer to one of the other
+kind. Who there is, and where, is the metadata's to say, each time anew.
 """
 
 from __future__ import annotations
@@ -31,29 +32,32 @@ class Peers:
         self._network, self._clock = network, clock
         self._node_id, self._address_of, self._timeout_ms = node_id, address_of, timeout_ms
         self._others: dict[int, WirePeer] = {}
+        self._is_stopped = False
 
     def get(self, node_id: int) -> Peer | None:
-        """A broker that is there, as far as the metadata knows."""
+        """A broker that is there, as far as the metadata knows; none after the stop."""
         if node_id == self._node_id:
             return self.local
-        if self._address_of(node_id) is None:
+        if self._is_stopped or self._address_of(node_id) is None:
             return None
         if node_id not in self._others:
-            self._others[node_id] = WirePeer(self._channel(node_id))
+            self._others[node_id] = WirePeer(
+                self._channel(node_id, "transactions"), self._channel(node_id, "markers")
+            )
         return self._others[node_id]
 
     def stop(self) -> None:
         """Nobody is asked any more, and whoever waits for an answer has an error."""
-        self.local = None
+        self._is_stopped, self.local = True, None
         others, self._others = self._others, {}
         for other in others.values():
-            other.channel.stop()
+            other.stop()
 
-    def _channel(self, node_id: int) -> Channel:
+    def _channel(self, node_id: int, what: str) -> Channel:
         return Channel(
             self._network,
             self._clock,
-            client_id=f"broker-{self._node_id}-to-{node_id}",
+            client_id=f"broker-{self._node_id}-{what}-to-{node_id}",
             address=lambda: self._address_of(node_id),
             timeout_ms=self._timeout_ms,
         )

@@ -28,16 +28,20 @@ MARKING = range(1, 3)
 class WirePeer:
     """What one broker asks one other."""
 
-    def __init__(self, channel: Channel) -> None:
-        self.channel = channel
+    def __init__(self, admissions: Channel, markers: Channel) -> None:
+        self._admissions, self._markers = admissions, markers
+
+    def stop(self) -> None:
+        self._admissions.stop()
+        self._markers.stop()
 
     def admit(self, admission: Admission) -> Later[Refusals]:
-        return self.channel.ask(_admitting(admission), ADMITTING).map(
+        return self._admissions.ask(_admitting(admission), ADMITTING).map(
             lambda answer: _refusals(admission, answer)
         )
 
     def write_markers(self, marker: Marker) -> Later[Outcomes]:
-        return self.channel.ask(_marking(marker), MARKING).map(
+        return self._markers.ask(_marking(marker), MARKING).map(
             lambda answer: _outcomes(marker, answer)
         )
 
@@ -78,6 +82,9 @@ def _admitting(admission: Admission) -> AddPartitionsToTxnRequest:
 def _refusals(admission: Admission, answer: Answer) -> Refusals:
     if isinstance(answer, AddPartitionsToTxnResponse) and answer.error_code != Error.NONE:
         answer = KafkaError(_known(answer.error_code))
+    elif isinstance(answer, KafkaError) and answer.code == Error.REQUEST_TIMED_OUT:
+        # Of the peer: no producer hears what took too long between brokers.
+        answer = KafkaError(Error.NETWORK_EXCEPTION, answer.message)
     if isinstance(answer, KafkaError):
         return dict.fromkeys(admission.partitions, answer)
     codes = dict(_codes_of(admission, answer))

@@ -4,6 +4,7 @@ asked is answered once, whatever becomes of the connection."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from random import Random
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import Later
 from kafkalite.env.network import Link
-from kafkalite.peers.channel import RECONNECT_PAUSE_MS, Channel
+from kafkalite.peers.channel import ANSWERS_PER_TURN, RECONNECT_PAUSE_MS, Channel
 from kafkalite.protocol import codec, headers
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.framing import frame_size
@@ -39,6 +40,8 @@ class FakeLink:
         self.requests: list[tuple[RequestHeader, Any]] = []
         self.receiver: Any = None
         self.is_open = True
+        self.is_paused = False
+        self.is_cut = False  # the next send finds the other end gone
         self._out = b""
 
     def start(self, receiver: Any) -> None:
@@ -46,6 +49,9 @@ class FakeLink:
 
     def send(self, parts: Any) -> None:
         assert self.is_open
+        if self.is_cut:
+            self.abort()
+            return
         self._out += b"".join(parts)
         while len(self._out) >= 4 + (size := int.from_bytes(self._out[:4], "big")):
             frame, self._out = self._out[4 : 4 + size], self._out[4 + size :]
@@ -73,9 +79,11 @@ class FakeLink:
             data = data[count:]
             self.receiver.received(count)
 
-    def pause(self) -> None: ...
+    def pause(self) -> None:
+        self.is_paused = True
 
-    def resume(self) -> None: ...
+    def resume(self) -> None:
+        self.is_paused = False
 
     def close(self) -> None:
         self.abort()
@@ -92,6 +100,7 @@ class FakeNetwork:
     def __init__(self) -> None:
         self.asked: list[tuple[str, int]] = []
         self.done: Callable[[Link | OSError], None] | None = None
+        self.turns: list[Callable[[], None]] = []
 
     def connect(self, host: str, port: int, done: Callable[[Link | OSError], None]) -> FakeNetwork:
         assert self.done is None, "two connections at a time"
@@ -101,6 +110,9 @@ class FakeNetwork:
 
     def cancel(self) -> None:
         self.done = None
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        self.turns.append(callback)
 
     def succeed(self) -> FakeLink:
         link = FakeLink()
@@ -345,6 +357,95 @@ def test_who_asks_again_when_the_connection_ends_is_asked_over_the_next() -> Non
     assert again[0].value.coordinators[0].key == "again"
 
 
+@pytest.mark.parametrize("is_greeted", [True, False])
+def test_a_send_that_ends_the_connection_leaves_nobody_without_an_answer(is_greeted: bool) -> None:
+    """Whoever asks again at once is asked over the next one, while the first is still at it."""
+    world = World()
+    again: list[Later[Any]] = []
+    first = world.ask("a")
+    first.then(lambda _: again.append(world.ask("c")))
+    second = world.ask("b")
+    link = world.network.succeed()
+    if is_greeted:
+        link.answer(greeting())
+        link.is_cut = True
+        world.ask("d")
+    else:
+        link.is_cut = True
+        link.answer(greeting())
+    assert code_of(first) == code_of(second) == Error.NETWORK_EXCEPTION
+    assert not again[0].is_resolved
+    world.connected().answer(found("c"))
+    assert again[0].value.coordinators[0].key == "c"
+
+
+def test_what_cannot_be_written_is_answered_and_spares_the_rest() -> None:
+    world = World()
+    first = world.ask("a")
+    wrong = world.channel.ask(FindCoordinatorRequest(coordinator_keys=[17]), range(4, 6))
+    last = world.ask("b")
+    link = world.connected()
+    assert code_of(wrong) == Error.UNKNOWN_SERVER_ERROR
+    link.answer(found("a"))
+    link.answer(found("b"))
+    assert [one.value.coordinators[0].key for one in (first, last)] == ["a", "b"]
+
+
+@pytest.mark.parametrize("seconds", [0, 1])
+def test_a_connection_that_ends_before_its_greeting_is_not_made_anew_at_once(seconds: int) -> None:
+    world = World()
+    world.ask()
+    link = world.network.succeed()
+    world.clock.advance(seconds * 1_000)
+    link.abort()  # as who has too many connections does
+    assert code_of(world.ask()) == Error.NETWORK_EXCEPTION
+    assert len(world.network.asked) == 1
+    world.clock.advance(RECONNECT_PAUSE_MS)
+    world.ask()
+    assert len(world.network.asked) == 2
+
+
+def test_of_many_answers_a_part_is_taken_per_turn() -> None:
+    world = World()
+    numbers = [str(number) for number in range(3 * ANSWERS_PER_TURN + 1)]
+    asked = [world.ask(number) for number in numbers]
+    link = world.connected()
+    frames = b""
+    for header, request in link.requests:
+        head = headers.encode_response_header(KEY, 5, header.correlation_id)
+        frame = head + codec.encode(found(request.coordinator_keys[0]), 5)
+        frames += frame_size([frame]) + frame
+    link.bring(frames)
+    told = []
+    while world.network.turns:
+        told.append(sum(one.is_resolved for one in asked))
+        assert link.is_paused
+        world.network.turns.pop()()
+    assert told == [ANSWERS_PER_TURN, 2 * ANSWERS_PER_TURN, 3 * ANSWERS_PER_TURN]
+    assert not link.is_paused
+    assert [one.value.coordinators[0].key for one in asked] == numbers
+
+
+def test_answers_that_wait_for_a_turn_are_nothing_to_the_next_connection() -> None:
+    world = World()
+    asked = [world.ask(str(number)) for number in range(2 * ANSWERS_PER_TURN)]
+    link = world.connected()
+    frames = b""
+    for header, request in link.requests:
+        head = headers.encode_response_header(KEY, 5, header.correlation_id)
+        frame = head + codec.encode(found(request.coordinator_keys[0]), 5)
+        frames += frame_size([frame]) + frame
+    link.bring(frames)
+    link.abort()
+    assert code_of(asked[-1]) == Error.NETWORK_EXCEPTION
+    again = world.ask("again")
+    second = world.connected()
+    for turn in world.network.turns:
+        turn()
+    second.answer(found("again"))
+    assert again.value.coordinators[0].key == "again"
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_every_question_is_answered_once(seed: int) -> None:
     """Whatever comes in whatever order; the answer is one's own, or an error."""
@@ -353,8 +454,10 @@ def test_every_question_is_answered_once(seed: int) -> None:
     answers: dict[str, int] = {}
     links: list[FakeLink] = []
 
+    keys = (f"k{number}" for number in count())
+
     def ask() -> None:
-        key = f"k{len(asked)}"
+        key = next(keys)  # before others ask, whom a failure tells at once
         asked[key] = world.ask(key)
         asked[key].then(lambda _: answers.update({key: answers.get(key, 0) + 1}))
 
@@ -376,7 +479,15 @@ def test_every_question_is_answered_once(seed: int) -> None:
     def wait() -> None:
         world.clock.advance(random.choice((1, RECONNECT_PAUSE_MS, TIMEOUT_MS // 3)))
 
-    acts = [ask, ask, ask, connect, connect, answer, answer, answer, answer, wait, end]
+    def cut() -> None:
+        if links:
+            links[-1].is_cut = True
+
+    def ask_again() -> None:
+        if asked:
+            random.choice(list(asked.values())).then(lambda _: ask() if len(asked) < 500 else None)
+
+    acts = [cut, ask_again, ask, ask, ask, connect, connect, answer, answer, answer, answer, wait, end]
     for _ in range(300):
         random.choice(acts)()
     assert all(link.is_open is False for link in links[:-1]), "two connections at a time"

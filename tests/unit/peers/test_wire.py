@@ -43,6 +43,10 @@ class Answering:
         return Later.of(self._answer)
 
 
+def by_wire(channel: Any) -> WirePeer:
+    return WirePeer(channel, channel)
+
+
 def new_broker() -> WholeBroker:
     broker = WholeBroker()
     broker.create("t", 2)
@@ -63,7 +67,7 @@ def by_both(act: Callable[[WholeBroker, Callable[[int], Peer]], Any], newest: in
     """What comes of it, which must be the same in both ways."""
     here, there = new_broker(), new_broker()
     found = act(here, lambda _: here.context.transactions)
-    over_the_wire = act(there, lambda _: WirePeer(ToBroker(there, newest)))  # type: ignore[arg-type]
+    over_the_wire = act(there, lambda _: by_wire(ToBroker(there, newest)))
     assert over_the_wire == found
     here.close()
     there.close()
@@ -137,7 +141,7 @@ def test_markers(commit: bool, newest: int) -> None:
 
 
 def test_what_fails_on_the_way_is_told_for_each_partition() -> None:
-    peer = WirePeer(Answering(KafkaError(Error.NETWORK_EXCEPTION)))  # type: ignore[arg-type]
+    peer = by_wire(Answering(KafkaError(Error.NETWORK_EXCEPTION)))
     refusals = peer.admit(Admission("w", 1, 0, (T0, T1), is_adding=True)).value
     assert {where: one.code for where, one in refusals.items()} == {
         T0: Error.NETWORK_EXCEPTION, T1: Error.NETWORK_EXCEPTION,
@@ -158,20 +162,20 @@ def test_what_fails_on_the_way_is_told_for_each_partition() -> None:
     ],
 )
 def test_a_partition_that_an_answer_leaves_out_is_not_admitted(answer: Any) -> None:
-    peer = WirePeer(Answering(answer))  # type: ignore[arg-type]
+    peer = by_wire(Answering(answer))
     refusals = peer.admit(Admission("w", 1, 0, (T0,), is_adding=True)).value
     assert refusals[T0].code == Error.UNKNOWN_SERVER_ERROR
 
 
 def test_an_answer_with_an_error_of_its_own_refuses_all() -> None:
     answer = AddPartitionsToTxnResponse(error_code=Error.CLUSTER_AUTHORIZATION_FAILED)
-    peer = WirePeer(Answering(answer))  # type: ignore[arg-type]
+    peer = by_wire(Answering(answer))
     refusals = peer.admit(Admission("w", 1, 0, (T0,), is_adding=True)).value
     assert refusals[T0].code == Error.CLUSTER_AUTHORIZATION_FAILED
 
 
 def test_a_marker_that_an_answer_leaves_out_is_not_taken_for_written() -> None:
-    peer = WirePeer(Answering(WriteTxnMarkersResponse()))  # type: ignore[arg-type]
+    peer = by_wire(Answering(WriteTxnMarkersResponse()))
     outcomes = peer.write_markers(Marker(Producer(1, 0), 0, True, 1, (T0,))).value
     assert outcomes == {T0: Error.UNKNOWN_SERVER_ERROR}
 
@@ -182,6 +186,13 @@ def test_an_error_that_nobody_has_heard_of_is_one() -> None:
         partitions=[WriteTxnMarkersResponse.Partition(partition_index=0, error_code=9_999)],
     )
     entry = WriteTxnMarkersResponse.Marker(producer_id=1, topics=[topic])
-    peer = WirePeer(Answering(WriteTxnMarkersResponse(markers=[entry])))  # type: ignore[arg-type]
+    peer = by_wire(Answering(WriteTxnMarkersResponse(markers=[entry])))
     outcomes = peer.write_markers(Marker(Producer(1, 0), 0, True, 1, (T0,))).value
     assert outcomes == {T0: Error.UNKNOWN_SERVER_ERROR}
+
+
+def test_no_producer_hears_that_a_peer_was_too_slow() -> None:
+    """As with Apache Kafka, to which it is a connection that failed."""
+    admission = Admission("mine", 1, 0, (T0,), is_adding=True)
+    late = by_wire(Answering(KafkaError(Error.REQUEST_TIMED_OUT)))
+    assert late.admit(admission).value[T0].code == Error.NETWORK_EXCEPTION
