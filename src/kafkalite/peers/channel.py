@@ -1,9 +1,10 @@
 """One connection to another broker: requests go out in order, answers come back in order.
 
 Owns the connection: made when something is to be asked, greeted with ApiVersions, made anew after
-it ended. Knows no request but that one. Of many answers it takes a part per turn of the loop. Invariant: whatever was asked is answered exactly once,
-with a response or with a KafkaError: NETWORK_EXCEPTION when the connection fails, REQUEST_TIMED_OUT
-when the oldest answer is overdue, which ends the connection, as with Apache Kafka's own clients.
+it ended. Knows no request but that one. Of many answers it takes a part per turn of the loop.
+Invariant: whatever was asked is answered exactly once, with a response or with a KafkaError:
+NETWORK_EXCEPTION when the connection fails, REQUEST_TIMED_OUT when the oldest answer is overdue,
+which ends the connection, as with Apache Kafka's own clients.
 """
 
 from __future__ import annotations

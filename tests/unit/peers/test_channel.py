@@ -3,157 +3,24 @@ asked is answered once, whatever becomes of the connection."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
 from itertools import count
 from random import Random
 from typing import Any
 
 import pytest
 
-from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import Later
-from kafkalite.env.network import Link
-from kafkalite.peers.channel import ANSWERS_PER_TURN, RECONNECT_PAUSE_MS, Channel
+from kafkalite.peers.channel import ANSWERS_PER_TURN, RECONNECT_PAUSE_MS
 from kafkalite.protocol import codec, headers
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.framing import frame_size
 from kafkalite.protocol.messages import (
     ApiVersionsRequest,
-    ApiVersionsResponse,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
-    RequestHeader,
-    message_class,
 )
-
-TIMEOUT_MS = 30_000
-KEY = FindCoordinatorRequest.API_KEY
-
-
-class FakeLink:
-    """Takes down what is sent, and sends what the test says."""
-
-    peer_address = local_address = ("10.0.0.2", 9092)
-    unsent_bytes = held_bytes = 0
-
-    def __init__(self) -> None:
-        self.requests: list[tuple[RequestHeader, Any]] = []
-        self.receiver: Any = None
-        self.is_open = True
-        self.is_paused = False
-        self.is_cut = False  # the next send finds the other end gone
-        self._out = b""
-
-    def start(self, receiver: Any) -> None:
-        self.receiver = receiver
-
-    def send(self, parts: Any) -> None:
-        assert self.is_open
-        if self.is_cut:
-            self.abort()
-            return
-        self._out += b"".join(parts)
-        while len(self._out) >= 4 + (size := int.from_bytes(self._out[:4], "big")):
-            frame, self._out = self._out[4 : 4 + size], self._out[4 + size :]
-            header, position = headers.decode_request_header(frame)
-            name = "ApiVersions" if header.request_api_key != KEY else "FindCoordinator"
-            cls = message_class(f"{name}Request")
-            version = header.request_api_version
-            self.requests.append((header, codec.decode(cls, version, frame, position)))
-
-    def answer(self, response: Any, *, version: int | None = None, step: int = 1 << 20) -> None:
-        """The oldest request that was not answered."""
-        header, _ = self.requests.pop(0)
-        version = header.request_api_version if version is None else version
-        head = headers.encode_response_header(
-            header.request_api_key, version, header.correlation_id
-        )
-        frame = head + codec.encode(response, version)
-        self.bring(frame_size([frame]) + frame, step)
-
-    def bring(self, data: bytes, step: int = 1 << 20) -> None:
-        while data and self.is_open:
-            room = self.receiver.buffer()
-            count = min(step, len(room), len(data))
-            room[:count] = data[:count]
-            data = data[count:]
-            self.receiver.received(count)
-
-    def pause(self) -> None:
-        self.is_paused = True
-
-    def resume(self) -> None:
-        self.is_paused = False
-
-    def close(self) -> None:
-        self.abort()
-
-    def abort(self) -> None:
-        if self.is_open:
-            self.is_open = False
-            self.receiver.ended()
-
-
-class FakeNetwork:
-    """Connections that are made, or fail, when the test says."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, int]] = []
-        self.done: Callable[[Link | OSError], None] | None = None
-        self.turns: list[Callable[[], None]] = []
-
-    def connect(self, host: str, port: int, done: Callable[[Link | OSError], None]) -> FakeNetwork:
-        assert self.done is None, "two connections at a time"
-        self.asked.append((host, port))
-        self.done = done
-        return self
-
-    def cancel(self) -> None:
-        self.done = None
-
-    def soon(self, callback: Callable[[], None]) -> None:
-        self.turns.append(callback)
-
-    def succeed(self) -> FakeLink:
-        link = FakeLink()
-        self._tell(link)
-        return link
-
-    def fail(self) -> None:
-        self._tell(ConnectionRefusedError("nobody there"))
-
-    def _tell(self, outcome: Any) -> None:
-        done, self.done = self.done, None
-        assert done is not None
-        done(outcome)
-
-
-class World:
-    def __init__(self) -> None:
-        self.clock = ManualClock()
-        self.network = FakeNetwork()
-        self.address: tuple[str, int] | None = ("10.0.0.2", 9092)
-        self.channel = Channel(
-            self.network, self.clock,  # type: ignore[arg-type]
-            client_id="broker-1-to-2", address=lambda: self.address, timeout_ms=TIMEOUT_MS,
-        )  # fmt: skip
-
-    def ask(self, key: str = "k", versions: range = range(4, 6)) -> Later[Any]:
-        return self.channel.ask(FindCoordinatorRequest(coordinator_keys=[key]), versions)
-
-    def connected(self) -> FakeLink:
-        link = self.network.succeed()
-        link.answer(greeting())
-        return link
-
-
-def greeting(newest: int = 5, code: int = 0) -> ApiVersionsResponse:
-    one = ApiVersionsResponse.ApiKey(api_key=KEY, min_version=0, max_version=newest)
-    return ApiVersionsResponse(error_code=code, api_keys=[one])
-
-
-def found(key: str) -> FindCoordinatorResponse:
-    return FindCoordinatorResponse(coordinators=[FindCoordinatorResponse.Coordinator(key=key)])
+from tests.unit.peers.world import KEY, TIMEOUT_MS, FakeLink, World, found, greeting
 
 
 def code_of(asked: Later[Any]) -> Error:
@@ -382,7 +249,8 @@ def test_a_send_that_ends_the_connection_leaves_nobody_without_an_answer(is_gree
 def test_what_cannot_be_written_is_answered_and_spares_the_rest() -> None:
     world = World()
     first = world.ask("a")
-    wrong = world.channel.ask(FindCoordinatorRequest(coordinator_keys=[17]), range(4, 6))
+    wrong_request = FindCoordinatorRequest(coordinator_keys=[17])  # type: ignore[list-item]
+    wrong = world.channel.ask(wrong_request, range(4, 6))
     last = world.ask("b")
     link = world.connected()
     assert code_of(wrong) == Error.UNKNOWN_SERVER_ERROR
@@ -446,54 +314,67 @@ def test_answers_that_wait_for_a_turn_are_nothing_to_the_next_connection() -> No
     assert again.value.coordinators[0].key == "again"
 
 
+class Life:
+    """Whatever may happen to a channel, in whatever order."""
+
+    def __init__(self, seed: int) -> None:
+        self.random, self.world = Random(seed), World()
+        self.asked: dict[str, Later[Any]] = {}
+        self.answers: Counter[str] = Counter()
+        self.links: list[FakeLink] = []
+        self._keys = (f"k{number}" for number in count())
+
+    def ask(self) -> None:
+        key = next(self._keys)  # before others ask, whom a failure tells at once
+        self.asked[key] = self.world.ask(key)
+        self.asked[key].then(lambda _: self.answers.update([key]))
+
+    def ask_again(self) -> None:
+        """In the very moment in which something else is answered."""
+        if self.asked and len(self.asked) < 500:
+            self.random.choice(list(self.asked.values())).then(lambda _: self.ask())
+
+    def connect(self) -> None:
+        network = self.world.network
+        if network.done is None:
+            return
+        if self.random.random() < 0.3:
+            network.fail()
+        else:
+            self.links.append(network.succeed())
+
+    def answer(self) -> None:
+        link = self.links[-1] if self.links else None
+        if link is not None and link.is_open and link.requests:
+            header, request = link.requests[0]
+            is_greeting = header.request_api_key != KEY
+            response = greeting() if is_greeting else found(request.coordinator_keys[0])
+            link.answer(response, step=self.random.choice((1, 7, 1 << 20)))
+
+    def end(self) -> None:
+        if self.links and self.links[-1].is_open:
+            self.random.choice((self.links[-1].abort, self.links[-1].receiver.finished))()
+
+    def cut(self) -> None:
+        if self.links:
+            self.links[-1].is_cut = True
+
+    def wait(self) -> None:
+        self.world.clock.advance(self.random.choice((1, RECONNECT_PAUSE_MS, TIMEOUT_MS // 3)))
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_every_question_is_answered_once(seed: int) -> None:
     """Whatever comes in whatever order; the answer is one's own, or an error."""
-    random, world = Random(seed), World()
-    asked: dict[str, Later[Any]] = {}
-    answers: dict[str, int] = {}
-    links: list[FakeLink] = []
-
-    keys = (f"k{number}" for number in count())
-
-    def ask() -> None:
-        key = next(keys)  # before others ask, whom a failure tells at once
-        asked[key] = world.ask(key)
-        asked[key].then(lambda _: answers.update({key: answers.get(key, 0) + 1}))
-
-    def connect() -> None:
-        if world.network.done is not None:
-            world.network.fail() if random.random() < 0.3 else links.append(world.network.succeed())
-
-    def answer() -> None:
-        if links and links[-1].is_open and links[-1].requests:
-            header, request = links[-1].requests[0]
-            is_greeting = header.request_api_key != KEY
-            response = greeting() if is_greeting else found(request.coordinator_keys[0])
-            links[-1].answer(response, step=random.choice((1, 7, 1 << 20)))
-
-    def end() -> None:
-        if links and links[-1].is_open:
-            random.choice((links[-1].abort, links[-1].receiver.finished))()
-
-    def wait() -> None:
-        world.clock.advance(random.choice((1, RECONNECT_PAUSE_MS, TIMEOUT_MS // 3)))
-
-    def cut() -> None:
-        if links:
-            links[-1].is_cut = True
-
-    def ask_again() -> None:
-        if asked:
-            random.choice(list(asked.values())).then(lambda _: ask() if len(asked) < 500 else None)
-
-    acts = [cut, ask_again, ask, ask, ask, connect, connect, answer, answer, answer, answer, wait, end]
+    life = Life(seed)
+    acts = [life.cut, life.end, life.wait, life.ask_again]
+    acts += [life.connect] * 2 + [life.ask] * 3 + [life.answer] * 4
     for _ in range(300):
-        random.choice(acts)()
-    assert all(link.is_open is False for link in links[:-1]), "two connections at a time"
-    world.channel.stop()
-    assert set(answers.values()) <= {1}
-    assert answers.keys() == asked.keys()
-    for key, one in asked.items():
+        life.random.choice(acts)()
+    assert all(link.is_open is False for link in life.links[:-1]), "two connections at a time"
+    life.world.channel.stop()
+    assert set(life.answers.values()) <= {1}
+    assert life.answers.keys() == life.asked.keys()
+    for key, one in life.asked.items():
         assert isinstance(one.value, KafkaError) or one.value.coordinators[0].key == key
-    assert world.clock.next_due_ms() is None
+    assert life.world.clock.next_due_ms() is None

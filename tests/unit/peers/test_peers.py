@@ -9,7 +9,7 @@ from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import Later
 from kafkalite.peers.peers import Peers
 from kafkalite.protocol.errors import Error
-from tests.unit.peers.test_channel import FakeNetwork
+from tests.unit.peers.world import FakeNetwork
 
 PLACES = {1: ("10.0.0.1", 9092), 2: ("10.0.0.2", 9092)}
 WHERE = (("t", 0),)

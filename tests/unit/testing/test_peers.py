@@ -112,5 +112,6 @@ WITHIN = {
     ],
 )
 def test_brokers_find_each_other_wherever_they_listen(host: str, settings: dict[str, str]) -> None:
-    with EmbeddedKafka(brokers=3, topics={"spread": PARTITIONS}, host=host, settings=settings) as kafka:
+    kafka = EmbeddedKafka(brokers=3, topics={"spread": PARTITIONS}, host=host, settings=settings)
+    with kafka:
         begun(kafka, patience_s=5).commit_transaction(5)
