@@ -6,7 +6,10 @@ with an error that whoever asked tries again after.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TypeVar
 
 from kafkalite.coordinators.transactions.markers import Marker, Outcomes
 from kafkalite.coordinators.transactions.peer import Admission, Refusals
@@ -20,6 +23,11 @@ from kafkalite.protocol.messages import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+logger = logging.getLogger(__name__)
 
 ADMITTING = range(4, 6)  # since version 4 brokers ask, for several transactions at once
 MARKING = range(1, 3)
@@ -37,13 +45,22 @@ class WirePeer:
 
     def admit(self, admission: Admission) -> Later[Refusals]:
         return self._admissions.ask(_admitting(admission), ADMITTING).map(
-            lambda answer: _refusals(admission, answer)
+            partial(_understood, _refusals, admission)
         )
 
     def write_markers(self, marker: Marker) -> Later[Outcomes]:
         return self._markers.ask(_marking(marker), MARKING).map(
-            lambda answer: _outcomes(marker, answer)
+            partial(_understood, _outcomes, marker)
         )
+
+
+def _understood(meaning: Callable[[Q, Answer], A], question: Q, answer: Answer) -> A:
+    """What an answer means; a mistake of ours with it is an answer, too: somebody waits."""
+    try:
+        return meaning(question, answer)
+    except Exception:
+        logger.exception("an answer was not understood: %s", type(answer).__name__)
+        return meaning(question, KafkaError(Error.UNKNOWN_SERVER_ERROR))
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -196,3 +196,12 @@ def test_no_producer_hears_that_a_peer_was_too_slow() -> None:
     admission = Admission("mine", 1, 0, (T0,), is_adding=True)
     late = by_wire(Answering(KafkaError(Error.REQUEST_TIMED_OUT)))
     assert late.admit(admission).value[T0].code == Error.NETWORK_EXCEPTION
+
+
+def test_a_mistake_with_an_answer_leaves_nobody_waiting(caplog: pytest.LogCaptureFixture) -> None:
+    peer = by_wire(Answering(object()))
+    admission = Admission("mine", 1, 0, (T0,), is_adding=True)
+    assert peer.admit(admission).value[T0].code == Error.UNKNOWN_SERVER_ERROR
+    marker = Marker(Producer(1, 0), 0, True, 0, (T0,))
+    assert peer.write_markers(marker).value == {T0: Error.UNKNOWN_SERVER_ERROR}
+    assert caplog.text.count("an answer was not understood: object") == 2

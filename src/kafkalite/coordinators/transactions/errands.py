@@ -75,7 +75,7 @@ class Errands:
         )
         errand = Errand(transaction, marker, is_wanted, report)
         self.under_way[errand] = None
-        self._round(errand)
+        self._safely(errand, lambda: self._round(errand))
 
     def _goes_on(self, errand: Errand) -> bool:
         if errand in self.under_way and not errand.is_wanted():
@@ -83,7 +83,15 @@ class Errands:
         return errand in self.under_way
 
     def _later(self, errand: Errand, pause_ms: int, step: Callable[[Errand], None]) -> None:
-        self._clock.call_later(pause_ms, lambda: step(errand))
+        self._clock.call_later(pause_ms, lambda: self._safely(errand, lambda: step(errand)))
+
+    def _safely(self, errand: Errand, step: Callable[[], None]) -> None:
+        """A mistake of ours on the way must not leave the transaction open."""
+        try:
+            step()
+        except Exception:
+            log.exception("could not write %s; trying again", errand.marker)
+            self._later(errand, MISTAKE_PAUSE_MS, self._round)
 
     # --- rounds -----------------------------------------------------------------------------------
 
@@ -91,17 +99,15 @@ class Errands:
         if not self._goes_on(errand):
             return
         by_leader, unreachable = self._route(errand.marker.partitions)
-        try:
-            written = [
-                peer.write_markers(replace(errand.marker, partitions=tuple(partitions)))
-                for peer, partitions in by_leader.items()
-            ]
-        except Exception:
-            # A mistake of ours in one partition must not leave the transaction open in the others.
-            log.exception("could not write %s; trying again", errand.marker)
-            self._later(errand, MISTAKE_PAUSE_MS, self._round)
-            return
-        gather(written).then(lambda outcomes: self._settle(errand, unreachable, outcomes))
+        written = [
+            peer.write_markers(replace(errand.marker, partitions=tuple(partitions)))
+            for peer, partitions in by_leader.items()
+        ]
+        gather(written).then(
+            lambda outcomes: self._safely(
+                errand, lambda: self._settle(errand, unreachable, outcomes)
+            )
+        )
 
     def _route(
         self, partitions: Iterable[TopicPartition]
@@ -109,11 +115,14 @@ class Errands:
         """Partitions by leader, and those that have none now; deleted ones need no marker."""
         by_leader: dict[Peer, list[TopicPartition]] = {}
         unreachable: list[TopicPartition] = []
+        peers: dict[int, Peer | None] = {}
         for topic, index in partitions:
             leader = self._leader_of(topic, index)
             if leader is None:
                 continue
-            peer = self._peer_of(leader)
+            if leader not in peers:
+                peers[leader] = self._peer_of(leader)
+            peer = peers[leader]
             if peer is not None:
                 by_leader.setdefault(peer, []).append((topic, index))
             else:

@@ -8,7 +8,7 @@ import pytest
 
 from kafkalite.coordinators.runtime import APPEND_TIMEOUT_MS, RELOAD_PAUSE_MS
 from kafkalite.coordinators.transactions import events
-from kafkalite.coordinators.transactions.errands import MISTAKE_PAUSE_MS
+from kafkalite.coordinators.transactions.errands import MISTAKE_PAUSE_MS, Errands
 from kafkalite.protocol.errors import Error, KafkaError
 from tests.unit.coordinators.transactions.world import FakeMarkers, World
 
@@ -105,8 +105,11 @@ def test_a_wait_that_ends_in_vain_leaves_no_transaction_behind() -> None:
     assert world.markers.written[A] == [((1000, 1), True)]
 
 
+@pytest.mark.parametrize(
+    "where", [(FakeMarkers, "write"), (Errands, "_route"), (Errands, "_settle")]
+)
 def test_a_mistake_on_the_way_leaves_no_transaction_behind(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    where: tuple[Any, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     world = World()
     who = world.init()
@@ -116,7 +119,7 @@ def test_a_mistake_on_the_way_leaves_no_transaction_behind(
         raise AssertionError("this never happens")
 
     with monkeypatch.context() as patched:
-        patched.setattr(FakeMarkers, "write", broken)
+        patched.setattr(*where, broken)
         world.end(who, commit=True)
     assert "trying again" in caplog.text
     assert world.state == "PrepareCommit"
