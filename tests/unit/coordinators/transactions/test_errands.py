@@ -9,6 +9,7 @@ import pytest
 from kafkalite.coordinators.runtime import APPEND_TIMEOUT_MS, RELOAD_PAUSE_MS
 from kafkalite.coordinators.transactions import events
 from kafkalite.coordinators.transactions.errands import MISTAKE_PAUSE_MS, Errands
+from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error, KafkaError
 from tests.unit.coordinators.transactions.world import FakeMarkers, World
 
@@ -123,6 +124,22 @@ def test_a_mistake_on_the_way_leaves_no_transaction_behind(
         world.end(who, commit=True)
     assert "trying again" in caplog.text
     assert world.state == "PrepareCommit"
+    world.clock.advance(MISTAKE_PAUSE_MS)
+    assert world.state == "CompleteCommit"
+
+
+def test_a_mistake_with_a_late_answer_leaves_no_transaction_behind(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World()
+    who = world.init()
+    world.add(who, A)
+    answer: Later[Any] = Later()
+    with monkeypatch.context() as patched:
+        patched.setattr(FakeMarkers, "write", lambda *_: answer)
+        world.end(who, commit=True)
+    answer.resolve("what no leader says")
+    assert "trying again" in caplog.text
     world.clock.advance(MISTAKE_PAUSE_MS)
     assert world.state == "CompleteCommit"
 
