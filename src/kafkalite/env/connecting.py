@@ -2,7 +2,8 @@
 
 Owns a socket until it is connected. The addresses of a name are tried in turn, those of IPv4 first,
 as Java does. A name that is no address is looked up on a thread of its own, since the system has
-no other way to ask; it may take many seconds and holds up nobody.
+no other way to ask; it may take many seconds and holds up nobody. However often somebody wants to
+know meanwhile, there is one thread for one name.
 """
 
 from __future__ import annotations
@@ -29,17 +30,57 @@ class Connected:
     address: Any
 
 
+class LookUps:
+    """The names that are being looked up, and who waits for which."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._waiting: dict[tuple[str, int], list[SocketAttempt]] = {}
+
+    def ask(self, host: str, port: int, attempt: SocketAttempt) -> None:
+        """Tells the attempt what was found, in a later turn of the loop."""
+        place = (host, port)
+        if place in self._waiting:
+            self._waiting[place].append(attempt)
+            return
+        self._waiting[place] = [attempt]
+        thread = threading.Thread(target=self._ask_system, args=place, name="look-up", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            failure = OSError(errno.EAGAIN, f"{host} cannot be looked up: {error}")
+            self._loop.call_soon(self._found, place, failure)
+
+    def forget(self, host: str, port: int, attempt: SocketAttempt) -> None:
+        with suppress(KeyError, ValueError):
+            self._waiting[host, port].remove(attempt)
+
+    def _ask_system(self, host: str, port: int) -> None:
+        try:
+            found: list[Found] | OSError = _look_up(host, port)
+        except OSError as error:
+            found = error
+        with suppress(RuntimeError):  # the loop has ended meanwhile
+            self._loop.call_soon_threadsafe(self._found, (host, port), found)
+
+    def _found(self, place: tuple[str, int], found: list[Found] | OSError) -> None:
+        for attempt in self._waiting.pop(place):
+            attempt.looked_up(found)
+
+
 class SocketAttempt:
     """One connection on its way."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
+        look_ups: LookUps,
         host: str,
         port: int,
         done: Callable[[Connected | OSError], None],
     ) -> None:
         self._loop = loop
+        self._look_ups = look_ups
         self._place = (host, port)
         self._done: Callable[[Connected | OSError], None] | None = done
         self._left: list[Found] = []
@@ -48,27 +89,21 @@ class SocketAttempt:
         try:
             found = _look_up(host, port, socket.AI_NUMERICHOST)
         except OSError:
-            threading.Thread(target=self._ask_system, name="look-up", daemon=True).start()
+            look_ups.ask(host, port, self)
         else:
-            loop.call_soon(self._looked_up, found)
+            loop.call_soon(self.looked_up, found)
 
     def cancel(self) -> None:
         self._done = None
+        self._look_ups.forget(*self._place, self)
         self._drop()
 
-    def _ask_system(self) -> None:
-        try:
-            found: list[Found] | OSError = _look_up(*self._place)
-        except OSError as error:
-            found = error
-        with suppress(RuntimeError):  # the loop has ended meanwhile
-            self._loop.call_soon_threadsafe(self._looked_up, found)
-
-    def _looked_up(self, found: list[Found] | OSError) -> None:
+    def looked_up(self, found: list[Found] | OSError) -> None:
+        """These are the addresses to try, or there are none."""
         if isinstance(found, OSError):
             self._end(found)
             return
-        self._left = found
+        self._left = list(found)
         self._try_next()
 
     def _try_next(self) -> None:
@@ -77,6 +112,7 @@ class SocketAttempt:
             try:
                 code = self._begin(family, address)
             except OSError as error:
+                self._drop()
                 self._failure = error
                 continue
             if code == 0 or code in _UNDER_WAY:

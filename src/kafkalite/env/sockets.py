@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from kafkalite.env.connecting import Connected, SocketAttempt
+from kafkalite.env.connecting import Connected, LookUps, SocketAttempt
 from kafkalite.env.descriptors import OUT_OF_DESCRIPTORS, Descriptors
 from kafkalite.env.disk import Buffer, FileRange
 from kafkalite.env.network import SYSTEM_BUFFERS, Address, Buffers, Link, Part, Receiver
@@ -356,6 +356,7 @@ class SocketNetwork:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self._look_ups = LookUps(loop)
 
     def listen(
         self,
@@ -382,7 +383,7 @@ class SocketNetwork:
             else:
                 done(SocketLink(self._loop, outcome.socket, _plain(outcome.address)))
 
-        return SocketAttempt(self._loop, host, port, ended)
+        return SocketAttempt(self._loop, self._look_ups, host, port, ended)
 
     def soon(self, callback: Callable[[], None]) -> None:
         self._loop.call_soon(callback)

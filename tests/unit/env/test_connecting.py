@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -147,3 +148,71 @@ def test_no_descriptor_left_is_told(
     outcome = connect(loop, "127.0.0.1", 9092)
     assert isinstance(outcome, OSError)
     assert outcome.errno == 24
+
+
+def test_a_socket_that_cannot_be_prepared_is_closed(
+    loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+
+    class Refusing(socket.socket):
+        def setsockopt(self, *_: Any) -> None:
+            made.append(self)
+            raise OSError(22, "Invalid argument")
+
+    instead = SimpleNamespace(**{**vars(socket), "socket": Refusing})
+    monkeypatch.setattr(connecting, "socket", instead)
+    outcome = connect(loop, "127.0.0.1", 9092)
+    assert isinstance(outcome, OSError)
+    assert outcome.errno == 22
+    assert made[0].fileno() == -1
+
+
+def test_a_name_is_looked_up_once_at_a_time(
+    loop: asyncio.AbstractEventLoop, listening: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system may take many seconds, and whoever asks again does not wait for it."""
+    port, may_answer = listening.getsockname()[1], threading.Event()
+    asked: list[str] = []
+
+    def slow(host: str, *_: Any, flags: int = 0, **__: Any) -> list[Any]:
+        if flags:
+            raise socket.gaierror(socket.EAI_NONAME, "no address")
+        asked.append(host)
+        assert may_answer.wait(10)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    network = SocketNetwork(loop)
+    told: list[Any] = []
+    for _ in range(20):
+        network.connect("slow", port, told.append).cancel()
+    for _ in range(2):
+        network.connect("slow", port, told.append)
+    may_answer.set()
+
+    async def until_told() -> None:
+        while len(told) < 2:
+            await asyncio.sleep(0.01)
+
+    loop.run_until_complete(asyncio.wait_for(until_told(), 10))
+    assert asked == ["slow"]
+    for link in told:
+        Collector(link, loop)
+        link.abort()
+    link = connect(loop, "slow", port)
+    assert not isinstance(link, OSError), link
+    Collector(link, loop)
+    link.abort()
+    assert asked == ["slow"] * 2
+
+
+def test_no_thread_left_is_told(
+    loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", none_left)
+        assert isinstance(connect(loop, "localhost", 9092), OSError)
