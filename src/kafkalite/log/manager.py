@@ -370,8 +370,6 @@ class LogManager:
             online = [directory for directory in online if directory.path == path]
         if not online:
             raise KafkaError(Error.KAFKA_STORAGE_ERROR, "no log directory is online")
-        if len(online) == 1:
-            return online[0]
         return min(online, key=lambda directory: self._counts[directory.path])
 
     def _unique(self) -> str:
