@@ -15,6 +15,7 @@ from kafkalite.env import Env
 from kafkalite.handlers.fetch_sessions import FetchSessions
 from kafkalite.handlers.kept_replies import KeptReplies
 from kafkalite.handlers.long_work import LongWork
+from kafkalite.handlers.produce_order import ProduceOrder
 from kafkalite.handlers.telemetry import Telemetry
 from kafkalite.log.manager import LogManager
 from kafkalite.replication.partitions import Partitions
@@ -40,6 +41,7 @@ class Context:
     telemetry: Telemetry = field(default_factory=Telemetry)
     kept_replies: KeptReplies = field(default_factory=KeptReplies)
     long_work: LongWork = field(init=False)
+    produce_order: ProduceOrder = field(default_factory=ProduceOrder)
 
     def __post_init__(self) -> None:
         self.long_work = LongWork(self.env.slices)

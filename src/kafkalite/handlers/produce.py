@@ -25,6 +25,7 @@ from kafkalite.handlers.leaders import (
 )
 from kafkalite.handlers.produce_acknowledged import acknowledged
 from kafkalite.handlers.produce_entry import Answer, Entry
+from kafkalite.handlers.produce_order import ProduceOrder
 from kafkalite.handlers.produce_transactional import admit
 from kafkalite.handlers.produce_whole import once_each, whole_refusal
 from kafkalite.handlers.stepwise import let_go, pieces
@@ -76,20 +77,80 @@ def produce(
     transactional = [entry for entry in entries if entry.is_transactional] if odd else []
     if not transactional or error is not None:
         return _append_all(context, call, request, response, entries)
-    admitted = finish(admit(context, call, request, entries, transactional))
-    if admitted.is_resolved:
-        return _append_all(context, call, request, response, entries)
-    reply: Replies = Later()
+    return _transactional(context, call, request, response, entries, transactional)
+
+
+def _transactional(
+    context: Context,
+    call: Call,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    entries: list[Entry],
+    transactional: list[Entry],
+) -> Reply | Replies:
+    order, producer_id = context.produce_order, _producer_id(transactional)
+    admitted: Later[None] | None = None
+    if not order.is_waiting(producer_id):
+        admitted = finish(admit(context, call, request, entries, transactional))
+        if admitted.is_resolved:
+            return _append_all(context, call, request, response, entries)
     for entry in entries:
         entry.keep_records()  # the connection's buffer is used again before the answer comes
 
-    def append(_: None) -> None:
-        if context.long_work.is_at_work_for(call.connection):  # on what came before
-            reply.resolve(InSteps(_append_many(context, call, request, response, entries)))
-        else:
-            _pass_on(_append_all(context, call, request, response, entries), reply)
+    def ask() -> Later[None]:
+        return admitted or finish(admit(context, call, request, entries, transactional))
 
-    admitted.then(append)
+    def append() -> Reply | InSteps | Replies:
+        if context.long_work.is_at_work_for(call.connection):  # on what came before
+            return InSteps(_append_many(context, call, request, response, entries))
+        return _append_all(context, call, request, response, entries)
+
+    return _in_order(order, producer_id, ask, append)
+
+
+def _producer_id(transactional: list[Entry]) -> int:
+    header = transactional[0].header
+    assert header is not None
+    return header.producer_id
+
+
+def _in_order(
+    order: ProduceOrder,
+    producer_id: int,
+    ask: Callable[[], Later[None]],
+    act: Callable[[], Reply | InSteps | Replies],
+) -> Replies:
+    """Appends once the transaction's coordinator has answered, which is asked when what the
+    producer sent before is through."""
+    reply: Replies = Later()
+
+    def append() -> None:
+        try:
+            appended = act()
+        except Exception as mistake:  # noqa: BLE001 - it is the answer
+            reply.resolve(mistake)
+        else:
+            _pass_on(appended, reply)
+
+    def told(_: None) -> None:
+        try:
+            append()
+        finally:
+            order.over(producer_id)
+
+    def begin() -> bool:
+        try:
+            asked = ask()
+        except Exception as mistake:  # noqa: BLE001 - it is the answer
+            reply.resolve(mistake)
+            return True
+        if asked.is_resolved:
+            append()
+        else:
+            asked.then(told)
+        return asked.is_resolved
+
+    order.enter(producer_id, begin)
     return reply
 
 
@@ -311,12 +372,16 @@ def _many(
             transactional += [entry for entry in some if entry.is_transactional]
         yield
     if transactional:
-        admitted = yield from admit(context, call, request, entries, transactional)
-        transactional.clear()
-        if not admitted.is_resolved:
-            return admitted.map(
-                lambda _: InSteps(_append_many(context, call, request, response, entries))
-            )
+        order, producer_id = context.produce_order, _producer_id(transactional)
+        admitted: Later[None] | None = None
+        if not order.is_waiting(producer_id):
+            admitted = yield from admit(context, call, request, entries, transactional)
+        if admitted is None or not admitted.is_resolved:
+            return _in_order(
+                order, producer_id,
+                lambda: admitted or finish(admit(context, call, request, entries, transactional)),
+                lambda: InSteps(_append_many(context, call, request, response, entries)),
+            )  # fmt: skip
     return (yield from _append_many(context, call, request, response, entries))
 
 
