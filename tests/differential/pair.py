@@ -128,7 +128,8 @@ def take_first_ids(sides: Sequence[Side]) -> None:
         transactional_id=None, transaction_timeout_ms=1000, producer_id=-1, producer_epoch=-1
     )
     for side in sides:
-        side.ask(request, 4)
+        while side.ask(request, 4).error_code:
+            time.sleep(LOOK_S)  # until its broker was given some to give out
 
 
 def _have_starts_written(side: Side) -> None:
