@@ -124,8 +124,8 @@ def _is_setting_that_came_back(difference: Difference) -> bool:
 
 def _is_lost_credential(difference: Difference) -> bool:
     is_one = difference.signature[0] == "DescribeUserScramCredentials"
-    if is_one and difference.path == "results[].credential_infos[]":
-        return difference.theirs is ABSENT  # one of two mechanisms
+    if is_one and difference.path in ("results[].credential_infos[]", "results[]"):
+        return difference.theirs is ABSENT  # one of two mechanisms, or a user where all were asked
     told = difference.beside("error_code") if is_one and difference.around else ()
     return told == ("NONE", "RESOURCE_NOT_FOUND")
 
