@@ -162,3 +162,18 @@ def test_errands_end_with_the_shard_that_sent_them() -> None:
     world.clock.advance(1_000)
     assert world.state == "CompleteCommit"
     assert not world.transactions.errands.under_way
+
+
+def test_a_leader_is_looked_up_once_for_all_its_partitions() -> None:
+    """To say who it is takes a look at the metadata and the listeners, and there may be 10,000."""
+    asked: list[int] = []
+
+    def nobody(node_id: int) -> None:
+        asked.append(node_id)
+
+    world = World()
+    world.transactions.errands = Errands(world.clock, lambda _, index: index % 3, nobody)
+    world.add(who := world.init(), *((topic, index) for topic in "ab" for index in range(99)))
+    world.end(who, commit=True)
+    assert sorted(asked) == [0, 1, 2]
+    assert world.state == "PrepareCommit"
