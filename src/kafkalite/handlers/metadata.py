@@ -48,7 +48,8 @@ def metadata(
     if call.version < TOPIC_ID_VERSION and _names_by_id(request):
         return _refuse(request)
     offset, asked = context.cluster.features_epoch, _asked(call, request)
-    body = context.kept_replies.find(offset, asked) if asked is not None else None
+    principal = call.connection.principal
+    body = context.kept_replies.find(offset, principal, asked) if asked is not None else None
     return InSteps(_answer(context, call, request, asked)) if body is None else Encoded(body)
 
 
@@ -154,7 +155,8 @@ def _kept(
     parts, _ = yield from encoded(encode, response, has_records=False)
     body = b"".join(part for part in parts if isinstance(part, bytes))
     if cluster.features_epoch == offset:
-        view.context.kept_replies.keep(offset, asked, body)
+        principal = view.call.connection.principal
+        view.context.kept_replies.keep(offset, principal, asked, body)
     return Encoded(body)
 
 
