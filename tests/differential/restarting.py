@@ -23,6 +23,7 @@ from tests.differential.running import TRANSACTIONAL_IDS, Outcome, Runner, Speak
 MARKER = "responses[].partitions[].records[].records[].value"
 ACTIVE_PRODUCER = "topics[].partitions[].active_producers[].coordinator_epoch"
 TOPIC_CONFIG = 1  # a source of settings
+COMPACTED_ONCE = "apples-RUN"  # as it was made when the conversation began
 # What a request must not name after a restart: one of the two may not have come to it.
 EPOCHS = frozenset(
     "current_leader_epoch leader_epoch last_fetched_epoch committed_leader_epoch".split()
@@ -122,6 +123,13 @@ def _is_setting_that_came_back(difference: Difference) -> bool:
     return theirs == TOPIC_CONFIG != ours
 
 
+def _is_refused_by_a_policy_that_came_back(difference: Difference) -> bool:
+    """A record without a key; the first topic of that name was compacted."""
+    if difference.api != "Produce" or difference.around[-2][0]["name"] != COMPACTED_ONCE:
+        return False
+    return difference.beside("error_code") == ("NONE", "INVALID_RECORD")
+
+
 def _is_lost_credential(difference: Difference) -> bool:
     is_one = difference.signature[0] == "DescribeUserScramCredentials"
     if is_one and difference.path in ("results[].credential_infos[]", "results[]"):
@@ -186,6 +194,11 @@ ROWS = (
         "Of a topic that was deleted and made again: Apache Kafka's new start forgets the"
         " deletion.",
         _is_setting_that_came_back,
+    ),
+    Row(
+        "after a restart: policy that came back",
+        "The same, where it is compaction: records without a key are refused.",
+        _is_refused_by_a_policy_that_came_back,
     ),
     Row(
         "after a restart: credential that went",
