@@ -4,42 +4,30 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from kafkalite.env.background import QueuedBackground
 from kafkalite.log.checkpoints import read_offsets
 from kafkalite.log.directory import LogDirectory
 from kafkalite.log.names import LOG_STARTS
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import DeleteRecordsRequest
 from kafkalite.sim.disk import CrashDisk
+from tests.unit.beside import Beside
 from tests.unit.broker.turns import creation, deletion
 from tests.unit.handlers.whole_broker import WholeBroker
 
 PARTITIONS = 40
 
 
-class Workers(QueuedBackground):
+class Workers(Beside):
     """Who waits for the disk beside them, and in what order the disk is changed."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.is_loop = True
         self.on_loop: list[str] = []
         self.changes: list[str] = []
-
-    def submit(self, job: Callable[[], Any], done: Callable[[Any], None]) -> None:
-        def work() -> Any:
-            self.is_loop = False
-            try:
-                return job()
-            finally:
-                self.is_loop = True
-
-        super().submit(work, done)
 
     def look(self, kind: str, path: str, size: int) -> None:
         self.changes.append(f"{kind} {path}")

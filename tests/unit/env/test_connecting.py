@@ -6,22 +6,16 @@ import asyncio
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import uvloop
 
 from kafkalite.env import connecting
 from kafkalite.env.network import Link
 from kafkalite.env.sockets import SocketNetwork
-from tests.unit.env.test_sockets import Collector
-
-LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
-    "asyncio": asyncio.new_event_loop,
-    "uvloop": uvloop.new_event_loop,
-}
+from tests.unit.env.test_sockets import LOOPS, Collector
 
 
 @pytest.fixture(params=LOOPS)

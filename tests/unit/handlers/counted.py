@@ -8,8 +8,21 @@ from typing import Any
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import CloseConnection
 from kafkalite.handlers.kept_replies import KeptReplies
+from kafkalite.protocol.messages import CreateTopicsRequest, FindCoordinatorRequest
 from kafkalite.sim.effort import MOST_CALLS, CountingClock
 from tests.unit.handlers.whole_broker import WholeBroker, _decoded
+
+
+def broker_with(names: list[str]) -> WholeBroker:
+    """One with these topics, a partition each, and a coordinator of groups."""
+    broker = WholeBroker(clock=CountingClock())
+    topics = [
+        CreateTopicsRequest.Topic(name=name, num_partitions=1, replication_factor=1)
+        for name in names
+    ]
+    broker.ask(CreateTopicsRequest(topics=topics), 7)
+    broker.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
+    return broker
 
 
 def begun(broker: WholeBroker, request: Any, version: int) -> Callable[[], Any]:

@@ -10,11 +10,9 @@ from kafkalite.handlers.call import ConnectionInfo
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
-    CreateTopicsRequest,
-    FindCoordinatorRequest,
 )
 from kafkalite.sim.effort import MOST_CALLS, CountingClock
-from tests.unit.handlers.counted import begun
+from tests.unit.handlers.counted import begun, broker_with
 from tests.unit.handlers.whole_broker import WholeBroker
 
 MANY = 2_000
@@ -23,14 +21,7 @@ NAMES = [f"t-{number}" for number in range(MANY)]
 
 @pytest.fixture(scope="module")
 def broker() -> WholeBroker:
-    broker = WholeBroker(clock=CountingClock())
-    topics = [
-        CreateTopicsRequest.Topic(name=name, num_partitions=1, replication_factor=1)
-        for name in NAMES
-    ]
-    broker.ask(CreateTopicsRequest(topics=topics), 7)
-    broker.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
-    return broker
+    return broker_with(NAMES)
 
 
 class Member:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
@@ -13,11 +11,11 @@ import pytest
 from kafkalite.coordinators.cluster.cluster import Cluster
 from kafkalite.coordinators.cluster.snapshots import list_snapshots
 from kafkalite.env import Env, manual_env
-from kafkalite.env.background import QueuedBackground
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.disk import Disk
 from kafkalite.protocol.messages import CreateTopicsRequest
 from kafkalite.sim.disk import CrashDisk
+from tests.unit.beside import Beside
 from tests.unit.coordinators.cluster.test_cluster import DIRECTORY, create, open_cluster
 
 EVERY_SECOND_TOPIC = {
@@ -26,25 +24,12 @@ EVERY_SECOND_TOPIC = {
 }
 
 
-@dataclass
-class SlowDisk(QueuedBackground):
+class SlowDisk(Beside):
     """Workers that begin when they are told to, and who syncs and removes beside them."""
 
-    on_loop: list[str] = field(default_factory=list)
-    is_loop: bool = True
-
-    def __post_init__(self) -> None:
+    def __init__(self) -> None:
         super().__init__()
-
-    def submit(self, job: Callable[[], Any], done: Callable[[Any], None]) -> None:
-        def work() -> Any:
-            self.is_loop = False
-            try:
-                return job()
-            finally:
-                self.is_loop = True
-
-        super().submit(work, done)
+        self.on_loop: list[str] = []
 
     def look(self, kind: str, path: str, size: int) -> None:
         if self.is_loop and (kind in ("sync", "sync_directory", "remove") or ".checkpoint" in path):
