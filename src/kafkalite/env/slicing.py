@@ -15,7 +15,7 @@ stretch of time, for all who share it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Hashable
+from collections.abc import Callable, Generator, Hashable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
@@ -32,6 +32,8 @@ STEPS_PER_SHARE = 8
 # What is done of new work before it has to wait; SLICE_MS of that at most in each stretch of time.
 STEPS_AT_ONCE = 8
 STRETCH_MS = 10
+# Of a list, each element of which takes some microseconds.
+ELEMENTS_PER_STEP = 16
 
 
 def finish(steps: Steps[T]) -> T:
@@ -60,6 +62,16 @@ def begun(steps: Steps[T]) -> T | InSteps:
         result: T = stop.value
         return result
     return InSteps(steps)
+
+
+def in_steps(items: Iterable[T]) -> Steps[list[T]]:
+    """All of them, some of which are made in each step; a few are no more than one."""
+    made: list[T] = []
+    for item in items:
+        if made and len(made) % ELEMENTS_PER_STEP == 0:
+            yield
+        made.append(item)
+    return made
 
 
 def outcome_of(answer: Any) -> Steps[Any]:

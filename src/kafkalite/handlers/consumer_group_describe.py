@@ -5,53 +5,44 @@ Version 1 tells which protocol each member speaks.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkalite.coordinators.groups.events import DescribeConsumerGroups
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps, outcome_of
+from kafkalite.env.slicing import InSteps, Steps, begun, in_steps, outcome_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import (
-    ALL_GROUP_OPERATIONS,
-    ask_by_shard,
-    reply_with,
-    serves_consumer_groups,
-)
-from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.handlers.group_replies import describe_by_shard, serves_consumer_groups
+from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
 )
 
-Described = ConsumerGroupDescribeResponse.Group
+Response = ConsumerGroupDescribeResponse
 
 
 def consumer_group_describe(
     context: Context, call: Call, request: ConsumerGroupDescribeRequest
-) -> ConsumerGroupDescribeResponse | InSteps | Later[InSteps]:
+) -> Response | InSteps | Later[Response | InSteps]:
     if not serves_consumer_groups(context):
-        code = Error.UNSUPPORTED_VERSION
-        groups = [Described(group_id=one, error_code=code) for one in request.group_ids]
-        return ConsumerGroupDescribeResponse(groups=groups)
+        return begun(_refused(request.group_ids, Error.UNSUPPORTED_VERSION))
     named = [group_id for group_id in request.group_ids if group_id]
+    answer = describe_by_shard(context, request, named, DescribeConsumerGroups, Response)
     nameless = len(request.group_ids) - len(named)
+    if not nameless:
+        return answer
 
-    def respond(answers: list[tuple[list[str], Any]]) -> Steps[ConsumerGroupDescribeResponse]:
-        response = ConsumerGroupDescribeResponse(
-            groups=[Described(error_code=Error.INVALID_GROUP_ID) for _ in range(nameless)]
-        )
-        for ids, answer in answers:
-            response.groups += (
-                [Described(group_id=one, error_code=answer.code) for one in ids]
-                if isinstance(answer, KafkaError)
-                else (yield from outcome_of(answer))
-            )
-        if request.include_authorized_operations:
-            for group in response.groups:
-                if group.error_code == Error.NONE:
-                    group.authorized_operations = ALL_GROUP_OPERATIONS
+    def behind_nameless(answer: Response | InSteps) -> Steps[Response]:
+        response = yield from _refused([""] * nameless, Error.INVALID_GROUP_ID)
+        response.groups += (yield from outcome_of(answer)).groups
         return response
 
-    asked = ask_by_shard(context, named, DescribeConsumerGroups)
-    return reply_with(asked, lambda answers: InSteps(respond(answers)))
+    if isinstance(answer, Later):
+        return answer.map(lambda came: InSteps(behind_nameless(came)))
+    return InSteps(behind_nameless(answer))
+
+
+def _refused(group_ids: list[str], code: Error) -> Steps[Response]:
+    groups = yield from in_steps(
+        Response.Group(group_id=group_id, error_code=code) for group_id in group_ids
+    )
+    return Response(groups=groups)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.shards import gather
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps, finish
+from kafkalite.env.slicing import InSteps, Steps, begun, finish, in_steps, outcome_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import Error, KafkaError
@@ -101,18 +101,64 @@ def merged(refused: dict[Any, R], accepted: list[R], key: Callable[[R], Any]) ->
 
 
 def ask_by_shard(
-    context: Context, group_ids: Iterable[str], make_event: Callable[[list[str]], Any]
-) -> Later[list[tuple[list[str], Any]]]:
-    """One event per shard; each answer, or KafkaError, beside the groups it is about."""
-    asked = context.groups.by_shard(list(group_ids))
+    context: Context,
+    group_ids: Iterable[str],
+    make_event: Callable[[list[str]], Any],
+    failed: Callable[[str, int], P],
+    respond: Callable[[list[P]], R],
+) -> R | InSteps | Later[R | InSteps]:
+    """The response with an answer for each group, of one event per shard; `failed` is the answer
+    where the shard refuses."""
+    return begun(_asked_by_shard(context, list(group_ids), make_event, failed, respond))
+
+
+def _asked_by_shard(
+    context: Context,
+    group_ids: list[str],
+    make_event: Callable[[list[str]], Any],
+    failed: Callable[[str, int], P],
+    respond: Callable[[list[P]], R],
+) -> Steps[Any]:
+    asked = yield from context.groups.by_shard(group_ids)
     answers = gather(
         [context.groups.submit(first, make_event(ids)) for first, ids in asked.items()]
     )
-    paired: Later[list[tuple[list[str], Any]]] = Later()
-    answers.then(
-        lambda values: paired.resolve(list(zip(asked.values(), values, strict=True)))
-    )
-    return paired
+
+    def responded(found: list[Any]) -> Steps[R]:
+        groups: list[P] = []
+        for ids, answer in zip(asked.values(), found, strict=True):
+            if isinstance(answer, KafkaError):
+                code = answer.code
+                groups += yield from in_steps(failed(group_id, code) for group_id in ids)
+            else:
+                groups += yield from outcome_of(answer)
+        return respond(groups)
+
+    response = reply_with(answers, lambda found: begun(responded(found)))
+    return (yield from outcome_of(response))
+
+
+def describe_by_shard(
+    context: Context,
+    request: Any,
+    group_ids: Iterable[str],
+    make_event: Callable[[list[str]], Any],
+    kind: type[R],
+) -> R | InSteps | Later[R | InSteps]:
+    """The same for descriptions in this kind of response, which tell what one may do if asked."""
+    make_group: Any = kind.Group  # type: ignore[attr-defined]
+
+    def respond(groups: list[Any]) -> R:
+        if request.include_authorized_operations:
+            for group in groups:
+                if group.error_code == Error.NONE:
+                    group.authorized_operations = ALL_GROUP_OPERATIONS
+        return kind(groups=groups)  # type: ignore[call-arg]
+
+    return ask_by_shard(
+        context, group_ids, make_event,
+        lambda group_id, code: make_group(group_id=group_id, error_code=code), respond,
+    )  # fmt: skip
 
 
 def serves_consumer_groups(context: Context) -> bool:

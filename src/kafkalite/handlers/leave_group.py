@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafkalite.coordinators.groups.classic_leave import left
 from kafkalite.coordinators.groups.events import Leave
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
@@ -42,12 +43,5 @@ def _failed(request: LeaveGroupRequest, error: KafkaError) -> LeaveGroupResponse
     if error.code != Error.UNKNOWN_MEMBER_ID:
         return LeaveGroupResponse(error_code=error.code)
     return LeaveGroupResponse(
-        members=[
-            LeaveGroupResponse.Member(
-                member_id=member.member_id,
-                group_instance_id=member.group_instance_id,
-                error_code=Error.UNKNOWN_MEMBER_ID,
-            )
-            for member in request.members
-        ]
+        members=[left(member, Error.UNKNOWN_MEMBER_ID) for member in request.members]
     )

@@ -40,14 +40,14 @@ def begun(broker: WholeBroker, request: Any, version: int) -> Callable[[], Any]:
     return came
 
 
-def asked(broker: WholeBroker, request: Any, version: int) -> Any:
+def asked(broker: WholeBroker, request: Any, version: int, within_ms: int = 0) -> Any:
     clock = broker.clock
     assert isinstance(clock, CountingClock)
     begun(broker, request, version)  # the first has code generated and modules imported
-    clock.advance(0)
+    clock.advance(within_ms)
     broker.context.kept_replies = KeptReplies()
     clock.begin()
     came = begun(broker, request, version)
-    clock.advance(0)
+    clock.advance(within_ms)
     assert 500 < clock.heaviest.calls < MOST_CALLS, clock.heaviest
     return came()

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     AddPartitionsToTxnRequest,
+    AlterClientQuotasRequest,
     AlterUserScramCredentialsRequest,
+    ConsumerGroupDescribeRequest,
+    CreatePartitionsRequest,
+    DeleteGroupsRequest,
+    DescribeGroupsRequest,
     DescribeTransactionsRequest,
     DescribeUserScramCredentialsRequest,
     FindCoordinatorRequest,
+    LeaveGroupRequest,
     ListOffsetsRequest,
     OffsetCommitRequest,
     OffsetDeleteRequest,
@@ -24,6 +31,7 @@ from tests.unit.handlers.counted import asked
 from tests.unit.handlers.whole_broker import WholeBroker
 
 NAMES = [f"no-{number}" for number in range(4_000)]
+MANY_NAMES = [f"no-{number}" for number in range(8_000)]
 USERS = 2_000
 UNKNOWN = Error.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -92,6 +100,69 @@ def test_many_transactions(broker: WholeBroker) -> None:
     found = asked(broker, DescribeTransactionsRequest(transactional_ids=NAMES), 0)
     states = [(one.transactional_id, one.error_code) for one in found.transaction_states]
     assert states == [(name, Error.TRANSACTIONAL_ID_NOT_FOUND) for name in NAMES]
+
+
+@pytest.mark.parametrize("request_type", [DescribeGroupsRequest, ConsumerGroupDescribeRequest])
+def test_descriptions_of_many_groups(broker: WholeBroker, request_type: Any) -> None:
+    field = "groups" if request_type is DescribeGroupsRequest else "group_ids"
+    found = asked(broker, request_type(**{field: MANY_NAMES}), 1).groups
+    assert sorted(group.group_id for group in found) == sorted(MANY_NAMES)
+
+
+def test_deletions_of_many_groups(broker: WholeBroker) -> None:
+    ids = MANY_NAMES + MANY_NAMES[:5]
+    found = asked(broker, DeleteGroupsRequest(groups_names=ids), 2, within_ms=100).results
+    assert sorted(result.group_id for result in found) == sorted(MANY_NAMES)
+    assert {result.error_code for result in found} == {Error.GROUP_ID_NOT_FOUND}
+
+
+def test_many_who_leave(broker: WholeBroker) -> None:
+    kind = OffsetCommitRequest
+    one = kind.Partition(partition_index=0, committed_offset=1, committed_metadata="")
+    broker.create("t")
+    broker.ask(kind(group_id="left", topics=[kind.Topic(name="t", partitions=[one])]), 7)
+    members = [LeaveGroupRequest.Member(member_id=name) for name in MANY_NAMES]
+    found = asked(broker, LeaveGroupRequest(group_id="left", members=members), 4).members
+    assert [(member.member_id, member.error_code) for member in found] == [
+        (name, Error.UNKNOWN_MEMBER_ID) for name in MANY_NAMES
+    ]
+
+
+def test_more_partitions_for_many_topics(broker: WholeBroker) -> None:
+    kind = CreatePartitionsRequest
+    topics = [kind.Topic(name=name, count=2, assignments=None) for name in MANY_NAMES]
+    found = asked(broker, kind(timeout_ms=1_000, topics=topics), 3).results
+    assert [(one.name, one.error_code) for one in found] == [(n, UNKNOWN) for n in MANY_NAMES]
+
+
+def test_quotas_of_many_users(broker: WholeBroker) -> None:
+    kind = AlterClientQuotasRequest
+    op = kind.Op(key="producer_byte_rate", value=1e6, remove=False)
+    entries = [
+        kind.Entry(entity=[kind.Entity(entity_type="user", entity_name=name)], ops=[op])
+        for name in (*MANY_NAMES, MANY_NAMES[0])
+    ]
+    found = asked(broker, kind(entries=entries), 1).entries
+    codes = {entry.entity[0].entity_name: entry.error_code for entry in found}
+    refused = codes.pop(MANY_NAMES[0])  # named a second time at the end
+    assert (refused, codes) == (Error.INVALID_REQUEST, dict.fromkeys(MANY_NAMES[1:], 0))
+    assert len(broker.context.cluster.image.quotas) == len(MANY_NAMES)
+
+
+def test_credentials_of_many_users(broker: WholeBroker) -> None:
+    kind = AlterUserScramCredentialsRequest
+    names = [f"changed-{number}" for number in range(USERS)]
+    upsertions = [
+        kind.Upsertion(name=name, mechanism=1, iterations=4096, salt=b"s", salted_password=b"p")
+        for name in (*names, names[0])
+    ]
+    found = asked(broker, kind(upsertions=upsertions), 0).results
+    codes = {one.user: one.error_code for one in found}
+    assert codes.pop(names[0]) == Error.DUPLICATE_RESOURCE
+    assert codes == dict.fromkeys(names[1:], 0)
+    deletions = [kind.Deletion(name=name, mechanism=1) for name in names[1:]]
+    asked(broker, kind(deletions=deletions), 0)
+    assert {name for name, _ in broker.context.cluster.image.scram}.isdisjoint(names)
 
 
 def test_many_users(broker: WholeBroker) -> None:

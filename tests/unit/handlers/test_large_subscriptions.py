@@ -9,10 +9,11 @@ import pytest
 from kafkalite.handlers.call import ConnectionInfo
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
+    ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
 )
 from kafkalite.sim.effort import MOST_CALLS, CountingClock
-from tests.unit.handlers.counted import begun, broker_with
+from tests.unit.handlers.counted import asked, begun, broker_with
 from tests.unit.handlers.whole_broker import WholeBroker
 
 MANY = 2_000
@@ -89,6 +90,17 @@ def test_no_turn_is_long(broker: WholeBroker, group_id: str, subscription: Any) 
     clock.begin()
     lives(broker, group_id, **subscription)
     assert 500 < clock.heaviest.calls < MOST_CALLS, clock.heaviest
+
+
+def test_a_description_of_many_topics(broker: WholeBroker) -> None:
+    member = Member(broker, "described", "m")
+    member.join(subscribed_topic_names=NAMES)
+    member.beat()
+    request = ConsumerGroupDescribeRequest(group_ids=["described"])
+    (group,) = asked(broker, request, 1).groups
+    (found,) = group.members
+    for assignment in (found.assignment, found.target_assignment):
+        assert {topic.topic_name for topic in assignment.topic_partitions} == set(NAMES)
 
 
 def test_what_is_asked_meanwhile_sees_the_member(broker: WholeBroker) -> None:

@@ -13,15 +13,10 @@ from kafkalite.coordinators.cluster.assignments import (
     check_assignment,
     partition_records,
 )
-from kafkalite.coordinators.cluster.deciding import (
-    MAX_RECORDS_PER_REQUEST,
-    View,
-    decided_in_steps,
-    in_steps,
-)
+from kafkalite.coordinators.cluster.deciding import MAX_RECORDS_PER_REQUEST, View, decided_in_steps
 from kafkalite.coordinators.cluster.placement import place
 from kafkalite.coordinators.effects import Effects
-from kafkalite.env.slicing import Steps
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, Steps, in_steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     CreatePartitionsRequest,
@@ -44,10 +39,11 @@ def create_partitions(view: View, request: CreatePartitionsRequest) -> Steps[Eff
         try:
             most = MAX_RECORDS_PER_REQUEST - len(records)
             records += yield from _more_partitions(view, topic, most)
-            yield
         except KafkaError as error:
             result.error_code, result.error_message = error.code, error.message
         response.results.append(result)
+        if len(response.results) % ELEMENTS_PER_STEP == 0:
+            yield
     for name, count in names.items():
         if count > 1:
             response.results.append(

@@ -29,14 +29,13 @@ from kafkalite.coordinators.cluster.deciding import (
     METADATA_TOPIC,
     View,
     decided_in_steps,
-    in_steps,
     text_of,
 )
 from kafkalite.coordinators.cluster.image import TOPIC, unified
 from kafkalite.coordinators.cluster.placement import place
 from kafkalite.coordinators.effects import Effects
 from kafkalite.coordinators.java_hash import in_hash_order
-from kafkalite.env.slicing import Steps
+from kafkalite.env.slicing import Steps, in_steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     ClearElrRecord,

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.cluster.records import as_record
 from kafkalite.coordinators.effects import Effects
 from kafkalite.env.randomness import random_uuid
-from kafkalite.env.slicing import Steps
+from kafkalite.env.slicing import Steps, in_steps
 from kafkalite.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -25,9 +25,6 @@ METADATA_TOPIC = "__cluster_metadata"
 ZERO_UUID = bytes(16)
 # Kafka's bound on the records that one request may come to.
 MAX_RECORDS_PER_REQUEST = 10_000
-_AT_ONCE = 16
-
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -59,16 +56,6 @@ def decided_in_steps(view: View, messages: Iterable[Any], reply: Any) -> Steps[E
     level = view.image.metadata_version
     records = yield from in_steps(as_record(message, level) for message in messages)
     return Effects(records=records, reply=reply)
-
-
-def in_steps(items: Iterable[T]) -> Steps[list[T]]:
-    """All of them, each of which takes some microseconds to make."""
-    made = []
-    for item in items:
-        made.append(item)
-        if len(made) % _AT_ONCE == 0:
-            yield
-    return made
 
 
 def text_of(error: KafkaError) -> str:

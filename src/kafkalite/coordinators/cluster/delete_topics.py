@@ -10,15 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from kafkalite.coordinators.cluster.deciding import (
-    ZERO_UUID,
-    View,
-    decided_in_steps,
-    in_steps,
-)
+from kafkalite.coordinators.cluster.deciding import ZERO_UUID, View, decided_in_steps
 from kafkalite.coordinators.cluster.image import Topic
 from kafkalite.coordinators.effects import Effects
-from kafkalite.env.slicing import Steps
+from kafkalite.env.slicing import Steps, in_steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     DeleteTopicsRequest,

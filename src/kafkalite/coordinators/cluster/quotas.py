@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from itertools import chain
 from typing import Final
 
 from kafkalite.config import Kind
-from kafkalite.coordinators.cluster.deciding import View, decided, text_of
+from kafkalite.coordinators.cluster.deciding import View, decided_in_steps, text_of
 from kafkalite.coordinators.cluster.image import QuotaEntity, quota_entity
 from kafkalite.coordinators.effects import Effects
+from kafkalite.env.slicing import Steps, in_steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     AlterClientQuotasRequest,
@@ -33,28 +35,36 @@ NUMBERS = re.compile(r"[0-9]+(\.[0-9]+)*")
 HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 
-def alter_client_quotas(view: View, request: AlterClientQuotasRequest) -> Effects:
+def alter_client_quotas(view: View, request: AlterClientQuotasRequest) -> Steps[Effects]:
     """Sets and removes quotas; an entity is changed whole or not at all."""
-    records: list[ClientQuotaRecord] = []
     answers: dict[QuotaEntity, AlterClientQuotasResponse.Entry] = {}
-    for entry in request.entries:
-        # A kind that is given twice counts as it was given last.
-        parts = {each.entity_type: each for each in entry.entity}
-        entry.entity = list(parts.values())
-        entity = quota_entity(entry.entity)
-        is_twin = entity in answers
-        keys = [op.key for op in entry.ops]
-        answer = answers.setdefault(entity, _answer(entry))
-        try:
-            if is_twin or len(set(keys)) < len(keys):
-                # What was said of it first is done all the same.
-                why = f"Ignoring duplicate entity {_shown(entry)}"
-                raise KafkaError(Error.INVALID_REQUEST, why)
-            records += _alter_entity(view, entry, entity)
-        except KafkaError as error:
-            answer.error_code, answer.error_message = error.code, text_of(error)
+    changes = yield from in_steps(_change(view, entry, answers) for entry in request.entries)
     response = AlterClientQuotasResponse(entries=list(answers.values()))
-    return decided(view, [] if request.validate_only else records, response)
+    records = () if request.validate_only else chain.from_iterable(changes)
+    return (yield from decided_in_steps(view, records, response))
+
+
+def _change(
+    view: View,
+    entry: AlterClientQuotasRequest.Entry,
+    answers: dict[QuotaEntity, AlterClientQuotasResponse.Entry],
+) -> list[ClientQuotaRecord]:
+    # A kind that is given twice counts as it was given last.
+    parts = {each.entity_type: each for each in entry.entity}
+    entry.entity = list(parts.values())
+    entity = quota_entity(entry.entity)
+    is_twin = entity in answers
+    keys = [op.key for op in entry.ops]
+    answer = answers.setdefault(entity, _answer(entry))
+    try:
+        if is_twin or len(set(keys)) < len(keys):
+            # What was said of it first is done all the same.
+            why = f"Ignoring duplicate entity {_shown(entry)}"
+            raise KafkaError(Error.INVALID_REQUEST, why)
+        return _alter_entity(view, entry, entity)
+    except KafkaError as error:
+        answer.error_code, answer.error_message = error.code, text_of(error)
+        return []
 
 
 def _answer(entry: AlterClientQuotasRequest.Entry) -> AlterClientQuotasResponse.Entry:

@@ -10,9 +10,10 @@ import hashlib
 import hmac
 from typing import Final
 
-from kafkalite.coordinators.cluster.deciding import View, decided
+from kafkalite.coordinators.cluster.deciding import View, decided_in_steps
 from kafkalite.coordinators.cluster.records import SCRAM
 from kafkalite.coordinators.effects import Effects
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, Steps, in_steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     AlterUserScramCredentialsRequest,
@@ -32,29 +33,46 @@ Upsertion = AlterUserScramCredentialsRequest.Upsertion
 
 def alter_user_scram_credentials(
     view: View, request: AlterUserScramCredentialsRequest
-) -> Effects:
+) -> Steps[Effects]:
     """Sets and removes credentials; a user may stand in a request once."""
     changes: list[Deletion | Upsertion] = [*request.deletions, *request.upsertions]
     outcomes: dict[str, KafkaError | None] = {}
     wanted: dict[str, Deletion | Upsertion] = {}
-    for change in changes:
-        if change.name in wanted:
-            del wanted[change.name]
-            why = "A user credential cannot be altered twice in the same request"
-            outcomes[change.name] = KafkaError(Error.DUPLICATE_RESOURCE, why)
-        elif outcomes.get(change.name) is None:
-            outcomes[change.name] = _refusal(view, change)
-            if outcomes[change.name] is None:
-                wanted[change.name] = change
-    for change in list(wanted.values()):
-        if isinstance(change, Upsertion) and not change.salted_password:
-            del wanted[change.name]
-            # Nothing can be derived from it, which Apache Kafka finds out as late.
-            outcomes[change.name] = KafkaError(Error.UNKNOWN_SERVER_ERROR)
+    for number, change in enumerate(changes, 1):
+        _sort_out(view, change, outcomes, wanted)
+        if number % ELEMENTS_PER_STEP == 0:
+            yield
+    passwordless = [
+        change.name
+        for change in wanted.values()
+        if isinstance(change, Upsertion) and not change.salted_password
+    ]
+    for name in passwordless:
+        del wanted[name]
+        # Nothing can be derived from it, which Apache Kafka finds out as late.
+        outcomes[name] = KafkaError(Error.UNKNOWN_SERVER_ERROR)
     response = AlterUserScramCredentialsResponse(
-        results=[_result(user, outcome) for user, outcome in outcomes.items()]
+        results=(yield from in_steps(_result(*one) for one in outcomes.items()))
     )
-    return decided(view, [_record(change) for change in wanted.values()], response)
+    records = (_record(change) for change in wanted.values())
+    return (yield from decided_in_steps(view, records, response))
+
+
+def _sort_out(
+    view: View,
+    change: Deletion | Upsertion,
+    outcomes: dict[str, KafkaError | None],
+    wanted: dict[str, Deletion | Upsertion],
+) -> None:
+    name = change.name
+    if name in wanted:
+        del wanted[name]
+        why = "A user credential cannot be altered twice in the same request"
+        outcomes[name] = KafkaError(Error.DUPLICATE_RESOURCE, why)
+    elif outcomes.get(name) is None:
+        outcomes[name] = _refusal(view, change)
+        if outcomes[name] is None:
+            wanted[name] = change
 
 
 def _refusal(view: View, change: Deletion | Upsertion) -> KafkaError | None:

@@ -5,12 +5,12 @@ Owns nothing and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
 from kafkalite.coordinators.groups.classic_group import ClassicGroup, ClassicState
-from kafkalite.coordinators.groups.consumer_group import ConsumerGroup, ConsumerMember
+from kafkalite.coordinators.groups.consumer_group import ConsumerMember, Target
 from kafkalite.coordinators.groups.events import (
     DescribeConsumerGroups,
     DescribeGroups,
@@ -20,7 +20,7 @@ from kafkalite.coordinators.groups.foreign import ForeignGroup
 from kafkalite.coordinators.groups.state import Group, GroupsState
 from kafkalite.coordinators.groups.target import preferred_assignor
 from kafkalite.coordinators.groups.turn import Turn
-from kafkalite.env.slicing import InSteps, Steps, finish
+from kafkalite.env.slicing import InSteps, Steps, begun, finish, in_steps
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     ConsumerGroupDescribeResponse,
@@ -66,29 +66,25 @@ def _list(groups: list[Group], event: ListGroups) -> Steps[list[ListGroupsRespon
 
 def describe_groups(state: GroupsState, turn: Turn, event: DescribeGroups) -> None:
     describe = partial(_describe, state, version=event.version)
-    turn.reply(_described(describe, event.group_ids))
+    turn.reply(begun(_described(describe, event.group_ids)))
 
 
-def _described(describe: Callable[[str], D], group_ids: list[str]) -> list[D] | InSteps:
-    """A group at a time when they are many: each is as it is when its turn comes."""
-    if len(group_ids) <= STEP_DESCRIBED:
-        return [describe(group_id) for group_id in group_ids]
-
-    def steps() -> Steps[list[D]]:
-        described = []
-        for number, group_id in enumerate(group_ids):
-            if number % STEP_DESCRIBED == STEP_DESCRIBED - 1:
-                yield
-            described.append(describe(group_id))
-        return described
-
-    return InSteps(steps())
+def _described(describe: Callable[[str], Steps[D]], group_ids: list[str]) -> Steps[list[D]]:
+    """Each group is as it is when its turn comes."""
+    described: list[D] = []
+    for group_id in group_ids:
+        if described and len(described) % STEP_DESCRIBED == 0:
+            yield
+        described.append((yield from describe(group_id)))
+    return described
 
 
-def _describe(state: GroupsState, group_id: str, version: int) -> DescribeGroupsResponse.Group:
+def _describe(
+    state: GroupsState, group_id: str, version: int
+) -> Steps[DescribeGroupsResponse.Group]:
     group = state.groups.get(group_id)
     if isinstance(group, ClassicGroup):
-        return _describe_classic(group)
+        return (yield from _describe_classic(group))
     if isinstance(group, ForeignGroup) and group.is_newer:
         code = group.refusal().code
         return DescribeGroupsResponse.Group(group_id=group_id, error_code=code)
@@ -100,37 +96,45 @@ def _describe(state: GroupsState, group_id: str, version: int) -> DescribeGroups
     return described
 
 
-def _describe_classic(group: ClassicGroup) -> DescribeGroupsResponse.Group:
+def _describe_classic(group: ClassicGroup) -> Steps[DescribeGroupsResponse.Group]:
     is_stable = group.state is ClassicState.STABLE
     protocol = group.protocol_name or ""
-    return DescribeGroupsResponse.Group(
+    described = DescribeGroupsResponse.Group(
         group_id=group.group_id,
         group_state=group.state.value,
         protocol_type=group.protocol_type or "",
         protocol_data=protocol if is_stable else "",
-        members=[
-            DescribeGroupsResponse.Member(
-                member_id=member.member_id,
-                group_instance_id=member.group_instance_id,
-                client_id=member.client_id,
-                client_host=member.client_host,
-                # Whose metadata would it be, while the members still vote for a protocol?
-                member_metadata=member.metadata(protocol) if is_stable else b"",
-                member_assignment=member.assignment,
-            )
-            for member in group.members.values()
-        ],
     )
+    # What will be another by the next step. Whose metadata would it be, while the members still
+    # vote for a protocol?
+    held = [
+        (member, member.metadata(protocol) if is_stable else b"", member.assignment)
+        for member in group.members.values()
+    ]
+    described.members = yield from in_steps(
+        DescribeGroupsResponse.Member(
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            member_metadata=metadata,
+            member_assignment=assignment,
+        )
+        for member, metadata, assignment in held
+    )
+    return described
 
 
 # -- consumer groups -------------------------------------------------------------------------
 
 
 def describe_consumer_groups(state: GroupsState, turn: Turn, event: DescribeConsumerGroups) -> None:
-    turn.reply(_described(partial(_describe_consumer, state), event.group_ids))
+    turn.reply(begun(_described(partial(_describe_consumer, state), event.group_ids)))
 
 
-def _describe_consumer(state: GroupsState, group_id: str) -> ConsumerGroupDescribeResponse.Group:
+def _describe_consumer(
+    state: GroupsState, group_id: str
+) -> Steps[ConsumerGroupDescribeResponse.Group]:
     group = state.consumer_group(group_id)
     if group is None:
         known = state.groups.get(group_id)
@@ -144,23 +148,25 @@ def _describe_consumer(state: GroupsState, group_id: str) -> ConsumerGroupDescri
             error_message=f"Group {group_id} {what}.",
         )
     assignors = state.settings.consumer_assignors
-    return ConsumerGroupDescribeResponse.Group(
+    described = ConsumerGroupDescribeResponse.Group(
         group_id=group_id,
         group_state=group.state.value,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=preferred_assignor(group.members.values(), assignors),
-        members=[_described_member(state, group, member) for member in group.members.values()],
     )
+    members, targets = list(group.members.values()), dict(group.targets)
+    for count, member in enumerate(members):
+        if count and count % STEP_DESCRIBED == 0:
+            yield
+        target = targets.get(member.member_id, {})
+        described.members.append((yield from _described_member(state, member, target)))
+    return described
 
 
 def _described_member(
-    state: GroupsState, group: ConsumerGroup, member: ConsumerMember
-) -> ConsumerGroupDescribeResponse.Member:
-    held: dict[bytes, list[int]] = {}
-    for topic_id, partition in member.holds():
-        held.setdefault(topic_id, []).append(partition)
-    target = group.targets.get(member.member_id, {})
+    state: GroupsState, member: ConsumerMember, target: Target
+) -> Steps[ConsumerGroupDescribeResponse.Member]:
     return ConsumerGroupDescribeResponse.Member(
         member_id=member.member_id,
         instance_id=member.instance_id,
@@ -170,22 +176,37 @@ def _described_member(
         client_host=member.client_host,
         subscribed_topic_names=list(member.subscribed_topics),
         subscribed_topic_regex=member.subscribed_regex,
-        assignment=_described_assignment(state, held),
-        target_assignment=_described_assignment(state, target),
+        assignment=(yield from _described_assignment(state, _held(member))),
+        target_assignment=(yield from _described_assignment(state, target.items())),
         member_type=CLASSIC_MEMBER if member.classic is not None else CONSUMER_MEMBER,
     )
 
 
+def _held(member: ConsumerMember) -> Iterator[tuple[bytes, Sequence[int]]]:
+    """What it has, and what it has yet to give back, topic by topic."""
+    assigned, pending = member.assigned, member.pending_revocation
+    for topic_id, epochs in assigned.items():
+        yield topic_id, (*epochs, *pending.get(topic_id, ()))
+    for topic_id, epochs in pending.items():
+        if topic_id not in assigned:
+            yield topic_id, tuple(epochs)
+
+
 def _described_assignment(
-    state: GroupsState, partitions: Mapping[bytes, Sequence[int]]
-) -> ConsumerGroupDescribeResponse.Assignment:
-    described = ConsumerGroupDescribeResponse.Assignment()
-    for topic_id, indexes in partitions.items():
-        view = state.topics.by_id(topic_id)
-        if view is not None:
-            described.topic_partitions.append(
-                ConsumerGroupDescribeResponse.TopicPartitions(
-                    topic_id=topic_id, topic_name=view.name, partitions=list(indexes)
-                )
-            )
-    return described
+    state: GroupsState, partitions: Iterable[tuple[bytes, Sequence[int]]]
+) -> Steps[ConsumerGroupDescribeResponse.Assignment]:
+    topics = yield from in_steps(_described_topic(state, *one) for one in partitions)
+    return ConsumerGroupDescribeResponse.Assignment(
+        topic_partitions=[topic for topic in topics if topic is not None]
+    )
+
+
+def _described_topic(
+    state: GroupsState, topic_id: bytes, indexes: Sequence[int]
+) -> ConsumerGroupDescribeResponse.TopicPartitions | None:
+    view = state.topics.by_id(topic_id)
+    if view is None:
+        return None
+    return ConsumerGroupDescribeResponse.TopicPartitions(
+        topic_id=topic_id, topic_name=view.name, partitions=list(indexes)
+    )

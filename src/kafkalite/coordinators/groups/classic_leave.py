@@ -17,30 +17,31 @@ from kafkalite.coordinators.groups.classic_timers import session_key
 from kafkalite.coordinators.groups.events import Leave
 from kafkalite.coordinators.groups.state import GroupsState
 from kafkalite.coordinators.groups.turn import Turn
+from kafkalite.env.slicing import Steps, in_steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
 
 
-def leave(state: GroupsState, turn: Turn, event: Leave) -> None:
+def leave(state: GroupsState, turn: Turn, event: Leave) -> Steps[None]:
     request = event.request
     group = state.classic_group(request.group_id)
     if group is None:
         raise KafkaError(Error.UNKNOWN_MEMBER_ID)
     response = LeaveGroupResponse(error_code=Error.NONE, members=[])
-    has_left = False
-    for member in request.members:
-        code = _leave_one(turn, group, member)
-        has_left = has_left or code == Error.NONE
-        response.members.append(
-            LeaveGroupResponse.Member(
-                member_id=member.member_id,
-                group_instance_id=member.group_instance_id,
-                error_code=code,
-            )
-        )
+    response.members = yield from in_steps(
+        left(member, _leave_one(turn, group, member)) for member in request.members
+    )
     turn.reply(response)
-    if has_left:
+    if any(member.error_code == Error.NONE for member in response.members):
         _after_leaving(state, turn, group)
+
+
+def left(member: LeaveGroupRequest.Member, code: int) -> LeaveGroupResponse.Member:
+    return LeaveGroupResponse.Member(
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        error_code=code,
+    )
 
 
 def _leave_one(turn: Turn, group: ClassicGroup, leaver: LeaveGroupRequest.Member) -> int:

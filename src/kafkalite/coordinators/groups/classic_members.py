@@ -12,6 +12,7 @@ from dataclasses import replace
 from kafkalite.coordinators.groups import consumer_records, embedded, migration
 from kafkalite.coordinators.groups.classic_group import CONSUMER_PROTOCOL_TYPE, Protocols
 from kafkalite.coordinators.groups.classic_join import MEMBER_ID_REQUIRED_SINCE, join_error, prepare
+from kafkalite.coordinators.groups.classic_leave import left
 from kafkalite.coordinators.groups.classic_timers import arm_session
 from kafkalite.coordinators.groups.consumer_group import (
     ClassicSide,
@@ -43,7 +44,7 @@ from kafkalite.coordinators.groups.state import GroupsState
 from kafkalite.coordinators.groups.subscriptions import change_subscription
 from kafkalite.coordinators.groups.target import NAMES_PER_STEP, Draft, retarget
 from kafkalite.coordinators.groups.turn import Turn
-from kafkalite.env.slicing import Steps
+from kafkalite.env.slicing import Steps, in_steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     ConsumerProtocolSubscription,
@@ -300,21 +301,19 @@ def leave(
 ) -> Steps[None]:
     response = LeaveGroupResponse(error_code=Error.NONE)
     leaving: dict[str, ConsumerMember] = {}
-    for leaver in event.request.members:
-        code: int = Error.NONE
+
+    def leave_one(leaver: LeaveGroupRequest.Member) -> int:
         try:
             member = _leaver(group, leaver)
-            leaving[member.member_id] = member
         except KafkaError as refusal:
-            code = refusal.code
-        response.members.append(
-            LeaveGroupResponse.Member(
-                member_id=leaver.member_id,
-                group_instance_id=leaver.group_instance_id,
-                error_code=code,
-            )
-        )
-    return fence(state, turn, group, list(leaving.values()), response)
+            return refusal.code
+        leaving[member.member_id] = member
+        return Error.NONE
+
+    response.members = yield from in_steps(
+        left(leaver, leave_one(leaver)) for leaver in event.request.members
+    )
+    yield from fence(state, turn, group, list(leaving.values()), response)
 
 
 def _leaver(group: ConsumerGroup, leaver: LeaveGroupRequest.Member) -> ConsumerMember:

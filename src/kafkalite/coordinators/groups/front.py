@@ -17,9 +17,10 @@ from kafkalite.coordinators.groups.gathering import Gathering, LookUps
 from kafkalite.coordinators.groups.settings import GroupSettings, MigrationPolicy
 from kafkalite.coordinators.groups.topics import Topics
 from kafkalite.coordinators.ports import Partition
-from kafkalite.coordinators.shards import Shards
+from kafkalite.coordinators.shards import Shards, partition_of
 from kafkalite.env import Env
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, Steps
 from kafkalite.protocol.errors import Error, KafkaError
 
 if TYPE_CHECKING:
@@ -93,13 +94,16 @@ class Groups:
         """The answers of all shards of this broker; each may be a KafkaError."""
         return self.shards.submit_all(make_event)
 
-    def by_shard(self, group_ids: list[str]) -> dict[str, list[str]]:
+    def by_shard(self, group_ids: list[str]) -> Steps[dict[str, list[str]]]:
         """Group ids sorted by shard, each shard named by its first group's id."""
-        if self.shards.partition_count() == 0:
+        count = self.shards.partition_count()
+        if count == 0:
             return {group_id: [group_id] for group_id in dict.fromkeys(group_ids)}
         sorted_ids: dict[int, list[str]] = {}
-        for group_id in group_ids:
-            sorted_ids.setdefault(self.partition_for(group_id), []).append(group_id)
+        for number, group_id in enumerate(group_ids):
+            if number and number % ELEMENTS_PER_STEP == 0:
+                yield
+            sorted_ids.setdefault(partition_of(group_id, count), []).append(group_id)
         return {ids[0]: ids for ids in sorted_ids.values()}
 
     def end_transaction(

@@ -26,7 +26,9 @@ NEVER = -1
 NOT_KNOWN = -1
 SWEEP_KEY = ("offset-sweep",)
 APPEND_AGAIN_MS = 500
-TOMBSTONE_WORK = 6  # costs as much as so many looks
+# Cost as much as so many looks.
+TOMBSTONE_WORK = 6
+ANSWER_WORK = 2
 
 
 class _Stretch:
@@ -47,8 +49,8 @@ class _Stretch:
     def pause_ms(self) -> int:
         return self._pace.pause_ms(self.turn.now_ms)
 
-    def look(self) -> None:
-        self._pace.left -= 1
+    def look(self, work: int = 1) -> None:
+        self._pace.left -= work
 
     def write(self, *tombstones: Record) -> None:
         self.turn.write(*tombstones)
@@ -154,7 +156,7 @@ def delete_groups(state: GroupsState, turn: Turn, event: DeleteGroups) -> None:
     turn.effects.atomic = False
     remaining = list(dict.fromkeys(event.group_ids))[len(event.results) :]
     for group_id in remaining:
-        code = _delete_on_request(state, work, group_id)
+        code = None if work.is_done else _delete_on_request(state, work, group_id)
         if code is None:
             turn.go_on(work.pause_ms, event)
             return
@@ -164,7 +166,7 @@ def delete_groups(state: GroupsState, turn: Turn, event: DeleteGroups) -> None:
 
 def _delete_on_request(state: GroupsState, work: _Stretch, group_id: str) -> int | None:
     """The error code; None when the slice ended and more is left."""
-    work.look()
+    work.look(ANSWER_WORK)
     group = state.groups.get(group_id)
     if group is None:
         return Error.GROUP_ID_NOT_FOUND

@@ -87,8 +87,7 @@ def heartbeat(state: GroupsState, turn: Turn, event: Heartbeat) -> None:
 def leave(state: GroupsState, turn: Turn, event: Leave) -> Steps[None] | None:
     group = state.consumer_group(event.request.group_id)
     if group is None:
-        classic_leave.leave(state, turn, event)
-        return None
+        return classic_leave.leave(state, turn, event)
     return classic_members.leave(state, turn, group, event)
 
 
