@@ -7,8 +7,11 @@ read the same log in memory, so there are no observers.
 
 from __future__ import annotations
 
+from itertools import islice
+
 from kafkalite.coordinators.effects import Refused
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps, begun, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import Error
@@ -21,17 +24,17 @@ Partition = DescribeQuorumResponse.Partition
 
 def describe_quorum(
     context: Context, call: Call, request: DescribeQuorumRequest
-) -> DescribeQuorumResponse | Later[DescribeQuorumResponse | Refused]:
+) -> DescribeQuorumResponse | InSteps | Later[DescribeQuorumResponse | InSteps | Refused]:
     return context.cluster.absence.answered(lambda: _described(context, call, request))
 
 
 def _described(
     context: Context, call: Call, request: DescribeQuorumRequest
-) -> DescribeQuorumResponse:
+) -> DescribeQuorumResponse | InSteps:
     asked = [(each.topic_name, one.partition_index) for each in request.topics
              for one in each.partitions]
     if asked != [(METADATA_TOPIC, 0)]:  # beside another partition even the right one is unknown
-        return _refusal(request)
+        return begun(_refusal(request))
     topic = DescribeQuorumResponse.Topic(
         topic_name=METADATA_TOPIC, partitions=[_partition(context)]
     )
@@ -40,16 +43,18 @@ def _described(
     )
 
 
-def _refusal(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    return DescribeQuorumResponse(
-        topics=[
-            DescribeQuorumResponse.Topic(
-                topic_name=topic.topic_name,
-                partitions=[_unknown(asked.partition_index) for asked in topic.partitions],
-            )
-            for topic in request.topics
-        ]
+def _refusal(request: DescribeQuorumRequest) -> Steps[DescribeQuorumResponse]:
+    unknown = yield from in_steps(
+        _unknown(asked.partition_index) for topic in request.topics for asked in topic.partitions
     )
+    left = iter(unknown)
+    topics = yield from in_steps(
+        DescribeQuorumResponse.Topic(
+            topic_name=topic.topic_name, partitions=list(islice(left, len(topic.partitions)))
+        )
+        for topic in request.topics
+    )
+    return DescribeQuorumResponse(topics=topics)
 
 
 def _nodes(context: Context, call: Call) -> list[DescribeQuorumResponse.Node]:

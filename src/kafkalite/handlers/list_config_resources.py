@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kafkalite.coordinators.cluster.configs import ResourceType
 from kafkalite.coordinators.cluster.image import Image
+from kafkalite.env.slicing import InSteps, Steps, begun, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import Error
@@ -29,20 +30,21 @@ Resource = ListConfigResourcesResponse.ConfigResource
 
 def list_config_resources(
     context: Context, call: Call, request: ListConfigResourcesRequest
-) -> ListConfigResourcesResponse:
+) -> ListConfigResourcesResponse | InSteps:
     supported = SUPPORTED[call.version]
     asked = list(dict.fromkeys(request.resource_types)) or list(supported)
     if any(each not in supported for each in asked):
         return ListConfigResourcesResponse(error_code=Error.UNSUPPORTED_VERSION)
-    image: Image = context.cluster.image
-    return ListConfigResourcesResponse(
-        error_code=Error.NONE,
-        config_resources=[
-            Resource(resource_name=name, resource_type=kind)
-            for kind in asked
-            for name in _names(image, kind)
-        ],
+    return begun(_listed(context.cluster.image, asked))
+
+
+def _listed(image: Image, asked: list[int]) -> Steps[ListConfigResourcesResponse]:
+    resources = yield from in_steps(
+        Resource(resource_name=name, resource_type=kind)
+        for kind in asked
+        for name in _names(image, kind)
     )
+    return ListConfigResourcesResponse(error_code=Error.NONE, config_resources=resources)
 
 
 def _names(image: Image, kind: int) -> list[str]:

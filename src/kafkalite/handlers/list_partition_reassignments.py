@@ -5,11 +5,12 @@ Flexible (KIP-455). Without a list all topics are meant; partitions that do not 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from kafkalite.coordinators.cluster.image import PartitionState, Topic
+from kafkalite.coordinators.cluster.image import Image, PartitionState
 from kafkalite.coordinators.effects import Refused
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps, begun
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import Error
@@ -20,31 +21,43 @@ from kafkalite.protocol.messages import (
 
 Response = ListPartitionReassignmentsResponse
 
+LOOKED_AT_PER_STEP = 64  # partitions
+
 
 def list_partition_reassignments(
     context: Context, call: Call, request: ListPartitionReassignmentsRequest
-) -> Response | Later[Response | Refused]:
-    return context.cluster.absence.answered(lambda: _listed(context, request))
+) -> Response | InSteps | Later[Response | InSteps | Refused]:
+    return context.cluster.absence.answered(lambda: begun(_listed(context, request)))
 
 
-def _listed(context: Context, request: ListPartitionReassignmentsRequest) -> Response:
-    topics = context.cluster.image.topics
+def _listed(context: Context, request: ListPartitionReassignmentsRequest) -> Steps[Response]:
     response = Response(error_code=Error.NONE, error_message=None)
-    if request.topics is None:
-        asked = [(topics[name], sorted(topics[name].partitions)) for name in sorted(topics)]
-    else:
-        known = [each for each in request.topics if each.name in topics]
-        asked = [(topics[each.name], each.partition_indexes) for each in known]
-    for topic, indexes in asked:
-        moving = [_partition(state) for state in _moving(topic, indexes)]
+    image, looked_at = context.cluster.image, 0
+    for name, indexes in _asked(image, request):
+        moving: list[Response.Partition] = []
+        for index in indexes:
+            state = image.partition(name, index)
+            if state is not None and state.is_reassigning:
+                moving.append(_partition(state))
+            looked_at += 1
+            if looked_at % LOOKED_AT_PER_STEP == 0:
+                yield
         if moving:
-            response.topics.append(Response.Topic(name=topic.name, partitions=moving))
+            response.topics.append(Response.Topic(name=name, partitions=moving))
     return response
 
 
-def _moving(topic: Topic, indexes: Iterable[int]) -> list[PartitionState]:
-    states = (topic.partitions.get(index) for index in indexes)
-    return [state for state in states if state is not None and state.is_reassigning]
+def _asked(
+    image: Image, request: ListPartitionReassignmentsRequest
+) -> Iterator[tuple[str, Iterable[int]]]:
+    """Topics that are there, each looked for when its turn comes."""
+    for topic in request.topics or ():
+        if topic.name in image.topics:
+            yield topic.name, topic.partition_indexes
+    for name in sorted(image.topics) if request.topics is None else ():
+        known = image.topics.get(name)
+        if known is not None:
+            yield name, sorted(known.partitions)
 
 
 def _partition(state: PartitionState) -> Response.Partition:

@@ -7,11 +7,13 @@ before it stays.
 
 from __future__ import annotations
 
-from itertools import takewhile
+from collections.abc import Iterable
+from typing import Any
 
 from kafkalite.coordinators.effects import Producer
 from kafkalite.coordinators.transactions.markers import Marker, Outcomes
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, InSteps, Steps, begun, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import Error
@@ -20,38 +22,55 @@ from kafkalite.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersR
 
 def write_txn_markers(
     context: Context, call: Call, request: WriteTxnMarkersRequest
-) -> Later[WriteTxnMarkersResponse]:
-    markers = [_marker(entry) for entry in request.markers]
-    good = list(takewhile(lambda marker: not _is_of_nobody(context, marker), markers))
+) -> InSteps | Later[Any]:
+    return begun(_written(context, request))
+
+
+def _written(context: Context, request: WriteTxnMarkersRequest) -> Steps[Any]:
+    markers = yield from in_steps(_marker(entry) for entry in request.markers)
+    good: list[Marker] = []
+    for marker in markers:
+        if _is_of_nobody(context, marker):
+            break
+        good.append(marker)
+        if len(good) % ELEMENTS_PER_STEP == 0:
+            yield
     written = context.transactions.markers.write_all(good)
-    if len(good) < len(markers):
-        return Later.of(_response({
-            marker.producer.producer_id: dict.fromkeys(
-                marker.partitions, Error.UNKNOWN_SERVER_ERROR
-            )
-            for marker in markers
-        }))
-    response: Later[WriteTxnMarkersResponse] = Later()
-
-    def respond(outcomes: list[Outcomes]) -> None:
-        by_producer: dict[int, Outcomes] = {}
-        for marker, outcome in zip(markers, outcomes, strict=True):
-            by_producer.setdefault(marker.producer.producer_id, {}).update(outcome)
-        response.resolve(_response(
-            {producer_id: outcome for producer_id, outcome in by_producer.items() if outcome}
-        ))
-
-    written.then(respond)
+    if len(good) == len(markers):
+        return written.map(lambda outcomes: begun(_answered(zip(markers, outcomes, strict=True))))
+    unknown = Error.UNKNOWN_SERVER_ERROR
+    response = yield from _response({
+        marker.producer.producer_id: dict.fromkeys(marker.partitions, unknown)
+        for marker in markers
+    })
     return response
 
 
-def _response(by_producer: dict[int, Outcomes]) -> WriteTxnMarkersResponse:
-    return WriteTxnMarkersResponse(
-        markers=[
-            WriteTxnMarkersResponse.Marker(producer_id=producer_id, topics=_topics(outcome))
-            for producer_id, outcome in by_producer.items()
-        ]
-    )
+def _answered(outcomes: Iterable[tuple[Marker, Outcomes]]) -> Steps[WriteTxnMarkersResponse]:
+    by_producer: dict[int, Outcomes] = {}
+    for marker, outcome in outcomes:
+        by_producer.setdefault(marker.producer.producer_id, {}).update(outcome)
+    return (yield from _response(
+        {producer_id: outcome for producer_id, outcome in by_producer.items() if outcome}
+    ))
+
+
+def _response(by_producer: dict[int, Outcomes]) -> Steps[WriteTxnMarkersResponse]:
+    response, told = WriteTxnMarkersResponse(), 0
+    for producer_id, outcome in by_producer.items():
+        topics: dict[str, WriteTxnMarkersResponse.Topic] = {}
+        for (name, index), error in outcome.items():
+            topic = topics.setdefault(name, WriteTxnMarkersResponse.Topic(name=name))
+            topic.partitions.append(
+                WriteTxnMarkersResponse.Partition(partition_index=index, error_code=error)
+            )
+            told += 1
+            if told % ELEMENTS_PER_STEP == 0:
+                yield
+        response.markers.append(
+            WriteTxnMarkersResponse.Marker(producer_id=producer_id, topics=list(topics.values()))
+        )
+    return response
 
 
 def _is_of_nobody(context: Context, marker: Marker) -> bool:
@@ -70,13 +89,3 @@ def _marker(entry: WriteTxnMarkersRequest.Marker) -> Marker:
         entry.transaction_version,
         tuple((topic.name, index) for topic in entry.topics for index in topic.partition_indexes),
     )
-
-
-def _topics(outcome: Outcomes) -> list[WriteTxnMarkersResponse.Topic]:
-    topics: dict[str, WriteTxnMarkersResponse.Topic] = {}
-    for (name, index), error in outcome.items():
-        topic = topics.setdefault(name, WriteTxnMarkersResponse.Topic(name=name))
-        topic.partitions.append(
-            WriteTxnMarkersResponse.Partition(partition_index=index, error_code=error)
-        )
-    return list(topics.values())

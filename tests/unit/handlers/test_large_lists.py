@@ -15,16 +15,21 @@ from kafkalite.protocol.messages import (
     ConsumerGroupDescribeRequest,
     CreatePartitionsRequest,
     DeleteGroupsRequest,
+    DeleteTopicsRequest,
     DescribeGroupsRequest,
+    DescribeQuorumRequest,
     DescribeTransactionsRequest,
     DescribeUserScramCredentialsRequest,
     FindCoordinatorRequest,
     LeaveGroupRequest,
+    ListConfigResourcesRequest,
     ListOffsetsRequest,
+    ListPartitionReassignmentsRequest,
     OffsetCommitRequest,
     OffsetDeleteRequest,
     OffsetFetchRequest,
     TxnOffsetCommitRequest,
+    WriteTxnMarkersRequest,
 )
 from kafkalite.sim.effort import CountingClock
 from tests.unit.handlers.counted import asked
@@ -39,6 +44,7 @@ UNKNOWN = Error.UNKNOWN_TOPIC_OR_PARTITION
 @pytest.fixture(scope="module")
 def broker() -> Iterator[WholeBroker]:
     broker = WholeBroker(clock=CountingClock())
+    broker.create("t")
     for key_type in (0, 1):
         broker.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["g"]), 4)
     yield broker
@@ -119,7 +125,6 @@ def test_deletions_of_many_groups(broker: WholeBroker) -> None:
 def test_many_who_leave(broker: WholeBroker) -> None:
     kind = OffsetCommitRequest
     one = kind.Partition(partition_index=0, committed_offset=1, committed_metadata="")
-    broker.create("t")
     broker.ask(kind(group_id="left", topics=[kind.Topic(name="t", partitions=[one])]), 7)
     members = [LeaveGroupRequest.Member(member_id=name) for name in MANY_NAMES]
     found = asked(broker, LeaveGroupRequest(group_id="left", members=members), 4).members
@@ -133,6 +138,65 @@ def test_more_partitions_for_many_topics(broker: WholeBroker) -> None:
     topics = [kind.Topic(name=name, count=2, assignments=None) for name in MANY_NAMES]
     found = asked(broker, kind(timeout_ms=1_000, topics=topics), 3).results
     assert [(one.name, one.error_code) for one in found] == [(n, UNKNOWN) for n in MANY_NAMES]
+
+
+def test_deletions_of_many_topics(broker: WholeBroker) -> None:
+    kind = DeleteTopicsRequest
+    found = asked(broker, kind(topic_names=MANY_NAMES, timeout_ms=1_000), 5).responses
+    assert [(one.name, one.error_code) for one in found] == [(n, UNKNOWN) for n in MANY_NAMES]
+    topics = [kind.Topic(name=name) for name in MANY_NAMES]
+    also = asked(broker, kind(topics=topics, timeout_ms=1_000), 6).responses
+    assert [(one.name, one.error_code) for one in also] == [(n, UNKNOWN) for n in MANY_NAMES]
+
+
+def test_ends_of_many_transactions(broker: WholeBroker) -> None:
+    kind = WriteTxnMarkersRequest
+    own = [kind.Topic(name=NAMES[0], partition_indexes=[0])]
+    others = [kind.Topic(name=name, partition_indexes=[0]) for name in NAMES]
+    markers = [
+        kind.Marker(
+            producer_id=number, producer_epoch=0, coordinator_epoch=0, transaction_result=True,
+            topics=own if number else others,
+        )
+        for number in range(len(NAMES))
+    ]  # fmt: skip
+    first, *rest = asked(broker, kind(markers=markers), 1).markers
+    assert [(one.name, one.partitions[0].error_code) for one in first.topics] == [
+        (name, UNKNOWN) for name in NAMES
+    ]
+    assert [marker.producer_id for marker in rest] == list(range(1, len(NAMES)))
+    assert {marker.topics[0].partitions[0].error_code for marker in rest} == {UNKNOWN}
+
+
+def test_many_quorums(broker: WholeBroker) -> None:
+    kind = DescribeQuorumRequest
+    topics = [
+        kind.Topic(
+            topic_name=name,
+            partitions=[kind.Partition(partition_index=index) for index in range(number % 3)],
+        )
+        for number, name in enumerate(MANY_NAMES)
+    ]
+    found = asked(broker, kind(topics=topics), 1).topics
+    assert [(one.topic_name, len(one.partitions)) for one in found] == [
+        (name, number % 3) for number, name in enumerate(MANY_NAMES)
+    ]
+    assert {one.error_code for topic in found for one in topic.partitions} == {UNKNOWN}
+
+
+def test_moves_of_many_partitions(broker: WholeBroker) -> None:
+    kind = ListPartitionReassignmentsRequest
+    topics = [kind.Topic(name="t", partition_indexes=[0]) for _ in MANY_NAMES]
+    found = asked(broker, kind(timeout_ms=1_000, topics=topics), 0)
+    assert (found.error_code, found.topics) == (Error.NONE, [])
+
+
+def test_names_of_many_topics(broker: WholeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"topic-{number:05}" for number in range(30_000)]
+    monkeypatch.setattr(broker.context.cluster.image, "topics", dict.fromkeys(names))
+    request = ListConfigResourcesRequest(resource_types=[2])
+    found = asked(broker, request, 1).config_resources
+    assert [resource.resource_name for resource in found] == names
 
 
 def test_quotas_of_many_users(broker: WholeBroker) -> None:

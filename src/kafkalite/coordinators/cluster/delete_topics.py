@@ -13,7 +13,7 @@ from typing import TypeVar
 from kafkalite.coordinators.cluster.deciding import ZERO_UUID, View, decided_in_steps
 from kafkalite.coordinators.cluster.image import Topic
 from kafkalite.coordinators.effects import Effects
-from kafkalite.env.slicing import Steps, in_steps
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, Steps, in_steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     DeleteTopicsRequest,
@@ -31,15 +31,16 @@ def delete_topics(view: View, request: DeleteTopicsRequest) -> Steps[Effects]:
     response = DeleteTopicsResponse()
     names = list(request.topic_names)
     ids: list[bytes] = []
-    for asked in request.topics:
+    for number, asked in enumerate(request.topics, 1):
         _sort_out(asked, names, ids, response)
-    yield
+        if number % ELEMENTS_PER_STEP == 0:
+            yield
     refusals, image = response.responses, view.image
-    wanted = _find(
+    wanted = yield from _find(
         names, image.topics, "Duplicate topic name.", Error.UNKNOWN_TOPIC_OR_PARTITION,
         lambda name, code, why: refusals.append(_kept(name, ZERO_UUID, code, why)),
     )
-    wanted += _find(
+    wanted += yield from _find(
         ids, image.by_id, "Duplicate topic id.", Error.UNKNOWN_TOPIC_ID,
         lambda topic_id, code, why: refusals.append(_kept(None, topic_id, code, why)),
     )
@@ -81,10 +82,12 @@ def _find(
     duplicate: str,
     missing: Error,
     refused: Callable[[Named, Error, str], None],
-) -> list[Topic]:
+) -> Steps[list[Topic]]:
     """The topics that are named once and are there; of the others it is told why not."""
     found = []
-    for each, count in Counter(asked).items():
+    for number, (each, count) in enumerate(Counter(asked).items(), 1):
+        if number % ELEMENTS_PER_STEP == 0:
+            yield
         if count > 1:
             refused(each, Error.INVALID_REQUEST, duplicate)
         elif each in known:
