@@ -15,12 +15,20 @@ from functools import partial
 from typing import Any
 
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps
+from kafkalite.env.slicing import InSteps, Steps, outcome_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.fetch_arrivals import Arrivals
 from kafkalite.handlers.fetch_old import old_format
-from kafkalite.handlers.fetch_sessions import NO_SESSION, Fetch, Wanted, replica_id
+from kafkalite.handlers.fetch_sessions import (
+    NO_SESSION,
+    Fetch,
+    Partitions,
+    Wanted,
+    named_in,
+    named_in_steps,
+    replica_id,
+)
 from kafkalite.handlers.isolation import ISOLATION_LEVELS, READ_COMMITTED
 from kafkalite.handlers.leaders import (
     current_leader,
@@ -28,6 +36,7 @@ from kafkalite.handlers.leaders import (
     find_partition,
     find_topic_name,
 )
+from kafkalite.handlers.stepwise import pieces
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import FetchRequest, FetchResponse
 from kafkalite.replication.partition import Partition, PartitionRead
@@ -45,6 +54,7 @@ MOVED = (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH)
 READ_AT_ONCE = 100
 READ_PER_STEP = 10
 WATCHED_PER_STEP = 16
+TOLD_PER_STEP = 64
 
 Answers = list[tuple[Wanted, FetchResponse.Partition, int]]  # and how many bytes of records
 
@@ -52,8 +62,24 @@ Answers = list[tuple[Wanted, FetchResponse.Partition, int]]  # and how many byte
 def fetch(
     context: Context, call: Call, request: FetchRequest
 ) -> FetchResponse | InSteps | Later[Any]:
+    count = 0
+    for topic in request.topics:
+        count += len(topic.partitions)
+    if count > READ_AT_ONCE:
+        return InSteps(_fetch_many(context, call, request))
+    return _fetch(context, call, request, named_in(request, call.version))
+
+
+def _fetch_many(context: Context, call: Call, request: FetchRequest) -> Steps[Any]:
+    named = yield from named_in_steps(request, call.version)
+    return (yield from outcome_of(_fetch(context, call, request, named)))
+
+
+def _fetch(
+    context: Context, call: Call, request: FetchRequest, named: Partitions
+) -> FetchResponse | InSteps | Later[Any]:
     now_ms = context.env.clock.now_ms()
-    asked = context.fetch_sessions.open(request, call.version, now_ms)
+    asked = context.fetch_sessions.open(request, named, call.version, now_ms)
     if asked.error != Error.NONE:
         return FetchResponse(error_code=asked.error)
     attempt = _Attempt(context, call, request, asked)
@@ -195,6 +221,8 @@ class _Attempt:
         is_due = self._is_due(reading, is_last)
         is_counted = reading.size >= self.min_bytes
         if is_due or is_counted:
+            if self.call.version > LAST_OLD_FORMAT_VERSION:
+                return (yield from self._respond_in_steps(reading.answers))
             response = self._told(reading, is_due)
             if response is not None:
                 return response
@@ -245,7 +273,7 @@ class _Attempt:
                 )
             except KafkaError as error:
                 _refuse(answer, error.code)
-        return self._respond(answers)
+        return (yield from self._respond_in_steps(answers))
 
     def _read(self, reading: _Reading, some: list[Wanted]) -> None:
         for wanted in some:
@@ -355,14 +383,38 @@ class _Attempt:
             for node_id, host, port, rack in endpoints(self.context, self.call, leaders)
         ] if leaders else []
 
+    @property
+    def _has_session(self) -> bool:
+        return self.asked.opens is not None or self.asked.session is not None
+
     def _respond(self, answers: Answers) -> FetchResponse:
-        asked, version = self.asked, self.call.version
-        told, session_id = answers, NO_SESSION
-        if asked.wants_session or asked.session is not None:
-            told = self._news(answers)
+        told = self._news(answers) if self._has_session else answers
+        responses: list[FetchResponse.Response] = []
+        _add_by_topic(responses, told, self.call.version)
+        return self._response(told, responses)
+
+    def _respond_in_steps(self, answers: Answers) -> Steps[FetchResponse]:
+        """The same about thousands of partitions."""
+        told, responses = answers, list[FetchResponse.Response]()
+        if self._has_session:
+            told = []
+            for some in pieces(answers, TOLD_PER_STEP):
+                told += self._news(some)
+                yield
+        for some in pieces(told, TOLD_PER_STEP):
+            _add_by_topic(responses, some, self.call.version)
+            yield
+        return self._response(told, responses)
+
+    def _response(
+        self, told: Answers, responses: list[FetchResponse.Response]
+    ) -> FetchResponse:
+        session_id, version = NO_SESSION, self.call.version
+        if self._has_session:
             now_ms = self.context.env.clock.now_ms()
-            session_id = self.context.fetch_sessions.close(asked, self.request, version, now_ms)
-        response = FetchResponse(session_id=session_id, responses=_by_topic(told, version))
+            sessions = self.context.fetch_sessions
+            session_id = sessions.close(self.asked, self.request, version, now_ms)
+        response = FetchResponse(session_id=session_id, responses=responses)
         if version >= LEADERS_VERSION and any(answer.error_code for _, answer, _ in told):
             leaders = self._name_leaders(told)
             response.node_endpoints = [] if self.is_follower else leaders
@@ -409,10 +461,13 @@ def _failed(request: FetchRequest, version: int) -> FetchResponse:
     return response
 
 
-def _by_topic(answers: Answers, version: int) -> list[FetchResponse.Response]:
+def _add_by_topic(
+    responses: list[FetchResponse.Response], answers: Answers, version: int
+) -> None:
     """Neighbours of one topic share an entry; the order of partitions stays as it was served."""
-    responses: list[FetchResponse.Response] = []
     last: bytes | str | None = None
+    if responses:
+        last = responses[-1].topic_id if version >= TOPIC_ID_VERSION else responses[-1].topic
     for wanted, answer, _ in answers:
         name: bytes | str = wanted.topic_id if version >= TOPIC_ID_VERSION else wanted.topic
         if name != last:
@@ -421,4 +476,3 @@ def _by_topic(answers: Answers, version: int) -> list[FetchResponse.Response]:
             )
             last = name
         responses[-1].partitions.append(answer)
-    return responses

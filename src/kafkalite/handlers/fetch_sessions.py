@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kafkalite.env.slicing import Steps
+from kafkalite.handlers.stepwise import pieces
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import FetchRequest, FetchResponse
 from kafkalite.replication.partition import FetchPosition
@@ -23,6 +25,8 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 EVICTION_MS = 120_000
 MAX_EPOCH = 2**31 - 1
+
+WANTED_PER_STEP = 64
 
 PartitionKey = tuple[bytes | str, int]
 
@@ -55,6 +59,9 @@ class Wanted:
         return has_news
 
 
+Partitions = dict[PartitionKey, Wanted]
+
+
 @dataclass(slots=True)
 class Session:
     """One fetcher's standing request."""
@@ -62,7 +69,7 @@ class Session:
     id: int
     uses_topic_ids: bool
     is_privileged: bool
-    partitions: dict[PartitionKey, Wanted]
+    partitions: Partitions
     epoch: int
     created_ms: int
     used_ms: int
@@ -90,7 +97,7 @@ class Fetch:
     wanted: list[Wanted] = field(default_factory=list)
     session: Session | None = None
     is_incremental: bool = False
-    wants_session: bool = False
+    opens: Partitions | None = None  # what a session would be of
     error: Error = Error.NONE
 
 
@@ -105,17 +112,21 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def open(self, request: FetchRequest, version: int, now_ms: int) -> Fetch:
-        """What the request asks for, with its session brought up to date."""
+    def open(
+        self, request: FetchRequest, named: Partitions, version: int, now_ms: int
+    ) -> Fetch:
+        """What the request asks for, which names these, with its session brought up to date."""
         if request.session_epoch == FINAL_EPOCH:  # also what versions before sessions say
             self._sessions.pop(request.session_id, None)
-            return Fetch(list(_wanted(request, version).values()))
+            return Fetch(list(named.values()))
         if request.session_epoch == INITIAL_EPOCH:
             self._sessions.pop(request.session_id, None)
-            return Fetch(list(_wanted(request, version).values()), wants_session=True)
-        return self._resume(request, version, now_ms)
+            return Fetch(list(named.values()), opens=named)
+        return self._resume(request, named, version, now_ms)
 
-    def _resume(self, request: FetchRequest, version: int, now_ms: int) -> Fetch:
+    def _resume(
+        self, request: FetchRequest, named: Partitions, version: int, now_ms: int
+    ) -> Fetch:
         session = self._sessions.get(request.session_id)
         if session is None:
             return Fetch(error=Error.FETCH_SESSION_ID_NOT_FOUND)
@@ -123,11 +134,11 @@ class FetchSessions:
             return Fetch(error=Error.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != (version >= 13):
             return Fetch(error=Error.FETCH_SESSION_TOPIC_ID_ERROR)
-        _update(session, request, version)
+        _update(session, request, named, version)
         session.used_ms = now_ms
         if not session.partitions:
             del self._sessions[session.id]
-            return Fetch(list(_wanted(request, version).values()))
+            return Fetch(list(named.values()))
         session.next_epoch()
         return Fetch(list(session.partitions.values()), session, is_incremental=True)
 
@@ -135,11 +146,10 @@ class FetchSessions:
         """The session id to answer with; a full fetch that wants a session gets one if it can."""
         if fetch.session is not None:
             return fetch.session.id
-        if not fetch.wants_session or not self._has_room(fetch, request, now_ms):
+        if fetch.opens is None or not self._has_room(fetch, request, now_ms):
             return NO_SESSION
         session = Session(
-            self._new_id(), version >= 13, replica_id(request) >= 0,
-            {_key(wanted, version): wanted for wanted in fetch.wanted}, 1, now_ms, now_ms,
+            self._new_id(), version >= 13, replica_id(request) >= 0, fetch.opens, 1, now_ms, now_ms
         )
         self._sessions[session.id] = session
         return session.id
@@ -190,15 +200,36 @@ def _key(wanted: Wanted, version: int) -> PartitionKey:
     return (wanted.topic_id if version >= 13 else wanted.topic), wanted.index
 
 
-def _wanted(request: FetchRequest, version: int) -> dict[PartitionKey, Wanted]:
-    found: dict[PartitionKey, Wanted] = {}
+def named_in(request: FetchRequest, version: int) -> Partitions:
+    """The partitions that a request names."""
+    found: Partitions = {}
     for topic in request.topics:
-        name: bytes | str = topic.topic_id if version >= 13 else topic.topic
-        for asked in topic.partitions:
-            found[name, asked.partition] = Wanted(
-                topic.topic, topic.topic_id, asked.partition, _position(asked)
-            )
+        _add(found, topic, topic.partitions, version)
     return found
+
+
+def named_in_steps(request: FetchRequest, version: int) -> Steps[Partitions]:
+    """The same for thousands."""
+    found: Partitions = {}
+    count = 0
+    for topic in request.topics:
+        for some in pieces(topic.partitions, WANTED_PER_STEP):
+            _add(found, topic, some, version)
+            count += len(some)
+            if count >= WANTED_PER_STEP:
+                yield
+                count = 0
+    return found
+
+
+def _add(
+    found: Partitions, topic: FetchRequest.Topic, some: list[FetchRequest.Partition], version: int
+) -> None:
+    name: bytes | str = topic.topic_id if version >= 13 else topic.topic
+    for asked in some:
+        found[name, asked.partition] = Wanted(
+            topic.topic, topic.topic_id, asked.partition, _position(asked)
+        )
 
 
 def _position(asked: FetchRequest.Partition) -> FetchPosition:
@@ -209,8 +240,8 @@ def _position(asked: FetchRequest.Partition) -> FetchPosition:
     )
 
 
-def _update(session: Session, request: FetchRequest, version: int) -> None:
-    for key, wanted in _wanted(request, version).items():
+def _update(session: Session, request: FetchRequest, named: Partitions, version: int) -> None:
+    for key, wanted in named.items():
         known = session.partitions.get(key)
         if known is None:
             session.partitions[key] = wanted

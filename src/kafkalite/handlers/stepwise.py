@@ -86,5 +86,11 @@ def let_go(message: Any) -> Steps[None]:
                     yield from let_go(element)
             else:
                 while value:
-                    del value[-_FREED_PER_STEP:]
+                    del value[-max(1, _FREED_PER_STEP // _weight(value[-1])) :]
                     yield
+
+
+def _weight(message: Any) -> int:
+    """How many there are of it and what lies in its lists."""
+    values = (getattr(message, name) for name in getattr(message, "__slots__", ()))
+    return 1 + sum(len(value) for value in values if type(value) is list)

@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from kafkalite.handlers.fetch_sessions import EVICTION_MS, NO_SESSION, Fetch, FetchSessions
+from kafkalite.handlers.fetch_sessions import (
+    EVICTION_MS,
+    NO_SESSION,
+    Fetch,
+    FetchSessions,
+    named_in,
+)
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import FetchRequest
 from tests.unit.handlers.test_fetch import values
@@ -205,11 +211,12 @@ class Cache:
     def open(self, size: int, *, replica_id: int = -1) -> int:
         asked = {(f"t{number}", 0): 0 for number in range(size)}
         full = request(asked=asked, replica_id=replica_id)
-        fetch = self.sessions.open(full, 12, self.now_ms)
+        fetch = self.sessions.open(full, named_in(full, 12), 12, self.now_ms)
         return self.sessions.close(fetch, full, 12, self.now_ms)
 
     def use(self, session_id: int, epoch: int) -> Fetch:
-        return self.sessions.open(request(session_id, epoch), 12, self.now_ms)
+        asked = request(session_id, epoch)
+        return self.sessions.open(asked, named_in(asked, 12), 12, self.now_ms)
 
     def has(self, session_id: int) -> bool:
         return self.use(session_id, -2).error is Error.INVALID_FETCH_SESSION_EPOCH

@@ -20,6 +20,7 @@ from kafkalite.protocol.messages import (
     DescribeQuorumRequest,
     DescribeTransactionsRequest,
     DescribeUserScramCredentialsRequest,
+    FetchRequest,
     FindCoordinatorRequest,
     LeaveGroupRequest,
     ListConfigResourcesRequest,
@@ -59,6 +60,22 @@ def test_ends_of_many_topics(broker: WholeBroker) -> None:
     ]
     found = asked(broker, kind(replica_id=-1, topics=topics), 6)
     assert [topic.partitions[0].error_code for topic in found.topics] == [UNKNOWN] * len(NAMES)
+
+
+@pytest.mark.parametrize("epoch", [-1, 0])
+def test_a_fetch_of_many_topics(broker: WholeBroker, epoch: int) -> None:
+    kind = FetchRequest
+    topics = [
+        kind.Topic(topic=name, partitions=[kind.Partition(partition=0)]) for name in MANY_NAMES
+    ]
+    found = asked(broker, kind(session_epoch=epoch, max_bytes=1 << 20, topics=topics), 12)
+    assert [(one.topic, one.partitions[0].error_code) for one in found.responses] == [
+        (name, UNKNOWN) for name in MANY_NAMES
+    ]
+    assert bool(found.session_id) == (epoch == 0)
+    if epoch == 0:
+        again = kind(session_id=found.session_id, session_epoch=1, max_bytes=1 << 20)
+        assert len(broker.ask(again, 12).responses) == len(MANY_NAMES)
 
 
 def test_a_commit_for_many_topics(broker: WholeBroker) -> None:
