@@ -60,24 +60,16 @@ Answers = list[tuple[Wanted, FetchResponse.Partition, int]]  # and how many byte
 
 
 def fetch(
-    context: Context, call: Call, request: FetchRequest
+    context: Context, call: Call, request: FetchRequest, named: Partitions | None = None
 ) -> FetchResponse | InSteps | Later[Any]:
-    count = 0
-    for topic in request.topics:
-        count += len(topic.partitions)
-    if count > READ_AT_ONCE:
-        return InSteps(_fetch_many(context, call, request))
-    return _fetch(context, call, request, named_in(request, call.version))
-
-
-def _fetch_many(context: Context, call: Call, request: FetchRequest) -> Steps[Any]:
-    named = yield from named_in_steps(request, call.version)
-    return (yield from outcome_of(_fetch(context, call, request, named)))
-
-
-def _fetch(
-    context: Context, call: Call, request: FetchRequest, named: Partitions
-) -> FetchResponse | InSteps | Later[Any]:
+    """With what the request names, where that was found out before."""
+    if named is None:
+        count = 0
+        for topic in request.topics:
+            count += len(topic.partitions)
+        if count > READ_AT_ONCE:
+            return InSteps(_fetch_many(context, call, request))
+        named = named_in(request.topics, call.version)
     now_ms = context.env.clock.now_ms()
     asked = context.fetch_sessions.open(request, named, call.version, now_ms)
     if asked.error != Error.NONE:
@@ -90,6 +82,11 @@ def _fetch(
         return InSteps(attempt.look_in_steps(is_last=is_last))
     response = attempt.look(is_last=is_last)
     return attempt.wait() if response is None else response
+
+
+def _fetch_many(context: Context, call: Call, request: FetchRequest) -> Steps[Any]:
+    named = yield from named_in_steps(request.topics, call.version)
+    return (yield from outcome_of(fetch(context, call, request, named)))
 
 
 class _Reading:
@@ -109,8 +106,8 @@ class _Attempt:
     """One fetch, read again each time that a partition of it has moved."""
 
     __slots__ = (
-        "_arrivals", "asked", "call", "context", "is_follower", "later", "max_bytes", "min_bytes",
-        "request",
+        "_arrivals", "asked", "call", "context", "has_session", "is_follower", "later", "max_bytes",
+        "min_bytes", "request",
     )
 
     def __init__(
@@ -120,6 +117,7 @@ class _Attempt:
         self.call = call
         self.request = request
         self.asked = asked
+        self.has_session = asked.opens is not None or asked.session is not None
         self.later: Later[Any] | None = None  # when it has to wait
         self.is_follower = replica_id(request) >= 0
         most = context.config.get_int("fetch.max.bytes")
@@ -383,12 +381,8 @@ class _Attempt:
             for node_id, host, port, rack in endpoints(self.context, self.call, leaders)
         ] if leaders else []
 
-    @property
-    def _has_session(self) -> bool:
-        return self.asked.opens is not None or self.asked.session is not None
-
     def _respond(self, answers: Answers) -> FetchResponse:
-        told = self._news(answers) if self._has_session else answers
+        told = self._news(answers) if self.has_session else answers
         responses: list[FetchResponse.Response] = []
         _add_by_topic(responses, told, self.call.version)
         return self._response(told, responses)
@@ -396,7 +390,7 @@ class _Attempt:
     def _respond_in_steps(self, answers: Answers) -> Steps[FetchResponse]:
         """The same about thousands of partitions."""
         told, responses = answers, list[FetchResponse.Response]()
-        if self._has_session:
+        if self.has_session:
             told = []
             for some in pieces(answers, TOLD_PER_STEP):
                 told += self._news(some)
@@ -410,7 +404,7 @@ class _Attempt:
         self, told: Answers, responses: list[FetchResponse.Response]
     ) -> FetchResponse:
         session_id, version = NO_SESSION, self.call.version
-        if self._has_session:
+        if self.has_session:
             now_ms = self.context.env.clock.now_ms()
             sessions = self.context.fetch_sessions
             session_id = sessions.close(self.asked, self.request, version, now_ms)

@@ -8,6 +8,7 @@ Invariant: a session holds exactly the partitions that its fetcher believes it h
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -200,36 +201,33 @@ def _key(wanted: Wanted, version: int) -> PartitionKey:
     return (wanted.topic_id if version >= 13 else wanted.topic), wanted.index
 
 
-def named_in(request: FetchRequest, version: int) -> Partitions:
+def named_in(topics: Iterable[FetchRequest.Topic], version: int) -> Partitions:
     """The partitions that a request names."""
     found: Partitions = {}
-    for topic in request.topics:
-        _add(found, topic, topic.partitions, version)
+    for topic in topics:
+        name: bytes | str = topic.topic_id if version >= 13 else topic.topic
+        for asked in topic.partitions:
+            found[name, asked.partition] = Wanted(
+                topic.topic, topic.topic_id, asked.partition, _position(asked)
+            )
     return found
 
 
-def named_in_steps(request: FetchRequest, version: int) -> Steps[Partitions]:
+def named_in_steps(topics: Iterable[FetchRequest.Topic], version: int) -> Steps[Partitions]:
     """The same for thousands."""
     found: Partitions = {}
     count = 0
-    for topic in request.topics:
+    for topic in topics:
         for some in pieces(topic.partitions, WANTED_PER_STEP):
-            _add(found, topic, some, version)
+            part = FetchRequest.Topic(
+                topic=topic.topic, topic_id=topic.topic_id, partitions=some
+            )
+            found.update(named_in((part,), version))
             count += len(some)
             if count >= WANTED_PER_STEP:
                 yield
                 count = 0
     return found
-
-
-def _add(
-    found: Partitions, topic: FetchRequest.Topic, some: list[FetchRequest.Partition], version: int
-) -> None:
-    name: bytes | str = topic.topic_id if version >= 13 else topic.topic
-    for asked in some:
-        found[name, asked.partition] = Wanted(
-            topic.topic, topic.topic_id, asked.partition, _position(asked)
-        )
 
 
 def _position(asked: FetchRequest.Partition) -> FetchPosition:

@@ -211,12 +211,12 @@ class Cache:
     def open(self, size: int, *, replica_id: int = -1) -> int:
         asked = {(f"t{number}", 0): 0 for number in range(size)}
         full = request(asked=asked, replica_id=replica_id)
-        fetch = self.sessions.open(full, named_in(full, 12), 12, self.now_ms)
+        fetch = self.sessions.open(full, named_in(full.topics, 12), 12, self.now_ms)
         return self.sessions.close(fetch, full, 12, self.now_ms)
 
     def use(self, session_id: int, epoch: int) -> Fetch:
         asked = request(session_id, epoch)
-        return self.sessions.open(asked, named_in(asked, 12), 12, self.now_ms)
+        return self.sessions.open(asked, named_in(asked.topics, 12), 12, self.now_ms)
 
     def has(self, session_id: int) -> bool:
         return self.use(session_id, -2).error is Error.INVALID_FETCH_SESSION_EPOCH
