@@ -17,11 +17,14 @@ from __future__ import annotations
 import argparse
 import importlib
 import resource
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from rich.console import Console
+from rich.status import Status
 
 from bench import pair, report, rows
 from bench.pair import Run
@@ -76,7 +79,7 @@ def main() -> None:
     found: list[Row] = []
     with console.status("starting") as status:
         run = Run(arguments.quick, arguments.rounds or (3 if arguments.quick else 5),
-                  arguments.only, arguments.compiled, lambda text: status.update(text))  # fmt: skip
+                  arguments.only, arguments.compiled, partial(_tell, console, status))  # fmt: skip
         for row in _measured(run, _chosen(arguments)):
             found.append(row)
             console.print(report.line(row))
@@ -88,6 +91,14 @@ def main() -> None:
         every = rows.merged(rows.load(path), found)
         rows.store(every, report.machine(), path)
         (report.write_compiled if arguments.compiled else report.write)(every)
+
+
+def _tell(console: Console, status: Status, what: str) -> None:
+    """How far it is; line by line where nobody sees a line change."""
+    if console.is_terminal:
+        status.update(what)
+    else:
+        print(what, file=sys.stderr, flush=True)
 
 
 def _measured(run: Run, suites: list[Suite]) -> Iterator[Row]:

@@ -9,6 +9,7 @@ descriptor for each partition, and there are machines with 20,000 for a process.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
@@ -16,6 +17,7 @@ from typing import Any
 
 from bench.raw_client import PRODUCE_VERSION, RawClient, make_batch
 from kafkalite.protocol import messages
+from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -189,11 +191,12 @@ def produce_to_all(stage: Stage, topic: str, partitions: int, size: int = 100) -
     for _ in range(200):
         answer = stage.ask(produce_request(topic, waiting, size), PRODUCE_VERSION)
         answers = answer.responses[0].partition_responses
-        waiting = [one.index for one in answers if one.error_code]
-        if not waiting:
+        failed = {one.index: Error(one.error_code).name for one in answers if one.error_code}
+        if not failed:
             return
+        waiting = list(failed)
         time.sleep(0.1)
-    raise AssertionError(f"{topic}: {len(waiting)} partitions take no records")
+    raise AssertionError(f"{topic}: partitions take no records: {Counter(failed.values())}")
 
 
 def produce_request(topic: str, partitions: list[int], size: int) -> ProduceRequest:
