@@ -12,7 +12,7 @@ from typing import Any
 from kafkalite.coordinators.groups.events import FetchOffsets
 from kafkalite.coordinators.shards import gather
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps, finish, outcome_of
+from kafkalite.env.slicing import InSteps, Steps, finish, in_steps, outcome_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.group_replies import code_of, reply_with
@@ -25,6 +25,7 @@ GROUP_ERROR_SINCE = 2
 MANY_GROUPS_SINCE = 8
 TOPIC_IDS_SINCE = 10
 NO_OFFSET = -1
+FEW_TOPICS = 100
 FEW_GROUPS = 10  # whose offsets are told at once, if they are few
 STEP_PARTITIONS, ASKED_PER_STEP = 100, 5
 
@@ -36,21 +37,21 @@ TopicAnswer = OffsetFetchResponse.GroupTopic
 def offset_fetch(
     context: Context, call: Call, request: OffsetFetchRequest
 ) -> OffsetFetchResponse | InSteps | Later[OffsetFetchResponse | InSteps]:
-    groups = request.groups if call.version >= MANY_GROUPS_SINCE else [_only_group(request)]
-    if len(groups) > FEW_GROUPS:
-        return InSteps(_ask_many(context, call, request, groups))
-    return finish(_ask(context, call, request, groups))
+    if len(request.groups) > FEW_GROUPS or len(request.topics or ()) > FEW_TOPICS:
+        return InSteps(_ask_many(context, call, request))
+    return finish(_ask(context, call, request))
 
 
-def _ask_many(
-    context: Context, call: Call, request: OffsetFetchRequest, groups: list[Group]
-) -> Steps[Any]:
-    return (yield from outcome_of((yield from _ask(context, call, request, groups))))
+def _ask_many(context: Context, call: Call, request: OffsetFetchRequest) -> Steps[Any]:
+    return (yield from outcome_of((yield from _ask(context, call, request))))
 
 
 def _ask(
-    context: Context, call: Call, request: OffsetFetchRequest, groups: list[Group]
+    context: Context, call: Call, request: OffsetFetchRequest
 ) -> Steps[OffsetFetchResponse | InSteps | Later[OffsetFetchResponse | InSteps]]:
+    groups = request.groups
+    if call.version < MANY_GROUPS_SINCE:
+        groups = [(yield from _only_group(request))]
     refused: list[list[TopicAnswer]] = []
     asked: list[Later[Any]] = []
     for count, group in enumerate(groups, 1):
@@ -81,15 +82,15 @@ def _respond(
     return (yield from _of_one_group(answers[0]))
 
 
-def _only_group(request: OffsetFetchRequest) -> Group:
+def _only_group(request: OffsetFetchRequest) -> Steps[Group]:
     topics = None
     if request.topics is not None:
-        topics = [
+        topics = yield from in_steps(
             OffsetFetchRequest.GroupTopic(
                 name=topic.name, partition_indexes=topic.partition_indexes
             )
             for topic in request.topics
-        ]
+        )
     return Group(group_id=request.group_id, topics=topics)
 
 

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from kafkalite.coordinators.groups.classic_group import ClassicMember, ClassicState
+from kafkalite.coordinators.groups.consumer_group import ConsumerGroup, ConsumerMember
+from kafkalite.coordinators.groups.shard import GroupShard
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     AddPartitionsToTxnRequest,
@@ -32,8 +35,8 @@ from kafkalite.protocol.messages import (
     TxnOffsetCommitRequest,
     WriteTxnMarkersRequest,
 )
-from kafkalite.sim.effort import CountingClock
-from tests.unit.handlers.counted import asked
+from kafkalite.sim.effort import MOST_CALLS, CountingClock
+from tests.unit.handlers.counted import asked, begun
 from tests.unit.handlers.whole_broker import WholeBroker
 
 NAMES = [f"no-{number}" for number in range(4_000)]
@@ -113,6 +116,14 @@ def test_many_topics_for_a_transaction(broker: WholeBroker) -> None:
     assert codes == [UNKNOWN] * len(NAMES)
 
 
+def test_offsets_of_many_topics(broker: WholeBroker) -> None:
+    topics = [OffsetFetchRequest.Topic(name=name, partition_indexes=[0]) for name in NAMES]
+    found = asked(broker, OffsetFetchRequest(group_id="g", topics=topics), 7)
+    assert [(topic.name, topic.partitions[0].committed_offset) for topic in found.topics] == [
+        (name, -1) for name in NAMES
+    ]
+
+
 def test_offsets_of_many_groups(broker: WholeBroker) -> None:
     groups = [OffsetFetchRequest.Group(group_id=name, topics=None) for name in NAMES]
     found = asked(broker, OffsetFetchRequest(groups=groups), 8)
@@ -148,6 +159,49 @@ def test_many_who_leave(broker: WholeBroker) -> None:
     assert [(member.member_id, member.error_code) for member in found] == [
         (name, Error.UNKNOWN_MEMBER_ID) for name in MANY_NAMES
     ]
+
+
+def with_members(
+    broker: WholeBroker, group_id: str, names: list[str], *, is_classic: bool
+) -> None:
+    """Puts a group with these members where the coordinator would have it."""
+    shards = broker.context.groups.shards
+    shard = shards.runtimes[shards.partition_for(group_id)].shard
+    assert isinstance(shard, GroupShard)
+    state = shard.state
+    if is_classic:
+        group = state.create_classic_group(group_id, 0)
+        for name in names:
+            protocols = [("range", b"m")]
+            group.add(ClassicMember(name, None, "c", "h", 1, 1, "consumer", protocols, b"a"))
+        group.state, group.protocol_name = ClassicState.STABLE, "range"
+    else:
+        state.groups[group_id] = other = ConsumerGroup(group_id, assignment_epoch=1)
+        for name in names:
+            other.put_member(ConsumerMember(name, member_epoch=1))
+
+
+@pytest.mark.parametrize(("is_classic", "count"), [(True, 1_000), (False, 600)])
+def test_a_group_of_many_members(broker: WholeBroker, is_classic: bool, count: int) -> None:
+    clock, names = broker.clock, NAMES[:count]
+    assert isinstance(clock, CountingClock)
+    for group_id in ("before", "crowd"):  # the first has code generated
+        with_members(broker, group_id, names, is_classic=is_classic)
+        clock.begin()
+        if is_classic:
+            came = begun(broker, DescribeGroupsRequest(groups=[group_id]), 5)
+        else:
+            came = begun(broker, ConsumerGroupDescribeRequest(group_ids=[group_id]), 1)
+        clock.advance(0)
+        (group,) = came().groups
+        assert (group.group_state, [one.member_id for one in group.members]) == ("Stable", names)
+        members = [LeaveGroupRequest.Member(member_id=name) for name in names]
+        came = begun(broker, LeaveGroupRequest(group_id=group_id, members=members), 4)
+        clock.advance(0)
+        assert [(one.member_id, one.error_code) for one in came().members] == [
+            (name, Error.NONE) for name in names
+        ]
+    assert 500 < clock.heaviest.calls < MOST_CALLS, clock.heaviest
 
 
 def test_more_partitions_for_many_topics(broker: WholeBroker) -> None:

@@ -26,7 +26,7 @@ from kafkalite.coordinators.groups.events import (
 from kafkalite.coordinators.groups.state import GroupsState
 from kafkalite.coordinators.groups.target import Draft, metadata_hash
 from kafkalite.coordinators.groups.turn import Turn
-from kafkalite.env.slicing import Steps
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, Steps, in_steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
@@ -107,7 +107,9 @@ def fence(
         turn.reply(reply)
         return
     group_id = group.group_id
-    for member in members:
+    for number, member in enumerate(members):
+        if number and number % ELEMENTS_PER_STEP == 0:
+            yield
         _cancel_timers(turn, group_id, member.member_id)
     gone = {member.member_id for member in members}
     if migration.must_downgrade(state, group, gone):
@@ -115,8 +117,12 @@ def fence(
         return
     draft = Draft.of(group)
     draft.drop(gone)
-    for member in members:
-        turn.write(*consumer_records.member_tombstones(group_id, member.member_id))
+    tombstones = yield from in_steps(
+        record
+        for member in members
+        for record in consumer_records.member_tombstones(group_id, member.member_id)
+    )
+    turn.write(*tombstones)
     _forget_regexes(turn, draft)
     hashed = yield from metadata_hash(state, draft.subscribed_topics())
     turn.write(consumer_records.group_epoch(group_id, group.epoch + 1, hashed))
