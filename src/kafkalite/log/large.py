@@ -13,7 +13,7 @@ from hashlib import blake2b
 
 from kafkalite.env.slicing import Steps
 from kafkalite.log.latest import DIGEST_BYTES, LONG_KEY
-from kafkalite.log.raw import patched
+from kafkalite.log.raw import begins_at_append_time, patched
 from kafkalite.records.batch import NO_TIMESTAMP, BatchHeader, codec
 from kafkalite.records.errors import InvalidRecords
 from kafkalite.records.packing import Packer
@@ -85,11 +85,26 @@ def _left_of(cursor: Cursor, start: int, length: int) -> int:
     return left
 
 
+class _Times:
+    """Of records in their new batch: from its horizon on, if it is given one now; from the time of
+    the append where that is the time of all."""
+
+    def __init__(self, header: BatchHeader, horizon_ms: int | None) -> None:
+        base = header.base_timestamp if horizon_ms is None else horizon_ms
+        self._shift = header.base_timestamp - base
+        self._of_all: int | None = None
+        if begins_at_append_time(header):
+            self._of_all = 0 if horizon_ms is None else header.max_timestamp - horizon_ms
+
+    def delta(self, old: int) -> int:
+        return old + self._shift if self._of_all is None else self._of_all
+
+
 def copy(
     data: bytes, header: BatchHeader, choice: Choice, horizon_ms: int | None
 ) -> Steps[bytearray]:
     """The batch with the records that were chosen, and with a delete horizon if one is given."""
-    shift = 0 if horizon_ms is None else header.base_timestamp - horizon_ms
+    times = _Times(header, horizon_ms)
     cursor = Cursor(open_window(data, header), 0)
     packer = Packer(codec(header))
 
@@ -102,7 +117,7 @@ def copy(
         length, start = cursor.read_varint(), cursor.consumed
         front = bytearray()
         yield from cursor.skip(1, front.extend)
-        front += encode_varint(cursor.read_varlong() + shift)
+        front += encode_varint(times.delta(cursor.read_varlong()))
         left = _left_of(cursor, start, length)
         if is_kept:
             packer.add(encode_varint(len(front) + left) + front)

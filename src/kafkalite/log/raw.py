@@ -30,7 +30,7 @@ from kafkalite.records.batch import (
     codec,
 )
 from kafkalite.records.errors import InvalidRecords, RecordsTooLarge
-from kafkalite.records.varint import ZIGZAG, read_varint, read_varlong
+from kafkalite.records.varint import ZIGZAG, encode_varint, read_varint, read_varlong
 from kafkalite.records.whole import LOW_OFFSET_BYTES, ONE_BYTE_OFFSETS, TWO_BYTE_OFFSETS
 
 # A batch of more is read as a stream (see large.py).
@@ -254,9 +254,28 @@ def pieces_at(body: bytes, count: int, deltas: list[int]) -> list[Piece] | None:
 
 def with_pieces(data: bytes, header: BatchHeader, body: bytes, kept: list[Piece]) -> bytearray:
     """The batch with some of its records."""
-    records = b"".join([body[start:end] for _, _, _, _, start, end in kept])
+    if begins_at_append_time(header):
+        records = b"".join([_at_base(body, piece) for piece in kept])
+    else:
+        records = b"".join([body[start:end] for _, _, _, _, start, end in kept])
     highest = header.base_timestamp + max(piece[3] for piece in kept)
     return patched(data, header, codecs.compress(codec(header), records), len(kept), highest)
+
+
+def begins_at_append_time(header: BatchHeader) -> bool:
+    """Whether what is left of a batch is told from the time of its append: a producer's times in it
+    mean nothing, and Apache Kafka writes that time in their place."""
+    is_append_time = header.timestamp_type == TimestampType.LOG_APPEND_TIME
+    return is_append_time and not header.has_delete_horizon
+
+
+def _at_base(body: bytes, piece: Piece) -> bytes:
+    """A record whose time is its batch's base."""
+    start, end = piece[4:]
+    attributes = read_varint(body, start)[1]
+    rest = read_varlong(body, attributes + 1)[1]
+    front = encode_varint(end - rest + 2) + body[attributes : attributes + 1] + b"\0"
+    return front + body[rest:end]
 
 
 def patched(
@@ -267,8 +286,8 @@ def patched(
     highest_ms: int,
     horizon_ms: int | None = None,
 ) -> bytearray:
-    """The batch with these records: all else in its header stays, but for the largest time and for
-    a delete horizon if one is given."""
+    """The batch with these records: all else in its header stays, but for times and for a delete
+    horizon if one is given."""
     batch = bytearray(data[header.position : header.position + HEADER_BYTES])
     batch += packed
     pack_into(">i", batch, _LENGTH_POSITION, len(batch) - LOG_OVERHEAD)
@@ -276,6 +295,8 @@ def patched(
     if horizon_ms is not None:
         pack_into(">h", batch, ATTRIBUTES_POSITION, header.attributes | DELETE_HORIZON_BIT)
         pack_into(">q", batch, _BASE_TIMESTAMP_POSITION, horizon_ms)
+    elif begins_at_append_time(header):
+        pack_into(">q", batch, _BASE_TIMESTAMP_POSITION, header.max_timestamp)
     if header.timestamp_type == TimestampType.CREATE_TIME:
         pack_into(">q", batch, MAX_TIMESTAMP_POSITION, highest_ms)
     with memoryview(batch) as view:

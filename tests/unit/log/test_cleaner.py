@@ -4,10 +4,12 @@ import errno
 import logging
 import os
 import tracemalloc
+from dataclasses import replace
 
 import pytest
 
-from kafkalite.log.config import COMPACT, LogConfig, LogSettings
+from kafkalite.log.config import COMPACT, LOG_APPEND_TIME, LogConfig, LogSettings
+from kafkalite.log.large import heads_of
 from kafkalite.records.batch import Compression, iterate_headers
 from kafkalite.records.record import BatchBuilder
 from kafkalite.sim.disk import CrashDisk
@@ -151,6 +153,32 @@ def vast(pairs, codec, size, **fields):
 def small_limits(monkeypatch):
     """So that what is large is quick to test."""
     monkeypatch.setattr("kafkalite.log.raw.MAX_BODY_BYTES", 50_000)
+
+
+@pytest.mark.parametrize("size", [10, 60_000], ids=["held", "as a stream"])
+@pytest.mark.parametrize("has_deletion", [False, True])
+def test_what_is_left_of_a_batch_is_told_from_the_time_of_its_append(
+    size, has_deletion, small_limits
+):
+    world = World(replace(LARGE, message_timestamp_type=LOG_APPEND_TIME))
+    log = world.log()
+    world.clock.advance(77)
+    rows = [(b"a", True), (b"b", True), (b"c", not has_deletion)]
+    log.append_as_leader(vast(rows, Compression.GZIP, size), 0)
+    appended_ms = world.clock.now_ms()
+    log.append_as_leader(vast([(b"a", True)], Compression.GZIP, size), 0)
+    log.roll()
+    committed(log)
+    world.clock.advance(2 * BACKOFF_MS)
+    found = log.read(0, 1 << 20)
+    assert found.range is not None
+    data = found.range.read()
+    first = next(iterate_headers(data))
+    assert (first.record_count, first.max_timestamp) == (2, appended_ms)
+    assert first.has_delete_horizon == has_deletion
+    assert has_deletion or first.base_timestamp == appended_ms
+    deltas = {head.timestamp_delta for head in heads_of(data, first) if head is not None}
+    assert deltas == {appended_ms - first.base_timestamp}
 
 
 CODECS = [Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD]

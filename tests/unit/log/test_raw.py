@@ -62,7 +62,10 @@ def test_pieces_are_the_records(rows, codec, timestamp_type, data):
     if timestamp_type == TimestampType.CREATE_TIME:
         assert after.max_timestamp == max(record.timestamp for record in wanted)
     else:
-        assert after.max_timestamp == header.max_timestamp
+        assert after.max_timestamp == after.base_timestamp == header.max_timestamp
+        left = body_of(bytes(kept), after)
+        assert left is not None
+        assert {piece[3] for piece in pieces_of(left, after.record_count)} == {0}
 
 
 @settings(max_examples=100, deadline=None)
