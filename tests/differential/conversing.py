@@ -20,6 +20,7 @@ from tests.differential.generating import Generator, Step
 from tests.differential.ledger import Ledger
 from tests.differential.memory import Memory
 from tests.differential.pair import BROKER, SESSION_MS
+from tests.differential.pools import REBALANCE_TIMEOUT_MS
 from tests.differential.report import show
 from tests.differential.restarting import (
     Restarting,
@@ -172,6 +173,7 @@ def _have_patience(step: Step) -> None:
         setattr(step.request, name, int(SESSION_MS))
     if step.api == "JoinGroup" and step.version == 0:
         step.version = 1  # in version 0 others wait for a member as long as its session
+        step.request.rebalance_timeout_ms = REBALANCE_TIMEOUT_MS
 
 
 def _around(difference: Difference) -> str:

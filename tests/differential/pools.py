@@ -34,7 +34,7 @@ SETTINGS = (
     ("no.such.setting", ("1",)),
 )
 
-
+REBALANCE_TIMEOUT_MS = 700
 STRANGER = 10**15  # the id of a producer that no broker will ever have given out
 UNKNOWN_ID = canonical_id("topic id", 99)
 
@@ -185,7 +185,7 @@ POOLS: dict[str, Pool] = {
     },
     # In version 0 others wait for a member as long as that.
     "JoinGroup.session_timeout_ms": lambda p: p.often(8_000, 0, 5, 10_000_000),
-    "JoinGroup.rebalance_timeout_ms": lambda p: 700,
+    "JoinGroup.rebalance_timeout_ms": lambda p: REBALANCE_TIMEOUT_MS,
     "JoinGroup.protocol_type": lambda p: p.often("consumer", "", "connect"),
     "JoinGroup.Protocol.name": lambda p: p.often("range", "roundrobin", ""),
     "JoinGroup.metadata": lambda p: b"\0\1\0\0\0\1\0\6apples\0\0\0\0\0\0\0\0",

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from kafkalite.protocol.messages import DeleteTopicsRequest, MetadataRequest
+from kafkalite.protocol.messages import DeleteTopicsRequest, JoinGroupRequest, MetadataRequest
 from kafkalite.testing.comparison.comparing import Difference
 from kafkalite.testing.embedded import EmbeddedKafka
+from tests.differential import conversing
 from tests.differential.generating import Step
+from tests.differential.pools import REBALANCE_TIMEOUT_MS
 from tests.differential.running import Outcome
 from tests.differential.shrinking import shrink
 
@@ -91,3 +93,11 @@ def test_a_conversation_is_cut_down_to_what_differs() -> None:
     least = shrink(runner, run(steps))
     assert [sorted(topics(each)) for each in least.steps] == [["a"], ["b"], ["c"]]
     assert least.differences
+
+
+def test_no_member_of_a_conversation_is_dropped_at_once() -> None:
+    """Of version 0, which names no such time: otherwise it would be a matter of a moment."""
+    step = Step(JoinGroupRequest(session_timeout_ms=8_000), 0)
+    conversing._have_patience(step)
+    assert step.version == 1
+    assert step.request.rebalance_timeout_ms == REBALANCE_TIMEOUT_MS > 0
