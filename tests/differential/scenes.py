@@ -12,6 +12,7 @@ from typing import Any
 
 from kafkalite.protocol import spec
 from kafkalite.protocol.messages import ListOffsetsRequest, message_class
+from kafkalite.records.batch import DELETE_HORIZON_BIT, HEADER_BYTES
 from kafkalite.testing.comparison.conditions import (
     MAX_TIMESTAMP,
     UNSERVED_APIS,
@@ -73,6 +74,35 @@ def _cut(ours: Any, theirs: Any) -> None:
         records[-1] = {"cut after": 300 - less, "bytes": 50 + less}
 
 
+def _compressed_with_a_horizon(ours: Any, theirs: Any) -> None:
+    """The compressed batch of each, with the time from which on a deletion may be forgotten."""
+    for view, more in ((ours, 3), (theirs, 0)):
+        batch = view["responses"][0]["partitions"][0]["records"][1]
+        batch["attributes"] |= DELETE_HORIZON_BIT
+        batch["base_timestamp"] = NOW_MS + more
+        batch["compressed_size"] += more
+
+
+def _kept_marker(ours: Any, theirs: Any) -> None:
+    kept, emptied = (
+        each["responses"][0]["partitions"][0]["records"][3] for each in (ours, theirs)
+    )
+    del kept["records"][1:]
+    kept.update(count=1, attributes=kept["attributes"] | DELETE_HORIZON_BIT)
+    emptied.update(count=0, records=[], size=HEADER_BYTES, base_timestamp=-1)
+
+
+def _found_marker(ours: Any, theirs: Any) -> None:
+    for view, offset in ((ours, 3), (theirs, 5)):
+        found = view["topics"][0]["partitions"][0]
+        found.update(timestamp=NOW_MS - 100_000 + offset, offset=offset)
+
+
+def _found_marker_alone(ours: Any, theirs: Any) -> None:
+    _found_marker(ours, theirs)
+    theirs["topics"][0]["partitions"][0].update(timestamp=-1, offset=-1, leader_epoch=-1)
+
+
 def _marked_nothing(ours: Any, theirs: Any) -> None:
     ours["markers"][0]["topics"] = []
     del theirs["markers"][0]
@@ -129,6 +159,16 @@ SCENES: tuple[Scene, ...] = (
     ),
     Scene("what compaction left of a batch", "Fetch", _compacted, _plain("Fetch")),
     Scene("cut behind what compaction left", "Fetch", _cut, _plain("Fetch")),
+    Scene("size by codec", "Fetch", _compressed_with_a_horizon, _plain("Fetch")),
+    Scene("marker that compaction keeps", "Fetch", _kept_marker, _plain("Fetch")),
+    Scene(
+        "marker that compaction keeps, found by its time", "ListOffsets", _found_marker,
+        _asked_for_times(),
+    ),
+    Scene(
+        "marker that compaction keeps, found by its time", "ListOffsets", _found_marker_alone,
+        _asked_for_times(MAX_TIMESTAMP),
+    ),
     Scene(
         "marker of nobody, beside one of nothing", "WriteTxnMarkers", _marked_nothing,
         ODD_REQUESTS["WriteTxnMarkers"]["a producer below -1, and nothing"],

@@ -15,9 +15,11 @@ from kafkalite.testing.comparison.conditions import (
     asked_for_nothing,
     cut_behind_a_part,
     drops_versions,
+    found_a_kept_marker,
     found_behind_the_start,
     has_twins,
     is_described_before_it_is_recorded,
+    is_kept_marker,
     is_latest_of_this_moment,
     is_told_later,
     lacks_an_epoch,
@@ -157,6 +159,31 @@ ALLOWED: tuple[Allowed, ...] = (
         "The same number of bytes, the last of which are of a batch that was cut: behind one as"
         " above.",
         cut_behind_a_part,
+    ),
+    Allowed(
+        "marker that compaction keeps",
+        of_each(
+            "Fetch",
+            *(
+                f"responses[].partitions[].records[].{each}"
+                for each in ("attributes", "base_timestamp", "size", "count", "records[]")
+            ),
+        ),
+        "A marker whose records are gone, and which is the last that tells its producer's epoch:"
+        " Apache Kafka leaves an empty batch, of which its own recovery learns no epoch; kafkalite"
+        " keeps the marker.",
+        is_kept_marker,
+        parts_states=True,
+    ),
+    Allowed(
+        "marker that compaction keeps, found by its time",
+        of_each(
+            "ListOffsets",
+            *(f"topics[].partitions[].{each}" for each in ("timestamp", "offset", "leader_epoch")),
+        ),
+        "The same: Apache Kafka finds a later record in its place, or none.",
+        found_a_kept_marker,
+        parts_states=True,
     ),
     Allowed(
         "metadata offset",
@@ -346,7 +373,7 @@ ALLOWED: tuple[Allowed, ...] = (
         "size by codec",
         of_each("Fetch", "responses[].partitions[].records[].compressed_size"),
         "Of a batch that the broker compressed, which holds the same records: the codec libraries"
-        " are not the same.",
+        " are not the same, nor are the times that each broker writes beside them, as above.",
         same_records,
     ),
     Allowed(

@@ -238,10 +238,49 @@ def _is_first_that_stays(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
 
 
 def same_records(difference: Difference) -> bool:
-    """Whether two batches are alike in all but their size."""
+    """Whether two batches are alike in all but their size, and the times that each broker set."""
     ours, theirs = difference.around[-1]
     sizes = ours["compressed_size"], theirs["compressed_size"]
-    return min(sizes) > 0 and {**ours, "compressed_size": 0} == {**theirs, "compressed_size": 0}
+    return min(sizes) > 0 and _of_a_producer(ours) == _of_a_producer(theirs)
+
+
+def _of_a_producer(batch: dict[str, Any]) -> dict[str, Any]:
+    """What is not of a broker's codec or clock; its times are compared on their own."""
+    left = {**batch, "compressed_size": 0}
+    if batch["attributes"] & (LOG_APPEND_TIME_BIT | DELETE_HORIZON_BIT):
+        left["base_timestamp"] = 0
+    if batch["attributes"] & LOG_APPEND_TIME_BIT:
+        left["max_timestamp"] = 0
+        left["records"] = [{**each, "timestamp": 0} for each in batch["records"]]
+    return left
+
+
+def is_kept_marker(difference: Difference) -> bool:
+    """The batch of a marker, and the same without it."""
+    ours, theirs = next(each for each in reversed(difference.around) if "attributes" in each[0])
+    same = ("base_offset", "last_offset", "leader_epoch", "producer_id", "epoch", "sequence")
+    is_one = ours["attributes"] & CONTROL_BIT and (ours["count"], theirs["count"]) == (1, 0)
+    is_empty = (theirs["size"], theirs["records"]) == (HEADER_BYTES, [])
+    others = {ours["attributes"], ours["attributes"] & ~DELETE_HORIZON_BIT}
+    is_same = theirs["attributes"] in others and all(ours[each] == theirs[each] for each in same)
+    return bool(is_one and is_empty and is_same)
+
+
+def found_a_kept_marker(difference: Difference) -> bool:
+    """An answer to a time: what a broker wrote of late; and what comes later, or nothing."""
+    ours, theirs = difference.around[-1]
+    is_none = theirs["offset"] == theirs["timestamp"] == theirs.get("leader_epoch", -1) == -1
+    is_later = theirs["offset"] > ours["offset"]
+    is_there = ours["offset"] >= 0 and _are_of_this_moment(ours["timestamp"], ours["timestamp"])
+    asked = {
+        partition.timestamp
+        for topic in difference.asked.topics
+        for partition in topic.partitions
+        if partition.partition_index == ours["partition_index"]
+    }
+    first = min(ours["timestamp"], ours["timestamp"] if is_none else theirs["timestamp"])
+    is_asked = any(0 <= each <= first or (is_none and each == MAX_TIMESTAMP) for each in asked)
+    return bool(is_there and is_asked and (is_none or is_later))
 
 
 def drops_versions(difference: Difference) -> bool:
