@@ -14,6 +14,7 @@ from kafkalite.log.manager import LogManager
 from kafkalite.log.mover import NameDirectory, name_nothing
 from kafkalite.log.names import PARTITION_METADATA
 from kafkalite.log.partition_log import PartitionLog
+from kafkalite.log.seals import SEALS
 from kafkalite.sim.disk import CrashDisk
 from tests.unit.log.making import CLUSTER_ID, TOPIC_ID, batch
 from tests.unit.log.test_seams import NothingUnsynced
@@ -120,6 +121,7 @@ def test_a_log_that_lost_its_id_does_not_give_way_to_its_copy(is_copy_told: bool
     assert copy.log_end_offset == 3
     if not is_copy_told:
         forget_whose(machine, copy)
+        machine.disk.remove(f"{copy.directory}/{SEALS}")  # which tell it, too, once it is flushed
     fill(machine.log())
     forget_whose(machine, machine.log())
     machine.manager.abandon()
