@@ -19,6 +19,7 @@ from kafkalite.protocol.messages import (
     ApiVersionsRequest,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
+    RequestHeader,
 )
 from tests.unit.peers.world import KEY, TIMEOUT_MS, FakeLink, World, found, greeting
 
@@ -273,17 +274,20 @@ def test_a_connection_that_ends_before_its_greeting_is_not_made_anew_at_once(sec
     assert len(world.network.asked) == 2
 
 
+def answered(asked: tuple[RequestHeader, Any]) -> bytes:
+    """The frame of the answer to a request."""
+    header, request = asked
+    head = headers.encode_response_header(KEY, 5, header.correlation_id)
+    frame = head + codec.encode(found(request.coordinator_keys[0]), 5)
+    return frame_size([frame]) + frame
+
+
 def test_of_many_answers_a_part_is_taken_per_turn() -> None:
     world = World()
     numbers = [str(number) for number in range(3 * ANSWERS_PER_TURN + 1)]
     asked = [world.ask(number) for number in numbers]
     link = world.connected()
-    frames = b""
-    for header, request in link.requests:
-        head = headers.encode_response_header(KEY, 5, header.correlation_id)
-        frame = head + codec.encode(found(request.coordinator_keys[0]), 5)
-        frames += frame_size([frame]) + frame
-    link.bring(frames)
+    link.bring(b"".join(map(answered, link.requests)))
     told = []
     while world.network.turns:
         told.append(sum(one.is_resolved for one in asked))
@@ -298,12 +302,7 @@ def test_answers_that_wait_for_a_turn_are_nothing_to_the_next_connection() -> No
     world = World()
     asked = [world.ask(str(number)) for number in range(2 * ANSWERS_PER_TURN)]
     link = world.connected()
-    frames = b""
-    for header, request in link.requests:
-        head = headers.encode_response_header(KEY, 5, header.correlation_id)
-        frame = head + codec.encode(found(request.coordinator_keys[0]), 5)
-        frames += frame_size([frame]) + frame
-    link.bring(frames)
+    link.bring(b"".join(map(answered, link.requests)))
     link.abort()
     assert code_of(asked[-1]) == Error.NETWORK_EXCEPTION
     again = world.ask("again")
