@@ -19,7 +19,7 @@ from kafkalite.coordinators.cluster.configs import (
 )
 from kafkalite.coordinators.effects import Refused
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps
+from kafkalite.env.slicing import InSteps, Steps, in_steps
 from kafkalite.handlers.broker_loggers import check_levels, set_levels
 from kafkalite.handlers.broker_settings import check_broker_change, check_logger_node
 from kafkalite.handlers.context import Context
@@ -34,7 +34,7 @@ DECIDED = (
 )
 
 OPERATIONS = frozenset(Operation)
-_AT_ONCE = _PER_STEP = 64  # resources
+_AT_ONCE = 64  # resources
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -72,15 +72,15 @@ def _altered(
     respond: Callable[[list[S]], R],
     validate_only: bool,
 ) -> Steps[R | Later[InSteps]]:
-    changes = yield from _each(resources, change_of)
+    changes = yield from in_steps(map(change_of, resources))
     counts = _counted(changes)
-    outcomes = yield from _each(
-        changes, lambda change: _look_at(context, change, counts, validate_only)
+    outcomes = yield from in_steps(
+        _look_at(context, change, counts, validate_only) for change in changes
     )
 
     def responded(outcomes: list[Outcome]) -> Steps[R]:
-        pairs = list(zip(changes, outcomes, strict=True))
-        return respond((yield from _each(pairs, lambda pair: answer_to(*pair))))
+        pairs = zip(changes, outcomes, strict=True)
+        return respond((yield from in_steps(answer_to(*pair) for pair in pairs)))
 
     def made(outcomes: list[Outcome]) -> InSteps:
         return InSteps(responded(outcomes))
@@ -141,15 +141,6 @@ def _decided(
     event = AlterConfigs([changes[index] for index in left], validate_only)
     context.cluster.submit(event).then(decided)
     return done
-
-
-def _each(items: Sequence[T], make: Callable[[T], S]) -> Steps[list[S]]:
-    made: list[S] = []
-    for item in items:
-        made.append(make(item))
-        if len(made) % _PER_STEP == 0:
-            yield
-    return made
 
 
 def _prepare(context: Context, change: ResourceChange, *, validate_only: bool) -> None:
