@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
+from kafkalite.broker.identity import find_cluster_id
+from kafkalite.broker.log_configs import log_config, log_settings, take_settings
+from kafkalite.broker.replicas import Replicas
 from kafkalite.config import BrokerConfig, group_value
 from kafkalite.coordinators.cluster.brokers import SECURITY_PROTOCOLS, RegisterBroker
 from kafkalite.coordinators.cluster.cluster import Cluster
 from kafkalite.coordinators.cluster.directories import named_directory
-from kafkalite.coordinators.cluster.identity import find_cluster_id
 from kafkalite.coordinators.cluster.image import GROUP, TOPIC, Changes, EndPoint
-from kafkalite.coordinators.cluster.log_configs import log_config, log_settings, take_settings
 from kafkalite.coordinators.cluster.nodes import LOOPBACK, UNADVERTISED, peer_address
-from kafkalite.coordinators.cluster.replicas import Replicas
 from kafkalite.coordinators.effects import Refused
 from kafkalite.coordinators.groups.front import OFFSETS_TOPIC, Groups, settings_of
 from kafkalite.coordinators.groups.topics import ImageTopics

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kafkalite.broker import Broker
+from kafkalite.broker.replicas import Replicas
 from kafkalite.coordinators.cluster.cluster import Cluster
-from kafkalite.coordinators.cluster.replicas import Replicas
 from kafkalite.server.listener import Server
 from kafkalite.testing.embedded import BrokerFailed, EmbeddedKafka
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from kafkalite import handlers
+from kafkalite.broker.log_configs import log_config, log_settings
+from kafkalite.broker.replicas import Replicas
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.brokers import RegisterBroker
 from kafkalite.coordinators.cluster.cluster import Cluster
 from kafkalite.coordinators.cluster.image import TOPIC, EndPoint
-from kafkalite.coordinators.cluster.log_configs import log_config, log_settings
-from kafkalite.coordinators.cluster.replicas import Replicas
 from kafkalite.coordinators.effects import Refused
 from kafkalite.env import Env, manual_env
 from kafkalite.env.clock import ManualClock

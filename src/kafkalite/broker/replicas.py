@@ -14,8 +14,9 @@ from functools import partial
 from itertools import islice
 from typing import Protocol, TypeVar
 
+from kafkalite.broker import following
+from kafkalite.broker.log_configs import log_config, take_settings
 from kafkalite.config import BrokerConfig
-from kafkalite.coordinators.cluster import following
 from kafkalite.coordinators.cluster.brokers import AssignDirectories
 from kafkalite.coordinators.cluster.cluster import Cluster
 from kafkalite.coordinators.cluster.directories import directory_of
@@ -27,7 +28,6 @@ from kafkalite.coordinators.cluster.image import (
     PartitionState,
     Topic,
 )
-from kafkalite.coordinators.cluster.log_configs import log_config, take_settings
 from kafkalite.coordinators.effects import Refused
 from kafkalite.env.later import Later
 from kafkalite.log.config import LogConfig

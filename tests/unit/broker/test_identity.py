@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkalite.coordinators.cluster.identity import find_cluster_id
+from kafkalite.broker.identity import find_cluster_id
 from kafkalite.env import manual_env
 
 
