@@ -47,6 +47,7 @@ from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.waiting import Waiting
+from kafkalite.server.connection import Service
 from kafkalite.server.dispatch import Dispatcher
 from kafkalite.server.limits import LimitedLog
 from kafkalite.server.listener import Server
@@ -76,7 +77,9 @@ class Broker:
         network: Network,
         config: BrokerConfig,
         brokers: LocalBrokers | None = None,
+        service_over: Callable[[Service], Service] = lambda service: service,
     ) -> None:
+        """`service_over` may have somebody stand between the connections and the broker."""
         self.env = env
         self.config = config
         self.node_id = config.node_id
@@ -109,8 +112,9 @@ class Broker:
         self._log = LimitedLog(env.clock)
         self.dispatcher = Dispatcher(self.context, self._log)
         self.server = Server(
-            network, env.clock, config, self.dispatcher, self._log, self._connection_rate
-        )
+            network, env.clock, config, service_over(self.dispatcher), self._log,
+            self._connection_rate,
+        )  # fmt: skip
         self.peers = Peers(
             network,
             env.clock,
@@ -121,6 +125,7 @@ class Broker:
         self._own_host = LOOPBACK  # that of its inter-broker listener, once that is open
         self._replicas: Replicas | None = None
         self._is_serving = False
+        self._is_killed = False
         self._stopped: Later[None] | None = None
 
     @property
@@ -356,6 +361,13 @@ class Broker:
             self.server.stop(grace_ms).then(self._close_and_tell)
         return self._stopped
 
+    def kill(self) -> Later[None]:
+        """Ends as a process does that is killed: nothing is written any more, and nobody told."""
+        self._is_killed = True
+        stopped = self.stop(0)
+        self.server.disconnect()
+        return stopped
+
     def _close_and_tell(self, _: None) -> None:
         self._close()
         # Those who waited for a log or a role are told in this turn.
@@ -376,7 +388,7 @@ class Broker:
             cluster.unsubscribe(self._on_topics)
         context.waiting.stop()
         context.long_work.stop()
-        if self.failure is not None:
+        if self.failure is not None or self._is_killed:
             self.logs.abandon()
             if self.is_controller:
                 cluster.abandon()

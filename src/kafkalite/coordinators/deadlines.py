@@ -43,6 +43,12 @@ class Deadlines:
             self._push(key, at)
             self._wake_at_head()
 
+    def postpone(self, key: Hashable, by_ms: int) -> None:
+        """Moves a deadline that is armed."""
+        if key in self._due:
+            at, event = self._due[key]
+            self._due[key] = (at + by_ms, event)
+
     def cancel(self, key: Hashable) -> None:
         self._due.pop(key, None)
         if len(self._heap) > GARBAGE_MINIMUM + GARBAGE_FACTOR * len(self._due):

@@ -405,6 +405,10 @@ class Runtime:
 
     # -- timers ----------------------------------------------------------------------------
 
+    def postpone(self, key: Hashable, by_ms: int) -> None:
+        """Moves a timer of the shard, if it is armed."""
+        self._deadlines.postpone(key, by_ms)
+
     def _arm(self, effects: Effects) -> None:
         for timer in effects.timers:
             if timer.delay_ms is None:

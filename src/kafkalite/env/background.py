@@ -60,6 +60,11 @@ class ThreadBackground:
         else:
             self._jobs.put(work)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that was submitted has been told."""
+        return self._under_way == 0
+
     def _deliver(
         self, done: Callable[[T | BaseException], None], outcome: T | BaseException
     ) -> None:

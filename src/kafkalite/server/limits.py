@@ -162,6 +162,7 @@ class Deadlines:
         self._leaving: dict[Expiring, int] = {}  # since when, oldest first
         self._open: dict[Expiring, None] = {}
         self._timer: Timer | None = None
+        self._skipped_ms = 0
         self.now_ms = clock.monotonic_ms()  # as of the last sweep: exact enough for deadlines
         self._next_idle_ms = self.now_ms
 
@@ -171,6 +172,10 @@ class Deadlines:
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+
+    def skip(self, duration_ms: int) -> None:
+        """So much of the clock's time counts for no connection."""
+        self._skipped_ms += duration_ms
 
     def add(self, connection: Expiring) -> None:
         connection.last_active_ms = self.now_ms
@@ -202,7 +207,7 @@ class Deadlines:
 
     def _sweep(self) -> None:
         self._timer = self._clock.call_later(SWEEP_MS, self._sweep)
-        self.now_ms = self._clock.monotonic_ms()
+        self.now_ms = self._clock.monotonic_ms() - self._skipped_ms
         self._end_slow_frames()
         self._end_slow_readers()
         self._end_leaving()

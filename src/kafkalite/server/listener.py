@@ -104,6 +104,10 @@ class Server:
         if self._stopped is not None and not self._connections:
             self._finish()
 
+    def skip(self, duration_ms: int) -> None:
+        """The clock has jumped: so much of its time has passed for nobody who is connected."""
+        self._deadlines.skip(duration_ms)
+
     # --- stopping ---------------------------------------------------------------------------------
 
     def stop_listening(self) -> None:
@@ -121,7 +125,7 @@ class Server:
         self._stopped = Later()
         self.stop_listening()
         self._deadlines.stop()
-        self._grace = self._clock.call_later(grace_ms, self._abort_all)
+        self._grace = self._clock.call_later(grace_ms, self.disconnect)
         self._end_quiet()
         if not self._connections:
             self._finish()
@@ -135,7 +139,8 @@ class Server:
         if self._connections:
             self._clock.call_later(STOP_LOOK_MS, self._end_quiet)
 
-    def _abort_all(self) -> None:
+    def disconnect(self) -> None:
+        """Ends all connections at once, whatever they are owed; their clients may come again."""
         for connection in list(self._connections):
             connection.abort()
 

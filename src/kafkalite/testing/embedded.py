@@ -13,18 +13,28 @@ BrokerFailed and leaves an object that can be started again.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 import warnings
+from collections.abc import Callable
+from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from kafkalite.testing import arguments
+from kafkalite.testing import acting, arguments
 from kafkalite.testing.arguments import Settings, Topics
-from kafkalite.testing.running import CONTROLLER, BrokerFailed, Plan, Run
+from kafkalite.testing.clients import client_config
+from kafkalite.testing.clock import Shift
+from kafkalite.testing.faults import Act, Fault, Faults, When, api_name, error_named
+from kafkalite.testing.observing import Observer, Observers
+from kafkalite.testing.plan import CONTROLLER, BrokerFailed, Controls, Plan
+from kafkalite.testing.running import Run
+from kafkalite.testing.timing import Time
 
 if TYPE_CHECKING:
     from kafkalite.env.disk import Disk
+    from kafkalite.testing.exchange import Exchange
     from kafkalite.testing.outcome import Outcome
 
 __all__ = ["BrokerFailed", "EmbeddedKafka"]
@@ -53,6 +63,7 @@ class EmbeddedKafka:
         self._run: Run | None = None
         self._guard = threading.RLock()  # also for a signal's handler on the same thread
         self._disk: Disk | None = None
+        self._controls = Controls(Shift(), Faults(self._tell), Observers())
         count = arguments.broker_count(brokers)
         texts = arguments.settings(settings)
         arguments.check_directories(data_dir, texts, count)
@@ -77,6 +88,17 @@ class EmbeddedKafka:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+
+    async def __aenter__(self) -> EmbeddedKafka:
+        return await asyncio.to_thread(self.start)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await asyncio.to_thread(self.stop)
 
     def __del__(self) -> None:
         run: Run | None = getattr(self, "_run", None)
@@ -105,7 +127,7 @@ class EmbeddedKafka:
                     "the broker is that of the process which this one was forked from: make an "
                     "EmbeddedKafka here"
                 )
-            run = self._run = Run(self._plan, self._disk)
+            run = self._run = Run(self._plan, self._disk, self._controls)
         try:
             run.begin()
         finally:
@@ -113,16 +135,99 @@ class EmbeddedKafka:
         self._plan = run.plan
         return self
 
-    def stop(self) -> None:
+    def stop(self, *, unclean: bool = False) -> None:
         """Ends connections, and makes what is in a directory last. Returns when all has ended, at
-        once where nothing runs; in a forked child, whose parent the broker belongs to, too."""
-        if self._run is not None:
+        once where nothing runs; in a forked child, whose parent the broker belongs to, too.
+
+        Unclean is as `kill -9`: connections break off, nothing more is written, and the next start
+        has to recover."""
+        if self._run is not None and unclean:
+            self._run.kill()
+        elif self._run is not None:
             self._run.stop()
 
     def restart(self) -> EmbeddedKafka:
         """Stops and starts on the same data and the same ports."""
         self.stop()
         return self.start()
+
+    def disconnect(self) -> None:
+        """Breaks off all connections, whatever they are owed; clients may come again at once."""
+        run = self._running()
+        run.ask("disconnect its clients", partial(acting.disconnect, run))
+
+    # --- what goes wrong, and when ----------------------------------------------------------
+
+    @property
+    def clock(self) -> Time:
+        """The brokers' time: `clock.freeze()`, `clock.advance(days=7)`."""
+        return Time(self._running, self._controls.shift)
+
+    def fail(
+        self,
+        api: str,
+        *,
+        error: str | int,
+        times: int | None = 1,
+        when: When | None = None,
+    ) -> Fault:
+        """Answers requests of an API with an error and does nothing for them: so many, or all of
+        them with `times=None`; those for which `when(request)` is true."""
+        return self._add(api, Act.REFUSE, times, when, error=error_named(error))
+
+    def delay(
+        self, api: str, *, ms: float, times: int | None = 1, when: When | None = None
+    ) -> Fault:
+        """Does what is asked at once, and replies later."""
+        return self._add(api, Act.DELAY, times, when, duration_ms=round(ms))
+
+    def throttle(
+        self, api: str, *, ms: float, times: int | None = 1, when: When | None = None
+    ) -> Fault:
+        """Tells the client in its reply to be silent, and hears nothing from it for that long."""
+        return self._add(api, Act.THROTTLE, times, when, duration_ms=round(ms))
+
+    def drop_connection(
+        self, api: str, *, times: int | None = 1, when: When | None = None
+    ) -> Fault:
+        """Ends the connection instead of doing what is asked."""
+        return self._add(api, Act.DISCONNECT, times, when)
+
+    def lose_reply(self, api: str, *, times: int | None = 1, when: When | None = None) -> Fault:
+        """Does what is asked, and ends the connection instead of replying: the lost
+        acknowledgement."""
+        return self._add(api, Act.LOSE_REPLY, times, when)
+
+    def hold(self, api: str, *, times: int | None = 1, when: When | None = None) -> Fault:
+        """Has requests wait, and what comes behind them on their connection, until `release()` of
+        what this returns."""
+        return self._add(api, Act.HOLD, times, when)
+
+    def _add(
+        self, api: str, act: Act, times: int | None, when: When | None, **more: Any
+    ) -> Fault:
+        faults = self._controls.faults
+        return faults.add(Fault(faults, api_name(api), act, times=times, when=when, **more))
+
+    def _tell(self, what: Callable[[], None]) -> None:
+        run = self._run
+        if run is not None and run.is_alive:
+            run.tell(what)
+
+    def observe(self, observer: Observer) -> Callable[[], None]:
+        """Has every request told to somebody once it is replied to, on the broker's thread;
+        returns what ends that."""
+        return self._controls.observers.add(observer)
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        """What clients have asked since `keep_exchanges()`, and what they were replied."""
+        return self._controls.observers.exchanges
+
+    def keep_exchanges(self, is_on: bool = True) -> None:
+        """Keeps what is said from here on, the last 16 MB of it; what was kept before is gone."""
+        self._controls.observers.clear()
+        self._controls.observers.is_kept = is_on
 
     # --- one of several ---------------------------------------------------------------------
 
@@ -177,6 +282,11 @@ class EmbeddedKafka:
         name = self._plan.host or "localhost"
         host = f"[{name}]" if ":" in name else name
         return ",".join(f"{host}:{port}" for port in self.ports)
+
+    def client_config(self, library: str) -> dict[str, str]:
+        """What a client of a library is to be told: "kafka-python", "aiokafka", "confluent",
+        "java" or "spark"."""
+        return client_config(library, self.bootstrap_servers)
 
     def create_topic(self, name: str, partitions: int = 1, configs: Settings | None = None) -> None:
         """Creates a topic; it can be used, and lasts as configured, when this returns. BrokerFailed

@@ -14,11 +14,12 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from kafkalite.testing.outcome import Outcome
+from kafkalite.testing.plan import CONTROLLER, MEMORY, BrokerFailed, Controls, Plan
 
 if TYPE_CHECKING:
     from kafkalite.broker.broker import Broker, LocalBrokers
@@ -26,54 +27,18 @@ if TYPE_CHECKING:
     from kafkalite.env.background import ThreadBackground
     from kafkalite.env.disk import Disk
     from kafkalite.protocol.errors import KafkaError
+    from kafkalite.server.connection import Service
+    from kafkalite.testing.clock import SteeredClock
+    from kafkalite.testing.stage import Stage
 
 START_TIMEOUT_SECONDS = 30
 STOP_TIMEOUT_SECONDS = 10
 # For what a client is owed: an acknowledgement comes in less, a poll that waits may be cut off.
 STOP_GRACE_MS = 100
-MEMORY = "/memory"
-CONTROLLER = 1  # its id
-
-
-class BrokerFailed(RuntimeError):
-    """The broker could not do what it was asked to; the cause is chained."""
 
 
 class _Refused(Exception):
     """Why one of several brokers does not start."""
-
-
-@dataclass(slots=True)
-class Plan:
-    """What is to run."""
-
-    data_dir: str | None
-    topics: dict[str, int]
-    settings: dict[str, str]
-    host: str
-    ports: list[int]
-
-    @property
-    def names_directories(self) -> bool:
-        """Whether the settings say themselves where data lies."""
-        return not self.settings.keys().isdisjoint(("log.dirs", "log.dir"))
-
-    @property
-    def is_in_memory(self) -> bool:
-        return self.data_dir is None and not self.names_directories
-
-    def config_of(self, node_id: int) -> dict[str, str]:
-        """The settings of one of the brokers."""
-        from kafkalite.testing.folder import broker_directory
-
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        directory = broker_directory(self.data_dir or MEMORY, node_id, len(self.ports))
-        return {
-            **({} if "broker.id" in self.settings else {"node.id": str(node_id)}),
-            "listeners": f"PLAINTEXT://{host}:{self.ports[node_id - 1]}",
-            **({} if self.names_directories else {"log.dirs": directory}),
-            **self.settings,
-        }
 
 
 # An action is told what to call when it is through.
@@ -83,7 +48,8 @@ Action = Callable[[Callable[[], None]], None]
 class Run:
     """One life of the brokers of a plan."""
 
-    def __init__(self, plan: Plan, disk: Disk | None) -> None:
+    def __init__(self, plan: Plan, disk: Disk | None, controls: Controls) -> None:
+        self._controls = controls
         self.plan = replace(plan, ports=list(plan.ports))  # of which those of 0 are found here
         self.disk = disk
         self.brokers: dict[int, Broker] = {}  # those that serve, by their ids
@@ -92,9 +58,12 @@ class Run:
         self._process = os.getpid()
         self._thread = threading.Thread(target=self._live, name="kafkalite", daemon=True)
         self._told: deque[Callable[[], None]] = deque([self._begin])
-        self._loop: asyncio.AbstractEventLoop | None = None  # made, used and closed on the thread
-        self._background: ThreadBackground | None = None
-        self._env: Env | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None  # made, used and closed on the thread
+        self.background: ThreadBackground | None = None
+        self.env: Env | None = None
+        self.clock: SteeredClock | None = None
+        self.stages: dict[int, Stage] = {}
+        self._is_killed = False
         self._local_brokers: LocalBrokers | None = None
         self._actions: deque[Action] = deque()
         self._asked: set[Outcome] = set()
@@ -191,10 +160,19 @@ class Run:
         if self.is_alive:
             self._tell(self._request_stop)
 
+    def kill(self) -> None:
+        """Ends it as a process does that is killed: what is written stays as it is."""
+        self._is_killed = True
+        self.stop()
+
+    def tell(self, what: Callable[[], None]) -> None:
+        """Has something called on the loop, or nowhere when that has ended."""
+        self._tell(what)
+
     def _tell(self, what: Callable[[], None]) -> bool:
         """Has something called on the loop, as soon as there is one; False when it has ended."""
         self._told.append(what)
-        loop = self._loop
+        loop = self.loop
         with suppress(RuntimeError):
             if loop is not None:
                 loop.call_soon_threadsafe(self._hear)
@@ -229,6 +207,11 @@ class Run:
         """On the loop: brings back one that was stopped."""
         self._do(partial(self._start_one, node_id, outcome))
 
+    def now_ms(self) -> int:
+        """What the brokers' clock says, as any thread may ask."""
+        clock = self.clock
+        return 0 if clock is None else clock.now_ms()
+
     # --- on its thread --------------------------------------------------------------------------
 
     def _live(self) -> None:
@@ -237,7 +220,7 @@ class Run:
             from kafkalite.env.loop import new_loop
             from kafkalite.env.turns import run
 
-            loop = self._loop = new_loop()
+            loop = self.loop = new_loop()
         except Exception as error:  # noqa: BLE001 it is raised again where the start was asked for
             self._tell_all(error)
             return
@@ -250,14 +233,14 @@ class Run:
 
     def _leave(self, loop: asyncio.AbstractEventLoop) -> None:
         """Ends what the loop still has, and then tells everybody who waits."""
-        if self._background is not None:
-            self._background.close(STOP_TIMEOUT_SECONDS)
+        if self.background is not None:
+            self.background.close(STOP_TIMEOUT_SECONDS)
             loop.call_soon(loop.stop)  # the outcomes of the last jobs
             loop.run_forever()
         asyncio.set_event_loop(None)
         loop.close()
         self.brokers.clear()
-        self._env = self._local_brokers = self._starting = None
+        self.env = self._local_brokers = self._starting = None
         self._tell_all(self._failure or BrokerFailed("it was stopped meanwhile"))
 
     def _tell_all(self, why: Exception) -> None:
@@ -303,16 +286,18 @@ class Run:
 
     def _prepare(self) -> None:
         from kafkalite.broker.broker import LocalBrokers
-        from kafkalite.env import real_env
+        from kafkalite.env import Env
         from kafkalite.env.background import ThreadBackground
+        from kafkalite.env.randomness import system_random
+        from kafkalite.testing.clock import SteeredClock
         from kafkalite.testing.folder import check_folder
 
-        assert self._loop is not None
+        assert self.loop is not None
         plan = self.plan
-        self._background = ThreadBackground(self._loop)
-        env = self._env = real_env(self._loop, in_memory=plan.is_in_memory)
-        env.background = self._background
-        env.disk = self.disk = self.disk or env.disk
+        self.background = ThreadBackground(self.loop)
+        clock = self.clock = SteeredClock(self.loop, self._controls.shift)
+        self.disk = self.disk or _new_disk(clock, is_in_memory=plan.is_in_memory)
+        env = self.env = Env(clock, self.disk, self.background, system_random())
         self._local_brokers = LocalBrokers()
         if not plan.names_directories:
             check_folder(env.disk, plan.data_dir or MEMORY, len(plan.ports))
@@ -373,10 +358,21 @@ class Run:
         from kafkalite.config import broker_config
         from kafkalite.env.sockets import SocketNetwork
 
-        assert self._env is not None
-        assert self._loop is not None
+        assert self.env is not None
+        assert self.loop is not None
         config, _ = broker_config(self.plan.config_of(node_id))
-        return Broker(self._env, SocketNetwork(self._loop), config, self._local_brokers)
+        network = SocketNetwork(self.loop)
+        over = partial(self._stage_over, node_id)
+        return Broker(self.env, network, config, self._local_brokers, over)
+
+    def _stage_over(self, node_id: int, service: Service) -> Service:
+        from kafkalite.testing.stage import Stage
+
+        assert self.clock is not None
+        controls = self._controls
+        stage = Stage(service, self.clock, controls.faults, controls.observers)
+        self.stages[node_id] = stage
+        return stage
 
     def _create_topics(self, wanted: list[tuple[str, int]], then: Callable[[], None]) -> None:
         """Creates what is missing, and says that the start is done when all of it lasts."""
@@ -409,20 +405,21 @@ class Run:
             broker = self.brokers.pop(max(self.brokers))
             self._stop_broker(broker, partial(self._stop_all, then))
         else:
-            assert self._loop is not None
-            self._loop.stop()
+            assert self.loop is not None
+            self.loop.stop()
             then()
 
     def _stop_broker(self, broker: Broker, then: Callable[[], None]) -> None:
         try:
-            broker.stop(STOP_GRACE_MS).then(lambda _: self._soon(then))
+            stopped = broker.kill() if self._is_killed else broker.stop(STOP_GRACE_MS)
+            stopped.then(lambda _: self._soon(then))
         except Exception:
             then()
             raise
 
     def _soon(self, then: Callable[[], None]) -> None:
-        assert self._loop is not None
-        self._loop.call_soon(then)
+        assert self.loop is not None
+        self.loop.call_soon(then)
 
     # --- one of several -------------------------------------------------------------------------
 
@@ -454,6 +451,13 @@ class Run:
             self._start_broker(node_id, told)
 
 
+def _new_disk(clock: SteeredClock, *, is_in_memory: bool) -> Disk:
+    from kafkalite.env.disk import RealDisk
+    from kafkalite.env.memory import MemoryDisk
+
+    return MemoryDisk(now_ms=clock.now_ms) if is_in_memory else RealDisk()
+
+
 # --- what outlives the objects of a process -------------------------------------------------------
 
 _alive: set[Run] = set()
@@ -473,7 +477,7 @@ def _keep_what_is_the_parents() -> None:
     import ctypes
 
     for run in _alive:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(run._loop))
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(run.loop))
 
 
 if hasattr(os, "register_at_fork"):

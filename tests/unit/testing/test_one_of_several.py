@@ -23,7 +23,7 @@ from kafkalite.protocol.messages import (
     ListPartitionReassignmentsRequest,
     MetadataRequest,
 )
-from kafkalite.testing import running
+from kafkalite.testing import plan, running
 from kafkalite.testing.comparison.wire import Wire, decode_response, request_frame
 from kafkalite.testing.embedded import BrokerFailed, EmbeddedKafka
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.effects import Producer
+from kafkalite.coordinators.groups.classic_timers import session_key
 from kafkalite.coordinators.groups.events import TopicsChanged, TopicsDeleted
 from kafkalite.coordinators.groups.gathering import Gathering, LookUps
 from kafkalite.coordinators.groups.settings import GroupSettings, MigrationPolicy
@@ -75,6 +76,12 @@ class Groups:
     def looked_up(self, group_id: str, client: Hashable) -> None:
         """Somebody asked where this group's coordinator is, and will come to it."""
         self._look_ups.note(group_id, client, self._env.clock.now_ms())
+
+    def spare(self, group_id: str, member_id: str, by_ms: int) -> None:
+        """A member that cannot have given a sign of life for so long is none the deader for it."""
+        runtime = self.shards.runtimes.get(self.partition_for(group_id))
+        if runtime is not None:
+            runtime.postpone(session_key(group_id, member_id), by_ms)
 
     def partition_for(self, group_id: str) -> int:
         return self.shards.partition_for(group_id)

@@ -1,0 +1,58 @@
+"""What a test has running brokers do beside serving: on their loop, each told when it is done.
+
+Owns what `EmbeddedKafka` offers beyond start and stop; the loop and what is on it are running.py's.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from kafkalite.testing.outcome import Outcome
+from kafkalite.testing.running import Run
+
+# Something has settled when nothing was at work at so many looks in a row.
+QUIET_LOOKS = 5
+LOOK_SECONDS = 0.002
+
+
+def disconnect(run: Run, outcome: Outcome) -> None:
+    """Breaks off all connections."""
+    for broker in run.brokers.values():
+        broker.server.disconnect()
+    outcome.done()
+
+
+def freeze(run: Run, at_ms: int | None, outcome: Outcome) -> None:
+    assert run.clock is not None
+    run.clock.freeze(at_ms)
+    outcome.done()
+
+
+def unfreeze(run: Run, outcome: Outcome) -> None:
+    assert run.clock is not None
+    run.clock.unfreeze()
+    outcome.done()
+
+
+def advance(run: Run, duration_ms: int, outcome: Outcome, *, expire_members: bool) -> None:
+    """All time is later; told when what fell due by it is done."""
+    assert run.clock is not None
+    for node_id, broker in run.brokers.items():
+        broker.server.skip(duration_ms)
+        if not expire_members:
+            for group_id, member_id in run.stages[node_id].connected_members():
+                broker.context.groups.spare(group_id, member_id, duration_ms)
+    run.clock.jump(duration_ms)
+    settle(run, outcome)
+
+
+def settle(run: Run, outcome: Outcome, left: int = QUIET_LOOKS) -> None:
+    """Looks now and then until nothing has been at work for a while."""
+    if left == 0 or outcome.is_there or run.loop is None:
+        outcome.done()
+        return
+    assert run.env is not None
+    assert run.background is not None
+    is_busy = bool(len(run.env.slices)) or not run.background.is_idle
+    again = partial(settle, run, outcome, QUIET_LOOKS if is_busy else left - 1)
+    run.loop.call_later(LOOK_SECONDS, again)

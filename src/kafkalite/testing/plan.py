@@ -1,0 +1,63 @@
+"""What is to run, and what a test holds in its hands over all lives of it.
+
+Owns the settings that each broker of a plan gets. Starts nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kafkalite.testing.clock import Shift
+    from kafkalite.testing.faults import Faults
+    from kafkalite.testing.observing import Observers
+
+MEMORY = "/memory"
+CONTROLLER = 1  # its id
+
+
+class BrokerFailed(RuntimeError):
+    """The broker could not do what it was asked to; the cause is chained."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """What is to run."""
+
+    data_dir: str | None
+    topics: dict[str, int]
+    settings: dict[str, str]
+    host: str
+    ports: list[int]
+
+    @property
+    def names_directories(self) -> bool:
+        """Whether the settings say themselves where data lies."""
+        return not self.settings.keys().isdisjoint(("log.dirs", "log.dir"))
+
+    @property
+    def is_in_memory(self) -> bool:
+        return self.data_dir is None and not self.names_directories
+
+    def config_of(self, node_id: int) -> dict[str, str]:
+        """The settings of one of the brokers."""
+        from kafkalite.testing.folder import broker_directory
+
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        directory = broker_directory(self.data_dir or MEMORY, node_id, len(self.ports))
+        return {
+            **({} if "broker.id" in self.settings else {"node.id": str(node_id)}),
+            "listeners": f"PLAINTEXT://{host}:{self.ports[node_id - 1]}",
+            **({} if self.names_directories else {"log.dirs": directory}),
+            **self.settings,
+        }
+
+
+@dataclass(slots=True)
+class Controls:
+    """What a test holds in its hands over all lives of its brokers."""
+
+    shift: Shift
+    faults: Faults
+    observers: Observers
