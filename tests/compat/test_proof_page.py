@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from kafkalite.client.wire import Wire, request_frame
 from kafkalite.protocol.messages import AlterConfigsRequest
-from kafkalite.testing.comparison.wire import Wire, request_frame
 from kafkalite.testing.embedded import EmbeddedKafka
 from tests.compat.brokers import Broker
 

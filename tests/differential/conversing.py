@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from kafkalite.client.wire import NoAnswer
 from kafkalite.testing.comparison import differences
 from kafkalite.testing.comparison.comparing import Difference
-from kafkalite.testing.comparison.wire import NoAnswer
 from tests.differential import acting
 from tests.differential.everything import everything
 from tests.differential.generating import Generator, Step

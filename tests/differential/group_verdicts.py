@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from kafkalite.testing.comparison.wire import NoReply, Wire, decode_response, request_frame
+from kafkalite.client.wire import NoReply, Wire, decode_response, request_frame
 from tests.differential.group_cells import Cell
 from tests.differential.group_scene import Line, Scene
 

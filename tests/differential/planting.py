@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from kafkalite.client.wire import NoReply
 from kafkalite.protocol import spec
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.files import api_files
@@ -24,7 +25,6 @@ from kafkalite.testing.comparison.comparing import GATHERED, Comparison, Differe
 from kafkalite.testing.comparison.differences import explain, unexplained
 from kafkalite.testing.comparison.names import Names
 from kafkalite.testing.comparison.views import Unknown, View
-from kafkalite.testing.comparison.wire import NoReply
 from tests.differential.odd_requests import ODD_REQUESTS
 from tests.differential.replies import reply
 from tests.differential.scenes import SCENES, Scene

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kafkalite.client.wire import NoAnswer
 from kafkalite.protocol.messages import DescribeTransactionsRequest
 from kafkalite.records.batch import CONTROL_BIT
 from kafkalite.testing.comparison import differences
 from kafkalite.testing.comparison.comparing import ABSENT, Difference
-from kafkalite.testing.comparison.wire import NoAnswer
 from tests.differential.generating import Step
 from tests.differential.memory import Memory
 from tests.differential.running import TRANSACTIONAL_IDS, Outcome, Runner, Speaker

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kafkalite.client.wire import NoReply, decode_response, request_frame
 from kafkalite.testing.comparison.side import CLIENT_ID, Side
-from kafkalite.testing.comparison.wire import NoReply, decode_response, request_frame
 from tests.compat import brokers
 from tests.compat.brokers import Broker
 from tests.differential.setting_cases import BROKER, Case, all_cases, lasting_cases, random_case

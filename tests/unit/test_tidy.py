@@ -24,6 +24,7 @@ FUNCTION_LINES = 60
 ROOMS: tuple[tuple[str, ...], ...] = (
     ("cli", "sim"),
     ("testing",),
+    ("client",),
     ("broker",),
     ("observe",),
     ("server",),
@@ -56,6 +57,7 @@ MAY_TOUCH_THE_WORLD: dict[str, str] = {
     "spark": "starts a JVM",
     "pipelines": "programs of their own beside the broker",
     "testing": "starts and stops brokers in other people's processes",
+    "client": "connects, waits and chooses partitions as any client does",
     "sim": "builds the simulated world that replaces the real one",
     "broker": "composition root: builds the real env",
     "server/listener": "owns the sockets",

@@ -68,7 +68,7 @@ bootstrap_option = click.option(
 @contextmanager
 def ending_well() -> Iterator[None]:
     """Turns the ends of a program into its exit codes."""
-    from kafkalite.cli._cluster_client import ClientFailed
+    from kafkalite.client.cluster import ClientFailed
     from kafkalite.records.errors import CorruptRecords
 
     try:
@@ -101,7 +101,7 @@ def _flush() -> None:
 def pieces_of_input() -> Iterator[bytes | None]:
     """What comes in on standard input, as it comes; None where nothing waits to be read. Raises
     ClientFailed when it cannot be read."""
-    from kafkalite.cli._cluster_client import ClientFailed
+    from kafkalite.client.cluster import ClientFailed
 
     try:
         descriptor = sys.stdin.fileno()

@@ -14,8 +14,8 @@ import click
 from kafkalite.cli._as_program import Text, bootstrap_option, ending_well
 
 if TYPE_CHECKING:
-    from kafkalite.cli._consuming import Start
     from kafkalite.cli._record_format import Printed
+    from kafkalite.client.consuming import Start
 
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 
@@ -59,8 +59,8 @@ def command(
         kafkalite consume greetings
         kafkalite consume -o -5 -f '%t %p %o %k %s %T %h\\n' --follow greetings
     """
-    from kafkalite.cli._cluster_client import Cluster
-    from kafkalite.cli._consuming import Reader
+    from kafkalite.client.cluster import Cluster
+    from kafkalite.client.consuming import Reader
 
     start, show = _start(begin), _printer(shape, key_delimiter, shows_null)
     with ending_well(), closing(Cluster(bootstrap)) as cluster:
@@ -80,7 +80,7 @@ def command(
 
 
 def _start(text: str) -> Start:
-    from kafkalite.cli._consuming import EARLIEST, LATEST, Start
+    from kafkalite.client.consuming import EARLIEST, LATEST, Start
 
     text = text.removeprefix("s") if text.startswith("s@") else text  # as kcat has it
     if text in ("beginning", "earliest"):

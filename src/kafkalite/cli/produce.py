@@ -70,8 +70,8 @@ def command(
     Returns when all is acknowledged, each line written once. Exits with 1, and says which lines are
     not written, when some are not.
     """
-    from kafkalite.cli._cluster_client import Cluster
-    from kafkalite.cli._producing import Producer
+    from kafkalite.client.cluster import Cluster
+    from kafkalite.client.producing import Producer
 
     end, separator = _bytes(delimiter, "-D"), _bytes(key_delimiter or "", "-K")
     if not end:

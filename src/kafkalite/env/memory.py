@@ -3,6 +3,9 @@
 Owns the bytes of its files. It never forgets or tears anything (the disk that does is in `sim`) and
 it is never full unless it was given a capacity. Invariant: a removed or replaced file stays
 readable through the `File` objects that were already in use, as with descriptors.
+
+An image of it shares the bytes that were there when it was taken, so it costs the same however many
+they are: what is written afterwards lies apart, and what is overwritten is copied first.
 """
 
 from __future__ import annotations
@@ -11,18 +14,83 @@ import errno
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from kafkalite.env.disk import Buffer, LockedByOther
+
+# More pieces than that are joined, so that reading does not go through all images ever taken.
+MOST_PIECES = 8
+
+# Bytes that nobody changes any more, and how many of them count.
+Piece = tuple[bytearray, int]
 
 
 class Contents:
     """The bytes of one file, apart from the names that lead to it."""
 
-    __slots__ = ("data", "modified_ms")
+    __slots__ = ("data", "modified_ms", "shared", "shared_size")
 
-    def __init__(self, modified_ms: int) -> None:
-        self.data = bytearray()
+    def __init__(self, modified_ms: int, shared: tuple[Piece, ...] = ()) -> None:
+        self.shared = shared  # with images: what comes first
+        self.shared_size = sum(size for _, size in shared)
+        self.data = bytearray()  # what comes behind it
         self.modified_ms = modified_ms
+
+    def __len__(self) -> int:
+        return self.shared_size + len(self.data)
+
+    def freeze(self) -> tuple[Piece, ...]:
+        """All of it as pieces that nobody changes from here on."""
+        if len(self.shared) >= MOST_PIECES:
+            self.own()
+        if self.data:
+            self.shared += ((self.data, len(self.data)),)
+            self.shared_size += len(self.data)
+            self.data = bytearray()
+        return self.shared
+
+    def own(self) -> None:
+        """Copies what is shared: it is about to be changed."""
+        if self.shared:
+            self.data = self._joined() + self.data
+            self.shared, self.shared_size = (), 0
+
+    def _joined(self) -> bytearray:
+        joined = bytearray()
+        for piece, size in self.shared:
+            with memoryview(piece) as view:
+                joined += view[:size]
+        return joined
+
+    def read(self, position: int, length: int) -> bytes:
+        start = position - self.shared_size
+        if start >= 0:
+            with memoryview(self.data) as view:
+                return bytes(view[start : start + length])
+        found, begin = bytearray(), 0
+        for piece, size in (*self.shared, (self.data, len(self.data))):
+            with memoryview(piece) as view:
+                first = max(0, position - begin)
+                found += view[first : max(first, min(size, position + length - begin))]
+            begin += size
+        return bytes(found)
+
+    def write(self, position: int, data: Buffer) -> None:
+        if position < self.shared_size:
+            self.own()
+        start = position - self.shared_size
+        if start > len(self.data):
+            self.data.extend(bytes(start - len(self.data)))
+        self.data[start : start + len(data)] = data
+
+    def resize(self, size: int) -> None:
+        if size < self.shared_size:
+            self.own()
+        own_size = size - self.shared_size
+        if own_size > len(self.data):
+            self.data.extend(bytes(own_size - len(self.data)))
+        else:
+            del self.data[own_size:]
 
 
 def _missing(path: str) -> FileNotFoundError:
@@ -48,33 +116,26 @@ class MemoryFile:
         return None
 
     def read_at(self, position: int, length: int) -> bytes:
-        data = self._reach().data
-        with self._disk._lock, memoryview(data) as view:
-            return bytes(view[position : position + length])
+        contents = self._reach()
+        with self._disk._lock:
+            return contents.read(position, length)
 
     def write_at(self, position: int, data: Buffer) -> None:
         contents = self._reach()
         with self._disk._lock:
-            growth = position + len(data) - len(contents.data)
-            if growth > 0:
-                self._disk._take(growth)
-                if position > len(contents.data):
-                    contents.data.extend(bytes(position - len(contents.data)))
-            contents.data[position : position + len(data)] = data
+            self._disk._take(position + len(data) - len(contents))
+            contents.write(position, data)
         contents.modified_ms = self._disk._now_ms()
 
     def size(self) -> int:
-        return len(self._reach().data)
+        return len(self._reach())
 
     def truncate(self, size: int) -> None:
         contents = self._reach()
         with self._disk._lock:
-            growth = size - len(contents.data)
-            self._disk._take(growth)
-            if growth > 0:
-                contents.data.extend(bytes(growth))
-            else:
-                del contents.data[size:]
+            self._disk._used += min(0, size - len(contents))
+            self._disk._take(size - len(contents))
+            contents.resize(size)
 
     def reserve(self, size: int) -> None:
         """Memory is taken when there is something to keep in it."""
@@ -99,6 +160,14 @@ class MemoryLock:
         self._locks.discard(self._path)
 
 
+@dataclass(slots=True, frozen=True)
+class DiskImage:
+    """A disk as it was at one moment."""
+
+    files: dict[str, tuple[tuple[Piece, ...], int]]  # with when each was modified
+    directories: dict[str, frozenset[str]]
+
+
 class MemoryDisk:
     """Files and directories in this process, optionally of a bounded size."""
 
@@ -111,6 +180,26 @@ class MemoryDisk:
         self._now_ms = now_ms
         self._lock = threading.Lock()  # background work reads what the loop writes
 
+    def image(self) -> DiskImage:
+        """All that is on it now, whatever comes; locks are not."""
+        with self._lock:
+            return DiskImage(
+                {path: (each.freeze(), each.modified_ms) for path, each in self._files.items()},
+                {path: frozenset(names) for path, names in self._directories.items()},
+            )
+
+    @classmethod
+    def of(cls, image: DiskImage, now_ms: Callable[[], int]) -> MemoryDisk:
+        """Another disk that begins with what is in an image."""
+        disk = cls(now_ms=now_ms)
+        disk._files = {
+            path: Contents(modified_ms, pieces)
+            for path, (pieces, modified_ms) in image.files.items()
+        }
+        disk._directories = {path: set(names) for path, names in image.directories.items()}
+        disk._used = sum(map(len, disk._files.values()))
+        return disk
+
     def _contents_of(self, path: str) -> Contents:
         contents = self._files.get(path)
         if contents is None:
@@ -118,7 +207,9 @@ class MemoryDisk:
         return contents
 
     def _take(self, growth: int) -> None:
-        if growth > 0 and self._capacity is not None and self._used + growth > self._capacity:
+        if growth <= 0:
+            return
+        if self._capacity is not None and self._used + growth > self._capacity:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._used += growth
 
@@ -157,7 +248,7 @@ class MemoryDisk:
         contents = self._files.pop(path, None)
         if contents is None:
             raise _missing(path)
-        self._used -= len(contents.data)
+        self._used -= len(contents)
         self._forget_name(path)
 
     def remove_tree(self, path: str) -> None:
@@ -201,7 +292,7 @@ class MemoryDisk:
             raise _missing(path)
 
     def size_of(self, path: str) -> int:
-        return len(self._contents_of(path).data)
+        return len(self._contents_of(path))
 
     def modified_ms(self, path: str) -> int:
         return self._contents_of(path).modified_ms

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkalite.testing import acting, arguments
 from kafkalite.testing.arguments import Settings, Topics
-from kafkalite.testing.clients import client_config
+from kafkalite.testing.asking import Asking
 from kafkalite.testing.clock import Shift
 from kafkalite.testing.faults import Act, Fault, Faults, When, api_name, error_named
 from kafkalite.testing.observing import Observer, Observers
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["BrokerFailed", "EmbeddedKafka"]
 
 
-class EmbeddedKafka:
+class EmbeddedKafka(Asking):
     """One broker or a few; `start` and `stop`, or a `with` block.
 
     data_dir: a directory (str or Path) to keep data in; in memory without one.
@@ -203,6 +203,10 @@ class EmbeddedKafka:
         what this returns."""
         return self._add(api, Act.HOLD, times, when)
 
+    def no_faults(self) -> None:
+        """Takes all of these back; what is held goes on."""
+        self._controls.faults.clear()
+
     def _add(
         self, api: str, act: Act, times: int | None, when: When | None, **more: Any
     ) -> Fault:
@@ -283,10 +287,11 @@ class EmbeddedKafka:
         host = f"[{name}]" if ":" in name else name
         return ",".join(f"{host}:{port}" for port in self.ports)
 
-    def client_config(self, library: str) -> dict[str, str]:
-        """What a client of a library is to be told: "kafka-python", "aiokafka", "confluent",
-        "java" or "spark"."""
-        return client_config(library, self.bootstrap_servers)
+    def quiesce(self) -> None:
+        """Returns when the brokers have nothing under way: what was asked for is done, and what
+        that set going."""
+        run = self._running()
+        run.ask("come to rest", partial(acting.settle, run))
 
     def create_topic(self, name: str, partitions: int = 1, configs: Settings | None = None) -> None:
         """Creates a topic; it can be used, and lasts as configured, when this returns. BrokerFailed

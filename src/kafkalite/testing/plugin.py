@@ -1,37 +1,57 @@
 """The pytest plugin: fixtures with a broker. Loaded by pytest wherever kafkalite is installed.
 
-`kafkalite` is one broker for the whole run, in memory; `fresh_kafkalite` is one for a single test.
-Both start in a few thousandths of a second, when a test first asks. What all brokers of a run are
-like stands in pytest's configuration:
+`kafkalite` is one broker for the whole run, in memory; `fresh_kafkalite` is one for a single test,
+and `kafkalite_factory(...)` makes more. `kafkalite_topic` and `kafkalite_group` are names that no
+other test has. All start in a few thousandths of a second, when a test first asks. What the brokers
+of a run are like stands in pytest's configuration:
 
     [tool.pytest.ini_options]
     kafkalite_settings = ["num.partitions=3", "auto.create.topics.enable=false"]
     kafkalite_topics = ["orders:3", "payments"]
     kafkalite_brokers = "3"
+    kafkalite_scope = "run"
 
 and what the broker of one test is like beside the test, in the words of `EmbeddedKafka`:
 
     @pytest.mark.kafkalite(brokers=3, settings={"default.replication.factor": 3})
     def test_orders(fresh_kafkalite): ...
 
-Where one test needs several brokers, `with EmbeddedKafka(...) as other:` makes more.
+With pytest-xdist each worker has its own `kafkalite`, or all of them share one: kafkalite_scope
+`worker` or `run`, or `--kafkalite-scope`. With `--kafkalite-url=HOST:PORT` the same tests run on a
+Kafka elsewhere, and those that need control of the broker are skipped. The report of a test that
+failed shows what was said to its broker.
 """
 
 from __future__ import annotations
 
+import uuid
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
 if TYPE_CHECKING:
     from kafkalite.testing.embedded import EmbeddedKafka
+    from kafkalite.testing.outside import OutsideKafka
 
 MARKER = "kafkalite"
 FRESH = "fresh_kafkalite"
+FACTORY = "kafkalite_factory"
+URL, SCOPE = "kafkalite_url", "kafkalite_scope"
+SHOWN_EXCHANGES = 40
 _shared = pytest.StashKey["EmbeddedKafka"]()
+_of_run = pytest.StashKey["EmbeddedKafka"]()
+_fresh = pytest.StashKey[list["EmbeddedKafka"]]()
+
+
+class _Worker(Protocol):
+    """A node of pytest-xdist, as its controller sees it."""
+
+    config: pytest.Config
+    workerinput: dict[str, Any]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,6 +62,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "kafkalite_topics", "topics that they begin with, NAME or NAME:PARTITIONS", "linelist", []
     )
     parser.addini("kafkalite_brokers", "how many brokers each is made of", "string", "1")
+    parser.addini(SCOPE, "whose `kafkalite` is: each worker's, or the run's", "string", "worker")
+    group = parser.getgroup("kafkalite")
+    group.addoption("--kafkalite-url", dest=URL, metavar="HOST:PORT", default=None,
+                    help="test against a Kafka elsewhere; what needs control of it is skipped")
+    group.addoption("--kafkalite-scope", dest=SCOPE, choices=("worker", "run"), default=None,
+                    help="with pytest-xdist: a broker for each worker, or one for the whole run")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -50,15 +76,46 @@ def pytest_configure(config: pytest.Config) -> None:
         f"{MARKER}(settings=, topics=, brokers=, data_dir=, host=, port=): "
         f"what {FRESH} is like for this test",
     )
+    if not hasattr(config, "workerinput") and config.pluginmanager.hasplugin("xdist"):
+        config.pluginmanager.register(_Controller(), "kafkalite-controller")
+
+
+class _Controller:
+    """In the process that pytest-xdist's workers come from."""
+
+    def pytest_configure_node(self, node: _Worker) -> None:
+        """The first worker that begins has the broker of the run started."""
+        config = node.config
+        if _scope(config) != "run" or config.getoption(URL) is not None:
+            return
+        broker = config.stash.get(_of_run, None)
+        if broker is None:
+            from kafkalite.testing.embedded import EmbeddedKafka
+
+            broker = config.stash[_of_run] = EmbeddedKafka(**_configured(config)).start()
+        node.workerinput[URL] = broker.bootstrap_servers
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        broker = session.config.stash.get(_of_run, None)
+        if broker is not None:
+            broker.stop()
+
+
+# --- fixtures -------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="session")
-def kafkalite(request: pytest.FixtureRequest) -> Iterator[EmbeddedKafka]:
+def kafkalite(request: pytest.FixtureRequest) -> Iterator[EmbeddedKafka | OutsideKafka]:
     """A broker that all tests of the run share; give topics names of their own. As the
     `kafkalite_…` options of pytest's configuration describe it."""
+    url = _url(request.config)
+    if url is not None:
+        yield _outside(url)
+        return
     from kafkalite.testing.embedded import EmbeddedKafka
 
     with EmbeddedKafka(**_configured(request.config)) as broker:
+        broker.keep_exchanges()
         request.config.stash[_shared] = broker
         yield broker
         del request.config.stash[_shared]
@@ -68,13 +125,89 @@ def kafkalite(request: pytest.FixtureRequest) -> Iterator[EmbeddedKafka]:
 def fresh_kafkalite(request: pytest.FixtureRequest) -> Iterator[EmbeddedKafka]:
     """A broker with nothing in it, for this test alone. As the `kafkalite_…` options describe it,
     and, where the test has it, `@pytest.mark.kafkalite(…)` with the arguments of EmbeddedKafka."""
-    from kafkalite.testing.embedded import EmbeddedKafka
+    with _making(request) as make:
+        yield make(**_marked(request.node, _configured(request.config)))
 
-    with EmbeddedKafka(**_marked(request.node, _configured(request.config))) as broker:
-        yield broker
+
+@pytest.fixture
+def kafkalite_factory(request: pytest.FixtureRequest) -> Iterator[Callable[..., EmbeddedKafka]]:
+    """Makes brokers for this test, with the arguments of EmbeddedKafka; they end with it. What is
+    not said is as the `kafkalite_…` options and the test's marker say."""
+    wanted = _marked(request.node, _configured(request.config))
+    with _making(request) as make:
+        yield lambda **more: make(**{**wanted, **more})
+
+
+@pytest.fixture
+def kafkalite_prefix(request: pytest.FixtureRequest) -> str:
+    """What the names of this test begin with, unlike those of any other test and run."""
+    plain = "".join(c if c.isalnum() or c in "._-" else "-" for c in request.node.name)
+    return f"{plain[:100]}-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def kafkalite_group(kafkalite_prefix: str) -> str:
+    """A group's name that only this test has."""
+    return f"{kafkalite_prefix}-group"
+
+
+@pytest.fixture
+def kafkalite_topic(kafkalite: EmbeddedKafka | OutsideKafka, kafkalite_prefix: str) -> str:
+    """A new topic that only this test has, on the shared broker."""
+    kafkalite.create_topic(kafkalite_prefix)
+    return kafkalite_prefix
+
+
+class _making:  # noqa: N801 - reads as what it does
+    """Brokers of one test."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self._node = request.node
+        self._url = request.config.getoption(URL)
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Callable[..., EmbeddedKafka]:
+        if self._url is not None:
+            pytest.skip(f"needs a broker of its own, and --kafkalite-url says {self._url}")
+        return self._make
+
+    def _make(self, **wanted: Any) -> EmbeddedKafka:
+        from kafkalite.testing.embedded import EmbeddedKafka
+
+        broker = self._stack.enter_context(EmbeddedKafka(**wanted))
+        broker.keep_exchanges()
+        self._node.stash.setdefault(_fresh, []).append(broker)
+        return broker
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+
+def _outside(url: str) -> OutsideKafka:
+    from kafkalite.testing.outside import OutsideKafka
+
+    try:
+        return OutsideKafka(url)
+    except ValueError as error:
+        raise pytest.UsageError(f"--kafkalite-url: {error}") from None
 
 
 # --- what brokers are like ------------------------------------------------------------------------
+
+
+def _scope(config: pytest.Config) -> str:
+    scope = str(config.getoption(SCOPE) or config.getini(SCOPE)).strip()
+    if scope not in ("worker", "run"):
+        raise pytest.UsageError(f"{SCOPE} = {scope!r}: expected worker or run")
+    return scope
+
+
+def _url(config: pytest.Config) -> str | None:
+    """Where the broker is when it is not one of this process."""
+    given = config.getoption(URL)
+    workerinput: dict[str, Any] = getattr(config, "workerinput", {})
+    found = workerinput.get(URL) if given is None else given
+    return None if found is None else str(found)
 
 
 def _configured(config: pytest.Config) -> dict[str, Any]:
@@ -119,13 +252,16 @@ def _marked(item: pytest.Item, configured: dict[str, Any]) -> dict[str, Any]:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A marker that nothing heeds would be a setting that was taken and ignored."""
-    is_heeded = FRESH in getattr(item, "fixturenames", ())
+    is_heeded = not {FRESH, FACTORY}.isdisjoint(getattr(item, "fixturenames", ()))
     if item.get_closest_marker(MARKER) is not None and not is_heeded:
         pytest.fail(
             f"@pytest.mark.{MARKER} describes the broker of {FRESH}, which this test does not use; "
             "what the broker of the whole run is like stands in pytest's configuration",
             pytrace=False,
         )
+    broker = item.config.stash.get(_shared, None)
+    if broker is not None:
+        broker.keep_exchanges()
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -135,6 +271,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
     broker = item.config.stash.get(_shared, None)
     if broker is None or broker.is_inherited:
         return
+    broker.no_faults()
     if not broker.is_running:
         _bring_back(item, f"the broker `{MARKER}`", broker.start)
     for node_id in broker.stopped_brokers:
@@ -154,3 +291,47 @@ def _bring_back(item: pytest.Item, what: str, start: Callable[[], object]) -> No
         f"{stopped}; it was started again. Take {FRESH} for a test that stops its broker",
         pytest.PytestWarning, stacklevel=1,
     )  # fmt: skip
+
+
+# --- what a report shows --------------------------------------------------------------------------
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Iterator[None]:
+    """What was said to the brokers of a test that failed; a test that asks a Kafka elsewhere for
+    what it cannot do is skipped."""
+    outcome = yield
+    report: pytest.TestReport = outcome.get_result()  # type: ignore[attr-defined]
+    if call.excinfo is None:
+        return
+    if _is_not_ours(call.excinfo):
+        report.outcome = "skipped"
+        path, line, _ = item.location
+        report.longrepr = (path, line or 0, f"Skipped: {call.excinfo.value}")
+    elif report.when == "call" and report.failed:
+        for broker in _brokers_of(item):
+            shown = _told(broker)
+            if shown:
+                report.sections.append(("what was said to kafkalite", shown))
+
+
+def _is_not_ours(excinfo: pytest.ExceptionInfo[BaseException]) -> bool:
+    return type(excinfo.value).__name__ == "NotOurs" and (
+        type(excinfo.value).__module__ == "kafkalite.testing.outside"
+    )
+
+
+def _brokers_of(item: pytest.Item) -> list[EmbeddedKafka]:
+    fresh = item.stash.get(_fresh, [])
+    shared = item.config.stash.get(_shared, None)
+    return [*fresh, shared] if shared is not None else fresh
+
+
+def _told(broker: EmbeddedKafka) -> str:
+    """The last of it, a line each."""
+    exchanges = broker.exchanges
+    left_out = len(exchanges) - SHOWN_EXCHANGES
+    lines = [f"(and {left_out} before)"] if left_out > 0 else []
+    return "\n".join(lines + [str(each) for each in exchanges[-SHOWN_EXCHANGES:]])

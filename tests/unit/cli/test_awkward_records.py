@@ -13,11 +13,11 @@ from click.testing import CliRunner, Result
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kafkalite.cli import _consuming, _producing
-from kafkalite.cli._cluster_client import ClientFailed, Cluster, Patience, TryAgain
-from kafkalite.cli._consuming import EARLIEST, Reader, Start
-from kafkalite.cli._producing import Producer as LineProducer
 from kafkalite.cli.main import main
+from kafkalite.client import consuming, producing
+from kafkalite.client.cluster import ClientFailed, Cluster, Patience, TryAgain
+from kafkalite.client.consuming import EARLIEST, Reader, Start
+from kafkalite.client.producing import Producer as LineProducer
 from kafkalite.protocol.messages import FetchRequest, ProduceRequest
 from kafkalite.testing.embedded import EmbeddedKafka
 
@@ -96,7 +96,7 @@ def test_headers_count_as_what_they_are(kafka: EmbeddedKafka) -> None:
         producer.add(None, b"")
     producer.flush()
     cluster.close()
-    assert max(cluster.sizes) <= _producing.BATCH_BYTES
+    assert max(cluster.sizes) <= producing.BATCH_BYTES
     assert len(cluster.sizes) >= 4
 
 
@@ -132,8 +132,8 @@ def test_lines_are_told_also_when_a_broker_goes_away(
 
 
 def test_numbers_of_lines_that_follow_each_other_are_one_span() -> None:
-    assert _producing._spans([1, 2, 3, 7, 9, 10]) == ["1 to 3", "7", "9 to 10"]
-    assert _producing._spans([]) == []
+    assert producing._spans([1, 2, 3, 7, 9, 10]) == ["1 to 3", "7", "9 to 10"]
+    assert producing._spans([]) == []
 
 
 @pytest.mark.parametrize("before", [0, 1, 5, 9, 10])
@@ -142,7 +142,7 @@ def test_sequence_numbers_begin_anew_behind_the_last(
 ) -> None:
     """Two thousand million lines are some hours of a busy pipe."""
     producer = LineProducer(cluster, "t", partition=0, headers=(), codec=0, timeout_s=5)
-    producer._sequences[0] = _producing.HIGHEST_SEQUENCE - before
+    producer._sequences[0] = producing.HIGHEST_SEQUENCE - before
     for number in range(30):
         producer.add(None, b"%d" % number)
         if number % 10 == 9:
@@ -233,7 +233,7 @@ def test_a_partition_that_cannot_be_read_is_not_tried_for_ever(kafka: EmbeddedKa
 def test_a_reader_who_takes_time_is_not_a_broker_that_does_not_answer(
     kafka: EmbeddedKafka, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_consuming, "PARTITION_BYTES", 1)  # a batch an answer
+    monkeypatch.setattr(consuming, "PARTITION_BYTES", 1)  # a batch an answer
     for number in range(3):
         produce(kafka, "t", typed=b"%d\n" % number)
     shown = []

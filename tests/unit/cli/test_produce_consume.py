@@ -20,11 +20,11 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from kafkalite.cli._as_program import split
-from kafkalite.cli._cluster_client import Cluster, TryAgain
-from kafkalite.cli._consuming import Reader, Start
-from kafkalite.cli._producing import Producer as LineProducer
-from kafkalite.cli._producing import murmur2
 from kafkalite.cli.main import main
+from kafkalite.client.cluster import Cluster, TryAgain
+from kafkalite.client.consuming import Reader, Start
+from kafkalite.client.producing import Producer as LineProducer
+from kafkalite.client.producing import murmur2
 from kafkalite.testing.embedded import EmbeddedKafka
 
 

@@ -18,8 +18,8 @@ import pytest
 from click.testing import CliRunner
 
 from kafkalite.cli.main import main
+from kafkalite.client.wire import NoReply, Wire, request_frame
 from kafkalite.protocol.messages import MetadataRequest
-from kafkalite.testing.comparison.wire import NoReply, Wire, request_frame
 from kafkalite.testing.embedded import EmbeddedKafka
 
 DEADLINE_S = 30

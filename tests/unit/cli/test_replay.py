@@ -20,11 +20,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kafkalite.cli.main import main
+from kafkalite.client.wire import Wire, request_frame
 from kafkalite.protocol.messages import MetadataRequest, ProduceRequest
 from kafkalite.testing.comparison import reaching
 from kafkalite.testing.comparison.replaying import Exchange, Replay
 from kafkalite.testing.comparison.side import Side
-from kafkalite.testing.comparison.wire import Wire, request_frame
 from kafkalite.testing.embedded import EmbeddedKafka
 from kafkalite.testing.recording.recorder import Recorder
 from kafkalite.testing.recording.trace import Said, to_json

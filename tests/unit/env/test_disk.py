@@ -5,8 +5,11 @@ import errno
 import subprocess
 import sys
 import threading
+import tracemalloc
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kafkalite.env.disk import (
     FileRange,
@@ -16,7 +19,7 @@ from kafkalite.env.disk import (
     read_whole,
     replace_file,
 )
-from kafkalite.env.memory import MemoryDisk
+from kafkalite.env.memory import DiskImage, MemoryDisk
 
 
 @pytest.fixture(params=["real", "memory"])
@@ -192,3 +195,59 @@ def test_files_of_other_threads_are_not_closed_behind_their_back(tmp_path):
     assert len(disk._open) == 2
     for file in theirs:
         file.close()
+
+
+# --- images ---------------------------------------------------------------------------------------
+
+
+@given(st.data())
+def test_an_image_stays_as_it_was_whatever_comes(data):
+    """Against plain bytes, over files that are written, cut, renamed and imaged again and again."""
+    disk, plain = MemoryDisk(), {}
+    images: list[tuple[DiskImage, dict[str, bytes]]] = []
+    disk.make_directory("/d")
+    for _ in range(data.draw(st.integers(1, 30))):
+        act = data.draw(st.sampled_from(["write", "write", "cut", "remove", "image", "back"]))
+        path = f"/d/{data.draw(st.integers(0, 2))}"
+        if act == "write":
+            file = disk.open(path) if path in plain else disk.create(path)
+            position = data.draw(st.integers(0, 40))
+            written = data.draw(st.binary(min_size=1, max_size=20))
+            file.write_at(position, written)
+            before = plain.get(path, b"").ljust(position, b"\0")
+            plain[path] = before[:position] + written + before[position + len(written) :]
+        elif act == "cut" and path in plain:
+            size = data.draw(st.integers(0, 50))
+            disk.open(path).truncate(size)
+            plain[path] = plain[path][:size].ljust(size, b"\0")
+        elif act == "remove" and path in plain:
+            disk.remove(path)
+            del plain[path]
+        elif act == "image":
+            images.append((disk.image(), dict(plain)))
+        elif act == "back" and images:
+            image, then = data.draw(st.sampled_from(images))
+            disk, plain = MemoryDisk.of(image, lambda: 0), dict(then)
+    for image, then in [*images, (disk.image(), plain)]:
+        again = MemoryDisk.of(image, lambda: 0)
+        assert {path: read_whole(again, path) for path in then} == then
+        assert again.list_directory("/d") == sorted(path[3:] for path in then)
+        for path, whole in then.items():
+            first, length = data.draw(st.integers(0, 50)), data.draw(st.integers(0, 50))
+            assert again.open(path).read_at(first, length) == whole[first : first + length]
+
+
+def test_an_image_shares_the_bytes():
+    disk = MemoryDisk()
+    disk.create("/large").write_at(0, bytes(50_000_000))
+    before = tracemalloc_peak(lambda: [MemoryDisk.of(disk.image(), lambda: 0) for _ in range(20)])
+    assert before < 1_000_000
+
+
+def tracemalloc_peak(act):
+    tracemalloc.start()
+    try:
+        act()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from kafkalite import handlers
+from kafkalite.client.wire import NoReply, Wire, decode_response, request_frame
 from kafkalite.protocol import spec
 from kafkalite.protocol.messages import message_class
 from kafkalite.protocol.primitives import MAX_STRING_BYTES
-from kafkalite.testing.comparison.wire import NoReply, Wire, decode_response, request_frame
 from kafkalite.testing.embedded import EmbeddedKafka
 
 LONGEST = "a" * MAX_STRING_BYTES

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
+from kafkalite.client.wire import request_frame
 from kafkalite.protocol import codec, headers
 from kafkalite.protocol.framing import frame_size
-from kafkalite.testing.comparison.wire import request_frame
 from kafkalite.testing.recording.proxy import Proxy
 from kafkalite.testing.recording.said import Said
 

@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from kafka import KafkaConsumer
 
 from kafkalite.broker import Broker
+from kafkalite.client.wire import Wire, decode_response, request_frame
 from kafkalite.coordinators.cluster import absence
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error
@@ -23,8 +24,7 @@ from kafkalite.protocol.messages import (
     ListPartitionReassignmentsRequest,
     MetadataRequest,
 )
-from kafkalite.testing import plan, running
-from kafkalite.testing.comparison.wire import Wire, decode_response, request_frame
+from kafkalite.testing import running
 from kafkalite.testing.embedded import BrokerFailed, EmbeddedKafka
 
 PARTITIONS = 6

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from kafkalite.client.wire import Wire, decode_response, request_frame
 from kafkalite.peers.channel import Channel
 from kafkalite.protocol.messages import FindCoordinatorRequest
-from kafkalite.testing.comparison.wire import Wire, decode_response, request_frame
 from kafkalite.testing.embedded import EmbeddedKafka
 
 PARTITIONS = 6

@@ -170,3 +170,130 @@ def test_a_configuration_that_is_wrong_says_so(tmp_path: Path) -> None:
     ini = "kafkalite_settings = num.partition=3\nkafkalite_brokers = 3"
     said = run_suite(tmp_path, "def test_shared(kafkalite): pass", ini)
     assert "broker 1 of 3 could not start: num.partition: no such setting; the nearest" in said
+
+
+# --- names, factories, workers, other places ------------------------------------------------------
+
+SHARED = """
+    import os
+
+    def test_one(kafkalite, kafkalite_topic, kafkalite_group):
+        kafkalite.produce(kafkalite_topic, os.environ["PYTEST_XDIST_WORKER"])
+        assert kafkalite.records(kafkalite_topic).one().text
+        assert kafkalite_group.startswith(kafkalite_topic)
+
+    def test_two(kafkalite, kafkalite_topic):
+        kafkalite.create_topic("seen-by-" + os.environ["PYTEST_XDIST_WORKER"])
+        kafkalite.produce("all", "here")
+
+    def test_three(kafkalite, kafkalite_topic):
+        kafkalite.produce("all", "here")
+
+    def test_four(kafkalite, kafkalite_topic):
+        kafkalite.produce("all", "here")
+"""
+
+
+def test_workers_share_the_broker_of_the_run(tmp_path: Path) -> None:
+    suite = SHARED + """
+    def test_is_elsewhere(kafkalite):
+        assert type(kafkalite).__name__ == "OutsideKafka"
+        kafkalite.records("all", count=1, timeout=20)
+
+    def test_needs_control(kafkalite):
+        kafkalite.clock.advance(days=1)
+
+    def test_has_its_own(fresh_kafkalite):
+        fresh_kafkalite.clock.advance(days=1)
+    """
+    said = run_suite(tmp_path, suite, "", "-n", "2", "--kafkalite-scope", "run", "-rs")
+    assert "6 passed, 1 skipped" in said, said
+    assert "`clock` needs a broker in this process" in said
+
+
+def test_each_worker_has_its_own_broker(tmp_path: Path) -> None:
+    suite = SHARED + """
+    def test_is_here(kafkalite):
+        assert type(kafkalite).__name__ == "EmbeddedKafka"
+    """
+    said = run_suite(tmp_path, suite, "", "-n", "2")
+    assert "5 passed" in said, said
+
+
+def test_the_same_tests_on_a_kafka_elsewhere(tmp_path: Path) -> None:
+    from kafkalite.testing.embedded import EmbeddedKafka
+
+    suite = """
+    def test_by_the_protocol(kafkalite, kafkalite_topic):
+        kafkalite.produce(kafkalite_topic, "one")
+        assert kafkalite.records(kafkalite_topic).one().text == "one"
+
+    def test_needs_control(kafkalite):
+        kafkalite.fail("Produce", error="NOT_LEADER_OR_FOLLOWER")
+
+    def test_needs_its_own(fresh_kafkalite):
+        assert False, "there is none"
+
+    def test_makes_some(kafkalite_factory):
+        assert False, "there are none"
+    """
+    with EmbeddedKafka() as kafka:
+        url = kafka.bootstrap_servers
+        said = run_suite(tmp_path, suite, "", f"--kafkalite-url={url}", "-rs")
+    assert "1 passed, 3 skipped" in said, said
+    assert "`fail` needs a broker in this process" in said
+    assert f"needs a broker of its own, and --kafkalite-url says {url}" in said
+
+
+@pytest.mark.parametrize("url", ["nowhere", "host:port", ""])
+def test_an_address_that_is_none_is_said(tmp_path: Path, url: str) -> None:
+    suite = "def test_one(kafkalite): pass"
+    said = run_suite(tmp_path, suite, "", f"--kafkalite-url={url}")
+    assert "expected HOST:PORT" in said, said
+
+
+def test_a_factory_makes_brokers_that_end_with_the_test(tmp_path: Path) -> None:
+    said = run_suite(
+        tmp_path,
+        """
+        import pytest
+        made = []
+
+        @pytest.mark.kafkalite(topics=["orders"])
+        def test_two(kafkalite_factory):
+            one, other = kafkalite_factory(), kafkalite_factory(topics=["payments"], brokers=2)
+            one.produce("orders", "a")
+            other.produce("payments", "b")
+            assert one.records("orders").one().text == "a"
+            assert len(other.ports) == 2
+            made.extend([one, other])
+
+        def test_ended():
+            assert [each.is_running for each in made] == [False, False]
+        """,
+    )
+    assert "2 passed" in said, said
+
+
+def test_the_report_of_a_failed_test_shows_what_was_said(tmp_path: Path) -> None:
+    said = run_suite(
+        tmp_path,
+        """
+        def test_one(kafkalite):
+            kafkalite.produce("earlier", "not shown")
+
+        def test_fails(kafkalite):
+            with kafkalite.fail("Produce", error="NOT_LEADER_OR_FOLLOWER"):
+                kafkalite.produce("orders", "a")
+            kafkalite.fail("Produce", error="POLICY_VIOLATION", times=None)
+            assert kafkalite.records("orders").one().text == "b"
+
+        def test_goes_on(kafkalite):
+            kafkalite.produce("orders", "c")
+        """,
+    )
+    assert "1 failed, 2 passed" in said, said
+    assert "what was said to kafkalite" in said
+    assert "NOT_LEADER_OR_FOLLOWER" in said
+    assert "Fetch" in said
+    assert "earlier" not in said

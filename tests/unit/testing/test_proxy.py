@@ -8,6 +8,7 @@ import struct
 
 import pytest
 
+from kafkalite.client.wire import decode_response
 from kafkalite.protocol.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -19,7 +20,6 @@ from kafkalite.protocol.messages import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
-from kafkalite.testing.comparison.wire import decode_response
 from kafkalite.testing.recording import cutting, link, proxy, said
 from tests.unit.testing.between import (
     HERE,

@@ -13,6 +13,7 @@ from contextlib import ExitStack, closing
 
 import pytest
 
+from kafkalite.client.wire import NoReply, Wire, decode_response, request_frame
 from kafkalite.protocol import codec, headers, spec
 from kafkalite.protocol.messages import (
     ApiVersionsRequest,
@@ -25,7 +26,6 @@ from kafkalite.protocol.messages import (
     StreamsGroupHeartbeatResponse,
     message_class,
 )
-from kafkalite.testing.comparison.wire import NoReply, Wire, decode_response, request_frame
 from kafkalite.testing.embedded import EmbeddedKafka
 from kafkalite.testing.recording import trace
 from kafkalite.testing.recording.addresses import addresses, has_addresses

@@ -101,7 +101,7 @@ def test_members_whose_connections_have_gone_expire(kafka) -> None:
     while not consumer.assignment():
         consumer.poll(50)
     kafka.hold("JoinGroup", times=None)
-    consumer._client.close()  # noqa: SLF001 - as a process does that is killed
+    consumer._client.close()
     kafka.clock.advance(seconds=46)
     assert member_count(kafka, "clerks") == 0
 
@@ -120,7 +120,7 @@ def test_an_open_transaction_runs_out_of_time(kafka) -> None:
     send(kafka, b"after")
     assert next(consumer).value == b"after"
     consumer.close()
-    with pytest.raises(Exception, match="fenced|epoch|FENCED|EPOCH"):
+    with pytest.raises(Exception, match=r"(?i)fenced|epoch"):
         producer.commit_transaction(10)
 
 
@@ -144,7 +144,12 @@ def test_time_never_goes_back(kafka, wrong) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "error"), [("noon", TypeError), (True, TypeError), (datetime(2030, 1, 1), ValueError)]
+    ("wrong", "error"),
+    [
+        ("noon", TypeError),
+        (True, TypeError),
+        (datetime(2030, 1, 1), ValueError),  # noqa: DTZ001 - that is what is wrong with it
+    ],
 )
 def test_a_moment_is_one(kafka, wrong, error) -> None:
     with pytest.raises(error, match="at="):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkalite.client.wire import request_frame
 from kafkalite.protocol import spec
 from kafkalite.protocol.messages import (
     ListGroupsRequest,
@@ -17,7 +18,6 @@ from kafkalite.protocol.messages import (
     MetadataResponse,
     message_class,
 )
-from kafkalite.testing.comparison.wire import request_frame
 from kafkalite.testing.recording import trace
 from kafkalite.testing.recording.conversation import Conversation, Peer
 from kafkalite.testing.recording.said import RESPONSE, Said, frame_of

@@ -5,10 +5,10 @@ from __future__ import annotations
 import socket
 from contextlib import suppress
 
+from kafkalite.client.wire import NoAnswer, decode_response, request_frame
 from kafkalite.protocol.errors import MalformedFrame
 from kafkalite.protocol.framing import SIZE_BYTES, frame_size
 from kafkalite.protocol.messages import ApiVersionsRequest
-from kafkalite.testing.comparison.wire import NoAnswer, decode_response, request_frame
 
 PATIENCE_S = 5
 MOST_BYTES = 1 << 20

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kafkalite.client.wire import NoReply
 from kafkalite.protocol.messages import MetadataRequest, ProduceRequest
 from kafkalite.testing.comparison import differences, settling
 from kafkalite.testing.comparison.batches import with_epochs
@@ -23,7 +24,6 @@ from kafkalite.testing.comparison.names import NODE_ID, Names
 from kafkalite.testing.comparison.shifts import Shifts
 from kafkalite.testing.comparison.side import Side
 from kafkalite.testing.comparison.views import View
-from kafkalite.testing.comparison.wire import NoReply
 from kafkalite.testing.recording.said import REQUEST, Said, frame_of
 
 ANSWER_TIMEOUT_S = 40.0

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from kafkalite.client.wire import NoAnswer
 from kafkalite.protocol.messages import (
     AlterUserScramCredentialsRequest,
     DescribeTransactionsRequest,
@@ -19,7 +20,6 @@ from kafkalite.protocol.messages import (
     HeartbeatRequest,
 )
 from kafkalite.testing.comparison.side import PATIENCE_S, Side
-from kafkalite.testing.comparison.wire import NoAnswer
 
 # Asking again changes nothing.
 READING = frozenset(

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkalite.protocol.errors import MalformedFrame
-from kafkalite.protocol.messages import MetadataRequest
-from kafkalite.testing.comparison.names import HOST, PORT, Names, translate
-from kafkalite.testing.comparison.views import View
-from kafkalite.testing.comparison.wire import (
+from kafkalite.client.wire import (
     NoAnswer,
     NoReply,
     Wire,
     decode_response,
     request_frame,
 )
+from kafkalite.protocol.errors import MalformedFrame
+from kafkalite.protocol.messages import MetadataRequest
+from kafkalite.testing.comparison.names import HOST, PORT, Names, translate
+from kafkalite.testing.comparison.views import View
 
 PATIENCE_S = 60.0
 CLIENT_ID = "comparison"

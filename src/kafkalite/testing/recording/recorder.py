@@ -11,6 +11,7 @@ import asyncio
 import threading
 from types import TracebackType
 
+from kafkalite.client.addresses import addresses
 from kafkalite.testing.recording.proxy import Proxy
 from kafkalite.testing.recording.trace import Said
 
@@ -24,7 +25,7 @@ class Recorder:
 
     def __init__(self, bootstrap_servers: str) -> None:
         self.said: list[Said] = []
-        self.proxy = Proxy(_first(bootstrap_servers), (LISTEN, 0), self.said.append)
+        self.proxy = Proxy(addresses(bootstrap_servers)[0], (LISTEN, 0), self.said.append)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="kafkalite-recorder", daemon=True
@@ -60,10 +61,3 @@ class Recorder:
     @property
     def bootstrap_servers(self) -> str:
         return f"{LISTEN}:{self.proxy.port}"
-
-
-def _first(bootstrap_servers: str) -> tuple[str, int]:
-    host, _, port = bootstrap_servers.partition(",")[0].strip().rpartition(":")
-    if not host or not port.isdecimal():
-        raise ValueError(f"{bootstrap_servers!r}: expected HOST:PORT, several with commas")
-    return host.strip("[]"), int(port)

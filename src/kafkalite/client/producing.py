@@ -13,7 +13,7 @@ from collections import defaultdict, deque
 from dataclasses import dataclass
 from typing import Any
 
-from kafkalite.cli._cluster_client import ClientFailed, Cluster, Patience, Topic, TryAgain
+from kafkalite.client.cluster import ClientFailed, Cluster, Patience, Topic, TryAgain
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import InitProducerIdRequest, ProduceRequest
 from kafkalite.records.record import BatchBuilder

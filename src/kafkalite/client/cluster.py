@@ -12,16 +12,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from kafkalite.client.wire import NoReply, Wire, decode_response, request_frame
 from kafkalite.protocol.errors import Error, MalformedFrame
 from kafkalite.protocol.messages import ApiVersionsRequest, MetadataRequest
-from kafkalite.testing.comparison.wire import NoReply, Wire, decode_response, request_frame
 
 CLIENT_ID = "kafkalite"
 ANSWER_TIMEOUT_S = 40  # more than what a broker is given for a request
 FIRST_ANSWER_TIMEOUT_S = 10
 PAUSE_S = 0.1
 # The highest versions that this client speaks: those that know topics by name.
-SPOKEN = {"Produce": 12, "Fetch": 12, "ListOffsets": 7, "Metadata": 12, "InitProducerId": 4}
+SPOKEN = {
+    "ConsumerGroupDescribe": 1,
+    "CreateTopics": 7,
+    "DescribeCluster": 0,
+    "DescribeGroups": 5,
+    "Fetch": 12,
+    "FindCoordinator": 3,
+    "InitProducerId": 4,
+    "ListOffsets": 7,
+    "Metadata": 12,
+    "OffsetFetch": 7,
+    "Produce": 12,
+}
 
 T = TypeVar("T")
 Address = tuple[str, int]
@@ -121,6 +133,10 @@ class Cluster:
                 f"({error}): is it up, and is that an address that this machine can reach?"
             ) from error
 
+    def learn(self, node_id: int, address: Address) -> None:
+        """Where a broker is, as another one says."""
+        self._addresses[node_id] = address
+
     def ask_any(self, request: Any) -> Any:
         """Asks whoever can be reached."""
         if self._first is not None:
@@ -153,7 +169,7 @@ class Cluster:
         )
         answer = self.ask_any(request)
         for each in answer.brokers:
-            self._addresses[each.node_id] = (each.host, each.port)
+            self.learn(each.node_id, (each.host, each.port))
         [found] = answer.topics
         self._check(name, Error(found.error_code), may_create)
         return Topic(name, {each.partition_index: each.leader_id for each in found.partitions})

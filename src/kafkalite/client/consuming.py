@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kafkalite.cli._cluster_client import ClientFailed, Cluster, Patience, Topic, TryAgain
+from kafkalite.client.cluster import ClientFailed, Cluster, Patience, Topic, TryAgain
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import FetchRequest, ListOffsetsRequest
 from kafkalite.records.batch import BatchHeader, iterate_headers, verify
@@ -72,6 +72,11 @@ class Reader:
                 f"{len(self._topic.leaders)}, from 0 on"
             )
         self._places = self._begin(sorted(set(partitions) or self._topic.leaders), start)
+
+    @property
+    def ends(self) -> dict[int, int]:
+        """Where the partitions ended when it began."""
+        return {index: place.end for index, place in self._places.items()}
 
     def records(self) -> Iterator[tuple[int, Record]]:
         """Records with their partitions, each partition's in order; to the end, or for ever."""

@@ -1,0 +1,261 @@
+"""What tests ask a cluster in one line: write some records, read them, wait for a group.
+
+    kafka.produce("orders", {"id": 1}, {"id": 2})
+    assert kafka.records("orders", count=2)[0].json() == {"id": 1}
+    kafka.wait_for_group("clerks", state="Stable", members=2)
+    kafka.assert_lag("clerks", 0)
+
+Works by the protocol, so of any Kafka. Owns how values are written and told; what is not as
+expected is an AssertionError that says how it was.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from kafkalite.testing.clients import client_config
+
+if TYPE_CHECKING:
+    from kafkalite.client.cluster import Cluster
+    from kafkalite.client.groups import Group, Lag
+
+LOOK_SECONDS = 0.02
+TIMEOUT_SECONDS = 10.0
+MOST_RECORDS = 1_000_000
+MOST_SHOWN = 5
+
+T = TypeVar("T")
+Value = bytes | str | dict[str, Any] | list[Any] | int | float | bool | None
+
+
+@dataclass(slots=True, frozen=True)
+class TestRecord:
+    """A record as a test looks at it."""
+
+    __test__ = False  # no test class of pytest's
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: datetime
+    key: bytes | None
+    value: bytes | None
+    headers: dict[str, bytes | None]
+
+    @property
+    def text(self) -> str:
+        """The value as UTF-8."""
+        return (self.value or b"").decode()
+
+    def json(self) -> Any:
+        """What the value says in JSON."""
+        return json.loads(self.text)
+
+
+class Records(list[TestRecord]):
+    """Records in the order of their partitions and offsets."""
+
+    def one(self) -> TestRecord:
+        """The only one."""
+        assert len(self) == 1, f"expected one record, and there are {len(self)}: {self._shown()}"
+        return self[0]
+
+    @property
+    def values(self) -> list[bytes | None]:
+        return [record.value for record in self]
+
+    def json(self) -> list[Any]:
+        return [record.json() for record in self]
+
+    def _shown(self) -> str:
+        shown = ", ".join(
+            f"{each.topic}-{each.partition}@{each.offset} {each.value!r:.60}"
+            for each in self[:MOST_SHOWN]
+        )
+        more = len(self) - MOST_SHOWN
+        return (shown or "none") + (f", and {more} more" if more > 0 else "")
+
+
+class Asking(Protocol):
+    """Whoever knows where a cluster is."""
+
+    @property
+    def bootstrap_servers(self) -> str: ...
+
+    def client_config(self, library: str) -> dict[str, str]:
+        """What a client of a library is to be told: "kafka-python", "aiokafka", "confluent",
+        "java" or "spark"."""
+        return client_config(library, self.bootstrap_servers)
+
+    def produce(
+        self,
+        topic: str,
+        *values: Value | tuple[Value, Value],
+        key: Value = None,
+        partition: int | None = None,
+        headers: Mapping[str, bytes | str | None] | None = None,
+    ) -> None:
+        """Writes records, each once; returns when all replicas that must have them do. A tuple is
+        a key and a value, a dict or list is written as JSON."""
+        from kafkalite.client.producing import Producer
+
+        pairs = tuple((name, _bytes(value)) for name, value in (headers or {}).items())
+        with _cluster(self.bootstrap_servers) as cluster:
+            producer = Producer(
+                cluster, topic, partition=partition, headers=pairs, codec=0,
+                timeout_s=TIMEOUT_SECONDS,
+            )  # fmt: skip
+            for each in values:
+                own_key, value = each if isinstance(each, tuple) else (key, each)
+                producer.add(_bytes(own_key), _bytes(value))
+                if producer.is_full:
+                    producer.flush()
+            producer.flush()
+
+    def records(
+        self,
+        topic: str,
+        *,
+        count: int = 1,
+        timeout: float = TIMEOUT_SECONDS,
+        committed: bool = True,
+    ) -> Records:
+        """All records of a topic, once there are so many; AssertionError when they do not come in
+        time. With `count=0` those that are there."""
+
+        def look() -> Records | None:
+            found = _read(self.bootstrap_servers, topic, committed=committed)
+            return found if len(found) >= count else None
+
+        def said() -> str:
+            found = _read(self.bootstrap_servers, topic, committed=committed)
+            return f"{topic} has {len(found)} records and not {count}: {found._shown()}"
+
+        return _wait(look, said, timeout)
+
+    def wait_for_group(
+        self,
+        group_id: str,
+        *,
+        state: str | None = "Stable",
+        members: int | None = None,
+        timeout: float = TIMEOUT_SECONDS,
+    ) -> Group:
+        """The group, once it is in a state and has so many members."""
+        seen: list[Group] = []
+
+        def look() -> Group | None:
+            from kafkalite.client.groups import Groups
+
+            with _cluster(self.bootstrap_servers) as cluster:
+                group = Groups(cluster, timeout).describe(group_id)
+            seen[:] = [group]
+            is_so = state is None or group.state.lower() == state.lower()
+            return group if is_so and members in (None, len(group.members)) else None
+
+        def said() -> str:
+            [group] = seen
+            wanted = [] if state is None else [state]
+            wanted += [] if members is None else [f"of {members}"]
+            is_now = f"is {group.state} and of {len(group.members)}"
+            return f"group {group_id} {is_now}, not {' and '.join(wanted)}"
+
+        return _wait(look, said, timeout)
+
+    def lag(self, group_id: str, topics: list[str] | None = None) -> list[Lag]:
+        """How far a group is behind, partition by partition."""
+        from kafkalite.client.groups import Groups
+
+        with _cluster(self.bootstrap_servers) as cluster:
+            return Groups(cluster, TIMEOUT_SECONDS).lag(group_id, topics)
+
+    def assert_lag(
+        self,
+        group_id: str,
+        expected: int,
+        *,
+        topics: list[str] | None = None,
+        timeout: float = TIMEOUT_SECONDS,
+    ) -> None:
+        """That a group is, or comes to be, so many records behind."""
+        seen: list[list[Lag]] = []
+
+        def look() -> bool | None:
+            seen[:] = [self.lag(group_id, topics)]
+            return True if sum(each.records for each in seen[0]) == expected else None
+
+        def said() -> str:
+            parts = ", ".join(f"{each.topic}-{each.partition}: {each.records}" for each in seen[0])
+            total = sum(each.records for each in seen[0])
+            return f"group {group_id} is {total} records behind, not {expected} ({parts or 'none'})"
+
+        _wait(look, said, timeout)
+
+
+# --- helpers --------------------------------------------------------------------------------------
+
+
+def _read(bootstrap: str, topic: str, *, committed: bool) -> Records:
+    from kafkalite.client.consuming import Reader, Start
+
+    found = Records()
+    with _cluster(bootstrap) as cluster:
+        reader = Reader(
+            cluster, topic, partitions=(), start=Start(), follows=False, is_committed=committed,
+            timeout_s=TIMEOUT_SECONDS, tell=lambda _: None,
+        )  # fmt: skip
+        for partition, record in reader.records():
+            moment = datetime.fromtimestamp(record.timestamp / 1000, UTC)
+            found.append(
+                TestRecord(
+                    topic, partition, record.offset, moment, _own(record.key), _own(record.value),
+                    {bytes(name).decode(): _own(value) for name, value in record.headers},
+                )
+            )  # fmt: skip
+            assert len(found) <= MOST_RECORDS, f"{topic} has more than {MOST_RECORDS} records"
+    found.sort(key=lambda each: (each.partition, each.offset))
+    return found
+
+
+def _own(value: bytes | memoryview | None) -> bytes | None:
+    return None if value is None else bytes(value)
+
+
+def _bytes(value: Value) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    return (value if isinstance(value, str) else json.dumps(value)).encode()
+
+
+def _wait(look: Callable[[], T | None], said: Callable[[], str], timeout: float) -> T:
+    """What a look has found; a client that fails may do better a moment later."""
+    from kafkalite.client.cluster import ClientFailed
+
+    deadline = time.monotonic() + timeout
+    while True:
+        failure = found = None
+        try:
+            found = look()
+        except ClientFailed as error:
+            failure = error
+        if found is not None:
+            return found
+        if time.monotonic() >= deadline:
+            why = said() if failure is None else str(failure)
+            raise AssertionError(f"{why}, after {timeout:g} s") from failure
+        time.sleep(LOOK_SECONDS)
+
+
+@contextmanager
+def _cluster(bootstrap: str) -> Iterator[Cluster]:
+    from kafkalite.client.addresses import addresses
+    from kafkalite.client.cluster import Cluster
+
+    with closing(Cluster(addresses(bootstrap))) as cluster:
+        yield cluster
