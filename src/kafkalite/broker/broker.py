@@ -17,12 +17,23 @@ from kafkalite.broker.identity import find_cluster_id
 from kafkalite.broker.log_configs import log_config, log_settings, take_settings
 from kafkalite.broker.replicas import Replicas
 from kafkalite.config import BrokerConfig, group_value
-from kafkalite.coordinators.cluster.brokers import SECURITY_PROTOCOLS, RegisterBroker
-from kafkalite.coordinators.cluster.cluster import Cluster
+from kafkalite.coordinators.cluster.absence import AWAY
+from kafkalite.coordinators.cluster.auto_creation import AutoCreation
+from kafkalite.coordinators.cluster.brokers import (
+    SECURITY_PROTOCOLS,
+    AllocateProducerIds,
+    AssignDirectories,
+    DirectoriesOffline,
+    FenceBroker,
+    RegisterBroker,
+)
+from kafkalite.coordinators.cluster.configs import apply_dynamic_config
 from kafkalite.coordinators.cluster.directories import named_directory
+from kafkalite.coordinators.cluster.events import CreateTopics
 from kafkalite.coordinators.cluster.image import GROUP, TOPIC, Changes, EndPoint
+from kafkalite.coordinators.cluster.local_controller import LocalController
+from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.cluster.nodes import LOOPBACK, UNADVERTISED, peer_address
-from kafkalite.coordinators.effects import Refused
 from kafkalite.coordinators.groups.front import OFFSETS_TOPIC, Groups, settings_of
 from kafkalite.coordinators.groups.topics import ImageTopics
 from kafkalite.coordinators.transactions.front import (
@@ -64,7 +75,8 @@ TURNS_ALONE = ("start", "opened", "_close")
 class LocalBrokers:
     """The brokers of one process: they have one controller, and share its metadata."""
 
-    cluster: Cluster | None = None
+    metadata: Metadata | None = None
+    controller: LocalController | None = None
     serving: set[int] = field(default_factory=set)  # by node id
 
 
@@ -84,10 +96,10 @@ class Broker:
         self.config = config
         self.node_id = config.node_id
         self.brokers = brokers or LocalBrokers()
-        known = self.brokers.cluster
-        self.is_controller = known is None or known.node_id == self.node_id
+        controller, metadata = self.brokers.controller, self.brokers.metadata
+        self.is_controller = controller is None or controller.node_id == self.node_id
         self.cluster_id = (
-            known.cluster_id if known is not None else find_cluster_id(env, config.log_dirs)
+            metadata.cluster_id if metadata is not None else find_cluster_id(env, config.log_dirs)
         )
         self.logs = LogManager(
             env,
@@ -129,9 +141,14 @@ class Broker:
         self._stopped: Later[None] | None = None
 
     @property
-    def cluster(self) -> Cluster:
-        assert self.brokers.cluster is not None, "the broker has not been started"
-        return self.brokers.cluster
+    def metadata(self) -> Metadata:
+        assert self.brokers.metadata is not None, "the broker has not been started"
+        return self.brokers.metadata
+
+    @property
+    def controller(self) -> LocalController:
+        assert self.brokers.controller is not None, "the broker has not been started"
+        return self.brokers.controller
 
     # --- starting ---------------------------------------------------------------------------
 
@@ -147,7 +164,7 @@ class Broker:
         except BaseException:
             self.logs.abandon()
             raise
-        self.cluster.apply_dynamic_config(self.config, self.node_id)
+        apply_dynamic_config(self.metadata.image, self.config)
         take_settings(self.logs.settings, self.config)
         started: Later[Exception | None] = Later()
 
@@ -172,20 +189,22 @@ class Broker:
         if self.is_controller:
             directory = next(each for each in self.logs.directories if self._has_metadata(each))
             with _disk_errors():
-                if self.brokers.cluster is not None:
-                    self.cluster.come_back(directory.home, directory.directory_id)
+                if self.brokers.controller is not None:
+                    self.controller.come_back(directory.home, directory.directory_id)
                     return
-                self.brokers.cluster = Cluster(
-                    self.env, directory.home, self.config, self.cluster_id, self.node_id,
-                    directory.directory_id,
-                )  # fmt: skip
+                metadata = Metadata(self.cluster_id)
+                controller = LocalController(
+                    self.env, directory.home, self.config, metadata, directory.directory_id
+                )
+                controller.read()
+                self.brokers.metadata, self.brokers.controller = metadata, controller
 
     def _open_metadata(self) -> None:
         if self.failure is not None:
             raise self.failure
         if self.is_controller:
             with _disk_errors():
-                self.cluster.open()
+                self.controller.open()
 
     def _has_metadata(self, directory: LogDirectory | LogHome) -> bool:
         return self.is_controller and directory.path == self.config.metadata_log_dir.rstrip("/")
@@ -201,29 +220,36 @@ class Broker:
         self.server.start()
         self._own_host = self.server.addresses[self.config.inter_broker_listener][0]
         if self.is_controller:
-            self.cluster.fence_absent(self.brokers.serving)
-        self.cluster.register_broker(self._registration())
+            self._fence_absent()
+        self.controller.decide(self._registration())
         if self.is_controller:
-            self.cluster.absence.resume()
+            self.controller.absence.resume()
         assert self._replicas is not None
         self._replicas.start()
-        self.cluster.subscribe(self._on_topics)
+        self.metadata.subscribe(self._on_topics)
         self._is_serving = True
 
+    def _fence_absent(self) -> None:
+        """When the controller starts, no other broker is up, whatever the log says of them: they
+        are of its process, and register after it, but for those that went on without it."""
+        for node_id in self.metadata.image.live_brokers():
+            if node_id != self.node_id and node_id not in self.brokers.serving:
+                self.controller.decide(FenceBroker(node_id))
+
     def _build_coordinators(self) -> None:
-        cluster, context = self.cluster, self.context
+        metadata, controller, context = self.metadata, self.controller, self.context
         groups = Groups(
             self.env,
             replace(settings_of(self.config), group_override=self._group_setting),
-            ImageTopics(lambda: cluster.image),
+            ImageTopics(lambda: metadata.image),
             lambda: self._partition_count(OFFSETS_TOPIC),
         )
         transactions = Transactions(
             self.env,
             transaction_settings(
-                self.config, lambda: cluster.image.features.get(TRANSACTION_VERSION, 0)
+                self.config, lambda: metadata.image.features.get(TRANSACTION_VERSION, 0)
             ),
-            producer_ids=ProducerIds(lambda: cluster.allocate_producer_ids(self.node_id)),
+            producer_ids=ProducerIds(self._allocate_producer_ids),
             partition_count=lambda: self._partition_count(TRANSACTIONS_TOPIC),
             leader_of=self._leader_of,
             markers=Markers(self.env.clock, self.env.slices, self.partitions, groups),
@@ -231,16 +257,23 @@ class Broker:
         )
         self.peers.local = transactions
         self.brokers.serving.add(self.node_id)
-        context.cluster, context.groups, context.transactions = cluster, groups, transactions
+        context.metadata, context.controller = metadata, controller
+        context.auto_creation = AutoCreation(metadata, controller, self.config)
+        context.groups, context.transactions = groups, transactions
         context.logs = self.logs
         self._replicas = Replicas(
-            cluster, self.config, self.partitions, self.logs,
+            metadata, controller, self.config, self.partitions, self.logs,
             {OFFSETS_TOPIC: groups, TRANSACTIONS_TOPIC: transactions},
         )
 
+    def _allocate_producer_ids(self) -> Later[range | KafkaError]:
+        if self.metadata.controller_id is None:
+            return Later.of(KafkaError(Error.COORDINATOR_LOAD_IN_PROGRESS, AWAY))
+        return self.controller.submit(AllocateProducerIds(self.node_id))
+
     def _connection_rate(self, host: str) -> float | None:
         """How many connections an address may make in a second, if somebody has said so."""
-        quotas = self.cluster.image.quotas
+        quotas = self.metadata.image.quotas
         for entity in ((("ip", host),), (("ip", None),)):
             rate = quotas.get(entity, {}).get("connection_creation_rate") if quotas else None
             if rate is not None:
@@ -249,7 +282,7 @@ class Broker:
 
     def _group_setting(self, group_id: str, name: str) -> int | None:
         """A setting that a group was given, None when it was not."""
-        overrides = self.cluster.image.config(GROUP, group_id)
+        overrides = self.metadata.image.config(GROUP, group_id)
         if name not in overrides:
             return None
         value = group_value(self.config, overrides, name)
@@ -257,43 +290,42 @@ class Broker:
         return value
 
     def _partition_count(self, topic: str) -> int:
-        found = self.cluster.image.topics.get(topic)
+        found = self.metadata.image.topics.get(topic)
         return 0 if found is None else len(found.partitions)
 
     def _leader_of(self, topic: str, index: int) -> int | None:
         """Id of the leader, -1 when there is none now; None when there is no such partition."""
-        state = self.cluster.image.partition(topic, index)
+        state = self.metadata.image.partition(topic, index)
         return None if state is None else state.leader
 
     def _address_of(self, node_id: int) -> Address | None:
         """Where other brokers find a broker, None when it is not there."""
         listener = self.config.inter_broker_listener
-        return peer_address(self.cluster.image, node_id, listener, self._own_host)
+        return peer_address(self.metadata.image, node_id, listener, self._own_host)
 
     def _config_of(self, topic: str) -> LogConfig:
-        return log_config(self.config, self.cluster.image.config(TOPIC, topic))
+        return log_config(self.config, self.metadata.image.config(TOPIC, topic))
 
     def _topic_of(self, topic_id: bytes, index: int) -> str | None:
         """The name of a topic, when this broker has a replica of its partition."""
-        topic = self.cluster.image.by_id.get(topic_id)
+        topic = self.metadata.image.by_id.get(topic_id)
         state = None if topic is None else topic.partitions.get(index)
         has_replica = state is not None and self.node_id in state.replicas
         return topic.name if topic is not None and has_replica else None
 
     def _named_directory(self, topic: str, index: int) -> bytes | None:
         """The directory in which the metadata has this broker's replica, if it names one."""
-        state = self.cluster.image.partition(topic, index)
+        state = self.metadata.image.partition(topic, index)
         return None if state is None else named_directory(state, self.node_id)
 
     def _name_directory(self, log: PartitionLog, then: Callable[[], None]) -> None:
         """Has the metadata name the directory of a log; goes on when that lasts."""
-        if self.cluster.absence.afterwards(lambda: self._name_directory(log, then)):
+        if self.controller.absence.afterwards(lambda: self._name_directory(log, then)):
             return
         directory_id = self.logs.directory_of(log).directory_id
-        self.cluster.assign_directories(
-            self.node_id, {(log.topic_id, log.partition): directory_id}
-        )
-        self.cluster.once_durable(then)
+        named = {(log.topic_id, log.partition): directory_id}
+        self.controller.decide(AssignDirectories(self.node_id, named))
+        self.controller.once_durable(then)
 
     def _registration(self) -> RegisterBroker:
         return RegisterBroker(
@@ -320,7 +352,7 @@ class Broker:
     def _on_topics(self, changes: Changes) -> None:
         """Groups hear of topics that came, went or grew, after their partitions were opened."""
         deleted = [(topic.name, topic.topic_id) for topic in changes.deleted.values()]
-        known = (self.cluster.image.topic_name(topic_id) for topic_id, _ in changes.partitions)
+        known = (self.metadata.image.topic_name(topic_id) for topic_id, _ in changes.partitions)
         names = [name for name in known if name is not None] + [name for name, _ in deleted]
         if deleted:
             collector.of_process.unsettle()
@@ -341,16 +373,15 @@ class Broker:
             name=name, num_partitions=partitions, replication_factor=-1, configs=settings
         )
 
-        def refusal(response: CreateTopicsResponse | KafkaError | Refused) -> KafkaError | None:
-            if isinstance(response, Refused):
-                return response.error
+        def refusal(response: CreateTopicsResponse | KafkaError) -> KafkaError | None:
             if isinstance(response, KafkaError):
                 return response
             [answer] = response.topics
             code = Error(answer.error_code)
             return None if code is Error.NONE else KafkaError(code, answer.error_message)
 
-        return self.cluster.submit(CreateTopicsRequest(topics=[topic])).map(refusal)
+        asked = CreateTopics(CreateTopicsRequest(topics=[topic]))
+        return self.controller.submit(asked).map(refusal)
 
     # --- stopping ---------------------------------------------------------------------------
 
@@ -379,30 +410,34 @@ class Broker:
         self._stopped.resolve(None)
 
     def _close(self) -> None:
-        cluster, context = self.cluster, self.context
+        metadata, controller, context = self.metadata, self.controller, self.context
         self.brokers.serving.discard(self.node_id)
         self.peers.stop()
         if self._is_serving and self._replicas is not None:
             context.transactions.stop()
             self._replicas.stop()
-            cluster.unsubscribe(self._on_topics)
+            metadata.unsubscribe(self._on_topics)
         context.waiting.stop()
         context.long_work.stop()
         if self.failure is not None or self._is_killed:
             self.logs.abandon()
             if self.is_controller:
-                cluster.abandon()
+                controller.abandon()
             return
-        state = cluster.image.brokers.get(self.node_id)
+        state = metadata.image.brokers.get(self.node_id)
         if self.is_controller:
-            cluster.fence_at_stop(self.node_id)
+            controller.fence_at_stop(self.node_id)
         self.logs.close(state.epoch if state is not None else -1)
         if self.is_controller and self.brokers.serving:
-            cluster.leave()
+            controller.leave()
         elif self.is_controller:
-            cluster.close()
-        elif not self.brokers.serving and cluster.absence.is_now:
-            cluster.abandon()
+            controller.close()
+        elif not self.brokers.serving and controller.absence.is_now:
+            controller.abandon()
+
+    def fence(self) -> None:
+        """Says that this broker goes, and leaves its partitions to others; raises KafkaError."""
+        self.controller.decide(FenceBroker(self.node_id))
 
     # --- failing ----------------------------------------------------------------------------
 
@@ -423,11 +458,11 @@ class Broker:
     def _tell_offline(self, home: LogHome) -> None:
         """The cluster goes on without what is in a directory that failed."""
         if self._is_serving and self.failure is None and self._stopped is None:
-            if self.cluster.absence.afterwards(lambda: self._tell_offline(home)):
+            if self.controller.absence.afterwards(lambda: self._tell_offline(home)):
                 return
             gone = [each.directory_id for each in self.logs.directories if each.home is home]
             try:
-                self.cluster.directories_offline(self.node_id, gone)
+                self.controller.decide(DirectoriesOffline(self.node_id, gone))
             except KafkaError as error:
                 logger.error("the cluster is not told that %s is offline: %s", home.path, error)
 
@@ -442,7 +477,7 @@ class Broker:
         )
         if not self.is_controller:
             with suppress(KafkaError):  # then it is as if this process had died
-                self.cluster.fence_broker(self.node_id)
+                self.fence()
         self.stop(0)
 
 

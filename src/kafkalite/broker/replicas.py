@@ -18,7 +18,7 @@ from kafkalite.broker import following
 from kafkalite.broker.log_configs import log_config, take_settings
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.brokers import AssignDirectories
-from kafkalite.coordinators.cluster.cluster import Cluster
+from kafkalite.coordinators.cluster.configs import apply_dynamic_config
 from kafkalite.coordinators.cluster.directories import directory_of
 from kafkalite.coordinators.cluster.image import (
     BROKER,
@@ -28,7 +28,8 @@ from kafkalite.coordinators.cluster.image import (
     PartitionState,
     Topic,
 )
-from kafkalite.coordinators.effects import Refused
+from kafkalite.coordinators.cluster.local_controller import LocalController
+from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.env.later import Later
 from kafkalite.log.config import LogConfig
 from kafkalite.log.forerunners import forget, make_now
@@ -61,14 +62,16 @@ class Replicas:
 
     def __init__(
         self,
-        cluster: Cluster,
+        metadata: Metadata,
+        controller: LocalController,
         config: BrokerConfig,
         partitions: Partitions,
         logs: LogManager,
         coordinators: Mapping[str, Coordinator] | None = None,
     ) -> None:
         self.coordinators = coordinators or {}
-        self.cluster = cluster
+        self.metadata = metadata
+        self.controller = controller
         self.config = config
         self.partitions = partitions
         self.logs = logs
@@ -86,23 +89,23 @@ class Replicas:
         Logs without a topic in the image are what a deletion left behind, or what lost its
         metadata: nobody can tell, so they are set aside and not removed.
         """
-        for topic in self.cluster.image.topics.values():
+        for topic in self.metadata.image.topics.values():
             for state in topic.partitions.values():
                 new = self._follow(topic, state, is_new=False)
                 if new is not None:
                     self._take(topic, state, new, make_now(self.logs, new))
         for log in (*self.logs.logs, *self.logs.offline):
-            known = self.cluster.image.partition(log.topic, log.partition)
+            known = self.metadata.image.partition(log.topic, log.partition)
             if known is None or self.node_id not in known.replicas:
                 self.logs.set_aside(log)
-        self.cluster.subscribe(self.changed, self._hide)
+        self.metadata.subscribe(self.changed, self._hide)
         self._name_leaderless()
 
     def stop(self) -> None:
         """Follows no more changes and gives every role up: whoever waits is told."""
         self._is_stopped = True
         self._making.stop()
-        self.cluster.unsubscribe(self.changed)
+        self.metadata.unsubscribe(self.changed)
         self._is_through()
         for partition in self.partitions:
             coordinator = self.coordinators.get(partition.topic)
@@ -112,7 +115,7 @@ class Replicas:
 
     def config_of(self, topic: str) -> LogConfig:
         """The settings of a topic's logs, as they now are."""
-        overrides = self.cluster.image.config(TOPIC, topic)
+        overrides = self.metadata.image.config(TOPIC, topic)
         return log_config(self.config, overrides) if overrides else self.config.derived(_plain)
 
     def _hide(self, changes: Changes) -> None:
@@ -124,7 +127,7 @@ class Replicas:
         """Brings this broker's replicas to what the metadata now says, a slice per turn of the loop
         and a worker for the files; filled when all of them are there."""
         through = self._through = Later()
-        following.run(self.cluster.env.slices, self._follow_all(changes), self._is_through)
+        following.run(self.logs.env.slices, self._follow_all(changes), self._is_through)
         return through
 
     def _is_through(self) -> None:
@@ -140,7 +143,7 @@ class Replicas:
             self.partitions.forget_topic(topic.topic_id)
         waiting: list[_Opening] = []
         for topic_id, index in changes.partitions:
-            found = self.cluster.image.by_id.get(topic_id)
+            found = self.metadata.image.by_id.get(topic_id)
             if found is not None:
                 state = found.partitions[index]
                 new = self._guard(found.name, index, partial(self._follow, found, state))
@@ -259,14 +262,13 @@ class Replicas:
             del self._untold[key]
         if self._untold:
             self.logs.env.clock.call_later(0, self._tell_directories)
-        self.cluster.submit(AssignDirectories(self.node_id, told)).then(
+        self.controller.submit(AssignDirectories(self.node_id, told)).then(
             lambda outcome: self._are_told(len(told), outcome)
         )
 
-    def _are_told(self, count: int, outcome: object) -> None:
-        if isinstance(outcome, Refused | KafkaError):
-            error = outcome.error if isinstance(outcome, Refused) else outcome
-            logger.error("the directories of %d partitions are not told: %s", count, error)
+    def _are_told(self, count: int, outcome: KafkaError | None) -> None:
+        if outcome is not None:
+            logger.error("the directories of %d partitions are not told: %s", count, outcome)
         self._name_leaderless()
 
     def _name_leaderless(self) -> None:
@@ -309,7 +311,7 @@ class Replicas:
         """No record is acknowledged before the topic and the epoch that it belongs to last."""
         if not log.is_durable_on_append:
             log.durability.hold()
-            self.cluster.once_durable(log.durability.release)
+            self.controller.once_durable(log.durability.release)
 
     def _close(self, topic: str, index: int) -> None:
         """Nothing of ours any more: out of service at once, its files a while later."""
@@ -318,7 +320,7 @@ class Replicas:
             coordinator.lost(index)
         self.partitions.remove(topic, index)
         self.partitions.offline.discard((topic, index))
-        self.logs.delete(topic, index, self.cluster.once_durable)
+        self.logs.delete(topic, index, self.controller.once_durable)
 
     def _delete(self, topic: Topic, index: int) -> None:
         partition = self.partitions.held(topic.name, index)
@@ -331,13 +333,13 @@ class Replicas:
     def _take_settings(self, changes: Changes) -> following.Waits:
         own = (BROKER, str(self.node_id))
         if own in changes.configs or (BROKER, "") in changes.configs:
-            self.cluster.apply_dynamic_config(self.config, self.node_id)
+            apply_dynamic_config(self.metadata.image, self.config)
             take_settings(self.logs.settings, self.config)
             topics = {partition.topic for partition in self.partitions}
         else:
             topics = {name for kind, name in changes.configs if kind == TOPIC}
         for name in sorted(topics):
-            found = self.cluster.image.topics.get(name)
+            found = self.metadata.image.topics.get(name)
             if found is None:
                 continue
             settings = self.config_of(name)

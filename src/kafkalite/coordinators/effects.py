@@ -57,13 +57,6 @@ class Failed:
     error: KafkaError
 
 
-@dataclass(slots=True, frozen=True)
-class Refused:
-    """In place of an answer that comes later: the error that the request is answered with."""
-
-    error: KafkaError
-
-
 class Producer(NamedTuple):
     """The transaction that a batch of records belongs to."""
 

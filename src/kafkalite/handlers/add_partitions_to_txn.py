@@ -92,7 +92,7 @@ def _add(
     partitions = partitions_of(last.topics)
     unknown: set[tuple[str, int]] = set()
     for some in pieces(list(partitions), PARTITIONS_PER_STEP):
-        unknown.update(one for one in some if context.cluster.image.partition(*one) is None)
+        unknown.update(one for one in some if context.metadata.image.partition(*one) is None)
         if len(partitions) > PARTITIONS_PER_STEP:
             yield
     if unknown:

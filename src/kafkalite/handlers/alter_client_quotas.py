@@ -5,14 +5,15 @@ Version 1 is flexible (KIP-546). Quotas are kept and described; nothing is throt
 
 from __future__ import annotations
 
+from kafkalite.coordinators.cluster.events import AlterClientQuotas
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.protocol.errors import KafkaError
 from kafkalite.protocol.messages import AlterClientQuotasRequest, AlterClientQuotasResponse
 
 
 def alter_client_quotas(
     context: Context, call: Call, request: AlterClientQuotasRequest
-) -> Later[AlterClientQuotasResponse]:
-    later: Later[AlterClientQuotasResponse] = context.cluster.submit(request)
-    return later
+) -> Later[AlterClientQuotasResponse | KafkaError]:
+    return context.controller.submit(AlterClientQuotas(request))

@@ -6,9 +6,11 @@ needs data at another broker stays under way until replicas copy data.
 
 from __future__ import annotations
 
+from kafkalite.coordinators.cluster.events import AlterPartitionReassignments
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.protocol.errors import KafkaError
 from kafkalite.protocol.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -17,6 +19,5 @@ from kafkalite.protocol.messages import (
 
 def alter_partition_reassignments(
     context: Context, call: Call, request: AlterPartitionReassignmentsRequest
-) -> Later[AlterPartitionReassignmentsResponse]:
-    later: Later[AlterPartitionReassignmentsResponse] = context.cluster.submit(request)
-    return later
+) -> Later[AlterPartitionReassignmentsResponse | KafkaError]:
+    return context.controller.submit(AlterPartitionReassignments(request))

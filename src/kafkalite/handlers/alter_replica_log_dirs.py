@@ -67,7 +67,7 @@ def _move(context: Context, topic: str, index: int, path: str) -> None:
     if partition is None and is_offline(context, topic, index, context.node_id):
         raise KafkaError(Error.KAFKA_STORAGE_ERROR)
     if partition is None:
-        is_elsewhere = context.cluster.image.has_partition(topic, index)
+        is_elsewhere = context.metadata.image.has_partition(topic, index)
         code = Error.NOT_LEADER_OR_FOLLOWER if is_elsewhere else Error.UNKNOWN_TOPIC_OR_PARTITION
         raise KafkaError(code)
     context.logs.move(topic, index, path, partition.moved)

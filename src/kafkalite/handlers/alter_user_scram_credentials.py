@@ -5,9 +5,11 @@ Flexible. Clients send passwords salted and hashed; only what checks them is kep
 
 from __future__ import annotations
 
+from kafkalite.coordinators.cluster.events import AlterUserScramCredentials
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.protocol.errors import KafkaError
 from kafkalite.protocol.messages import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -16,6 +18,5 @@ from kafkalite.protocol.messages import (
 
 def alter_user_scram_credentials(
     context: Context, call: Call, request: AlterUserScramCredentialsRequest
-) -> Later[AlterUserScramCredentialsResponse]:
-    later: Later[AlterUserScramCredentialsResponse] = context.cluster.submit(request)
-    return later
+) -> Later[AlterUserScramCredentialsResponse | KafkaError]:
+    return context.controller.submit(AlterUserScramCredentials(request))

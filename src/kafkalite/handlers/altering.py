@@ -17,7 +17,6 @@ from kafkalite.coordinators.cluster.configs import (
     ResourceChange,
     ResourceType,
 )
-from kafkalite.coordinators.effects import Refused
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps, in_steps
 from kafkalite.handlers.broker_loggers import check_levels, set_levels
@@ -129,9 +128,7 @@ def _decided(
         return made(outcomes)
     done: Later[T] = Later()
 
-    def decided(answers: list[Outcome] | KafkaError | Refused) -> None:
-        if isinstance(answers, Refused):
-            answers = answers.error
+    def decided(answers: list[Outcome] | KafkaError) -> None:
         if isinstance(answers, KafkaError):
             answers = [answers] * len(left)
         for index, answer in zip(left, answers, strict=True):
@@ -139,7 +136,7 @@ def _decided(
         done.resolve(made(outcomes))
 
     event = AlterConfigs([changes[index] for index in left], validate_only)
-    context.cluster.submit(event).then(decided)
+    context.controller.submit(event).then(decided)
     return done
 
 

@@ -46,7 +46,7 @@ def api_versions(
 def _advertised(context: Context) -> list[ApiVersionsResponse.ApiKey]:
     """What is served; the APIs of client metrics while somebody wants such metrics, for a client
     that sees them asks for its subscription again and again."""
-    wants_metrics = any(kind == CLIENT_METRICS for kind, _ in context.cluster.image.configs)
+    wants_metrics = any(kind == CLIENT_METRICS for kind, _ in context.metadata.image.configs)
     return [entry for entry in served() if wants_metrics or entry.api_key not in TELEMETRY_KEYS]
 
 
@@ -78,11 +78,11 @@ def _add_features(context: Context, call: Call, response: ApiVersionsResponse) -
                     name=name, min_version=lowest, max_version=highest
                 )
             )
-    finalized = context.cluster.finalized_features
+    finalized = context.metadata.finalized_features
     response.finalized_features = [
         ApiVersionsResponse.FinalizedFeature(
             name=name, min_version_level=level, max_version_level=level
         )
         for name, level in finalized.items()
     ]
-    response.finalized_features_epoch = context.cluster.features_epoch
+    response.finalized_features_epoch = context.metadata.features_epoch

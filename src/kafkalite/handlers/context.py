@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kafkalite.config.broker import BrokerConfig
-from kafkalite.coordinators.cluster.cluster import Cluster
+from kafkalite.coordinators.cluster.auto_creation import AutoCreation
+from kafkalite.coordinators.cluster.controller import Controller
+from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.groups.front import Groups
 from kafkalite.coordinators.transactions.front import Transactions
 from kafkalite.env import Env
@@ -34,7 +36,9 @@ class Context:
     waiting: Waiting
     fetch_sessions: FetchSessions
     # Known once the directories have been opened, which is before the first request.
-    cluster: Cluster = field(init=False)
+    metadata: Metadata = field(init=False)
+    controller: Controller = field(init=False)
+    auto_creation: AutoCreation = field(init=False)
     groups: Groups = field(init=False)
     transactions: Transactions = field(init=False)
     logs: LogManager = field(init=False)

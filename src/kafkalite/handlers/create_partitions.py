@@ -6,14 +6,15 @@ reply goes out.
 
 from __future__ import annotations
 
+from kafkalite.coordinators.cluster.events import CreatePartitions
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.protocol.errors import KafkaError
 from kafkalite.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
 
 
 def create_partitions(
     context: Context, call: Call, request: CreatePartitionsRequest
-) -> Later[CreatePartitionsResponse]:
-    later: Later[CreatePartitionsResponse] = context.cluster.submit(request)
-    return later
+) -> Later[CreatePartitionsResponse | KafkaError]:
+    return context.controller.submit(CreatePartitions(request))

@@ -7,8 +7,9 @@ reply goes out the topic is there on every path.
 
 from __future__ import annotations
 
+from kafkalite.coordinators.cluster.controller import is_refusal
 from kafkalite.coordinators.cluster.deciding import text_of
-from kafkalite.coordinators.effects import Refused
+from kafkalite.coordinators.cluster.events import CreateTopics
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
@@ -18,12 +19,11 @@ from kafkalite.protocol.messages import CreateTopicsRequest, CreateTopicsRespons
 
 def create_topics(
     context: Context, call: Call, request: CreateTopicsRequest
-) -> Later[CreateTopicsResponse]:
-    return context.cluster.submit(request).map(
-        lambda answer: _all_refused(request, answer.error)
-        if isinstance(answer, Refused)
-        else answer
-    )
+) -> Later[CreateTopicsResponse | KafkaError]:
+    def answered(answer: CreateTopicsResponse | KafkaError) -> CreateTopicsResponse | KafkaError:
+        return _all_refused(request, answer) if is_refusal(answer) else answer
+
+    return context.controller.submit(CreateTopics(request)).map(answered)
 
 
 def _all_refused(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:

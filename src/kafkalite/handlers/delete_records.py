@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafkalite.coordinators.cluster.deciding import INTERNAL_TOPICS
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import Steps, caught
 from kafkalite.handlers.call import Call
@@ -65,7 +66,7 @@ def _delete(
 
 
 def _move_start(context: Context, topic: str, index: int, offset: int) -> int:
-    if context.cluster.is_internal(topic):
+    if topic in INTERNAL_TOPICS:
         raise KafkaError(Error.INVALID_TOPIC_EXCEPTION)
     partition = find_partition(context, topic, index)
     partition.check_leader()

@@ -6,6 +6,7 @@ out the topic is gone: its files may outlive it by file.delete.delay.ms under an
 
 from __future__ import annotations
 
+from kafkalite.coordinators.cluster.events import DeleteTopics
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
@@ -18,11 +19,10 @@ DISABLED_VERSION = 3
 
 def delete_topics(
     context: Context, call: Call, request: DeleteTopicsRequest
-) -> Later[DeleteTopicsResponse]:
+) -> Later[DeleteTopicsResponse | KafkaError]:
     if not context.config.get_bool("delete.topic.enable"):
         if call.version < DISABLED_VERSION:
             why = "This version does not support topic deletion."
             raise KafkaError(Error.INVALID_REQUEST, why)
         raise KafkaError(Error.TOPIC_DELETION_DISABLED)
-    later: Later[DeleteTopicsResponse] = context.cluster.submit(request)
-    return later
+    return context.controller.submit(DeleteTopics(request))

@@ -30,7 +30,7 @@ def describe_client_quotas(
         filters = _filters(request)
     except KafkaError as error:
         return Response(error_code=error.code, error_message=text_of(error), entries=None)
-    return begun(_found(context.cluster.image.quotas, filters, is_strict=request.strict))
+    return begun(_found(context.metadata.image.quotas, filters, is_strict=request.strict))
 
 
 def _found(

@@ -6,6 +6,7 @@ brokers too, when asked.
 
 from __future__ import annotations
 
+from kafkalite.coordinators.cluster.nodes import nodes_for
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.metadata import controller_among
@@ -21,15 +22,15 @@ def describe_cluster(
 ) -> DescribeClusterResponse:
     if request.endpoint_type != BROKERS:
         return _wrong_endpoint(call, request.endpoint_type)
-    cluster = context.cluster
-    nodes = cluster.nodes_for(call.connection, with_fenced=request.include_fenced_brokers)
+    metadata, with_fenced = context.metadata, request.include_fenced_brokers
+    nodes = nodes_for(metadata.image, call.connection, with_fenced=with_fenced)
     live = [node.node_id for node in nodes if not node.is_fenced]
     is_asked = request.include_cluster_authorized_operations
     return DescribeClusterResponse(
         error_code=Error.NONE,
         endpoint_type=BROKERS,
-        cluster_id=cluster.cluster_id,
-        controller_id=controller_among(live, cluster.node_id),
+        cluster_id=metadata.cluster_id,
+        controller_id=controller_among(live, metadata.controller_id),
         brokers=[
             DescribeClusterResponse.Broker(
                 broker_id=node.node_id,

@@ -83,9 +83,9 @@ def _resource(
 
 def _topic(context: Context, name: str) -> list[Answer]:
     check_topic_name(name)
-    if name not in context.cluster.image.topics:
+    if name not in context.metadata.image.topics:
         raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, "")
-    config, overrides = context.config, context.cluster.image.config(ResourceType.TOPIC, name)
+    config, overrides = context.config, context.metadata.image.config(ResourceType.TOPIC, name)
     answers = []
     for setting in topic_settings().values():
         given = given_for_topic(config, overrides, setting.name)
@@ -100,7 +100,7 @@ def _topic(context: Context, name: str) -> list[Answer]:
 def _group(context: Context, name: str) -> list[Answer]:
     if not name:
         raise KafkaError(Error.INVALID_REQUEST, "Group name must not be empty")
-    config, overrides = context.config, context.cluster.image.config(ResourceType.GROUP, name)
+    config, overrides = context.config, context.metadata.image.config(ResourceType.GROUP, name)
     answers = []
     for setting in group_settings().values():
         given = given_for_group(config, overrides, setting.name)
@@ -115,7 +115,7 @@ def _client_metrics(context: Context, name: str) -> list[Answer]:
     if not name:
         why = "Client metrics subscription name must not be empty"
         raise KafkaError(Error.INVALID_REQUEST, why)
-    settings = context.cluster.image.config(ResourceType.CLIENT_METRICS, name)
+    settings = context.metadata.image.config(ResourceType.CLIENT_METRICS, name)
     answers = []
     for setting in client_metrics_settings().values():
         text = settings.get(setting.name)

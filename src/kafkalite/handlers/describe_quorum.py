@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from itertools import islice
 
-from kafkalite.coordinators.effects import Refused
+from kafkalite.coordinators.cluster.describing_quorum import DescribeQuorum, QuorumStanding
+from kafkalite.coordinators.cluster.nodes import nodes_for
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps, begun, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.protocol.errors import Error
+from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
 
 METADATA_TOPIC = "__cluster_metadata"
@@ -24,22 +25,28 @@ Partition = DescribeQuorumResponse.Partition
 
 def describe_quorum(
     context: Context, call: Call, request: DescribeQuorumRequest
-) -> DescribeQuorumResponse | InSteps | Later[DescribeQuorumResponse | InSteps | Refused]:
-    return context.cluster.absence.answered(lambda: _described(context, call, request))
+) -> Later[DescribeQuorumResponse | InSteps | KafkaError]:
+    standing = context.controller.submit(DescribeQuorum())
+    return standing.map(lambda answer: _described(context, call, request, answer))
 
 
 def _described(
-    context: Context, call: Call, request: DescribeQuorumRequest
-) -> DescribeQuorumResponse | InSteps:
+    context: Context,
+    call: Call,
+    request: DescribeQuorumRequest,
+    standing: QuorumStanding | KafkaError,
+) -> DescribeQuorumResponse | InSteps | KafkaError:
+    if isinstance(standing, KafkaError):
+        return standing
     asked = [(each.topic_name, one.partition_index) for each in request.topics
              for one in each.partitions]
     if asked != [(METADATA_TOPIC, 0)]:  # beside another partition even the right one is unknown
         return begun(_refusal(request))
     topic = DescribeQuorumResponse.Topic(
-        topic_name=METADATA_TOPIC, partitions=[_partition(context)]
+        topic_name=METADATA_TOPIC, partitions=[_partition(context, standing)]
     )
     return DescribeQuorumResponse(
-        error_code=Error.NONE, topics=[topic], nodes=_nodes(context, call)
+        error_code=Error.NONE, topics=[topic], nodes=_nodes(context, call, standing)
     )
 
 
@@ -57,7 +64,9 @@ def _refusal(request: DescribeQuorumRequest) -> Steps[DescribeQuorumResponse]:
     return DescribeQuorumResponse(topics=topics)
 
 
-def _nodes(context: Context, call: Call) -> list[DescribeQuorumResponse.Node]:
+def _nodes(
+    context: Context, call: Call, standing: QuorumStanding
+) -> list[DescribeQuorumResponse.Node]:
     return [
         DescribeQuorumResponse.Node(
             node_id=node.node_id,
@@ -67,27 +76,26 @@ def _nodes(context: Context, call: Call) -> list[DescribeQuorumResponse.Node]:
                 )
             ],
         )
-        for node in context.cluster.nodes_for(call.connection)
-        if node.node_id == context.cluster.node_id
+        for node in nodes_for(context.metadata.image, call.connection)
+        if node.node_id == standing.leader_id
     ]
 
 
-def _partition(context: Context) -> Partition:
-    cluster, now_ms = context.cluster, context.env.clock.now_ms()
-    end_offset = cluster.log.end_offset
+def _partition(context: Context, standing: QuorumStanding) -> Partition:
+    now_ms = context.env.clock.now_ms()
     voter = DescribeQuorumResponse.CurrentVoter(
-        replica_id=cluster.node_id,
+        replica_id=standing.leader_id,
         replica_directory_id=context.logs.directories[0].directory_id,
-        log_end_offset=end_offset,
+        log_end_offset=standing.end_offset,
         last_fetch_timestamp=now_ms,
         last_caught_up_timestamp=now_ms,
     )
     return Partition(
         partition_index=0,
         error_code=Error.NONE,
-        leader_id=cluster.node_id,
-        leader_epoch=cluster.controller_epoch,
-        high_watermark=end_offset,
+        leader_id=standing.leader_id,
+        leader_epoch=standing.leader_epoch,
+        high_watermark=standing.end_offset,
         current_voters=[voter],
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from kafkalite.coordinators.cluster.create_topics import check_topic_name
 from kafkalite.coordinators.cluster.deciding import INTERNAL_TOPICS
 from kafkalite.coordinators.cluster.image import NO_LEADER, PartitionState
+from kafkalite.coordinators.cluster.nodes import nodes_for
 from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
@@ -42,7 +43,7 @@ def _answer(
     most = context.config.get_int("max.request.partition.size.limit")
     room = max(min(most, request.response_partition_limit), 1)
     cursor = request.cursor
-    reachable = {node.node_id for node in context.cluster.nodes_for(call.connection)}
+    reachable = {node.node_id for node in nodes_for(context.metadata.image, call.connection)}
     response = DescribeTopicPartitionsResponse(next_cursor=None)
     for number, name in enumerate(names):
         if number % STEP_TOPICS == STEP_TOPICS - 1:
@@ -52,7 +53,7 @@ def _answer(
             break
         is_cursor = cursor is not None and name == cursor.topic_name
         first = cursor.partition_index if cursor is not None and is_cursor else 0
-        topic = context.cluster.image.topics.get(name)
+        topic = context.metadata.image.topics.get(name)
         if topic is None:
             if request.topics:
                 response.topics.append(_missing(name))
@@ -71,7 +72,7 @@ def _answer(
 def _names(context: Context, request: DescribeTopicPartitionsRequest) -> list[str]:
     cursor = request.cursor
     start = "" if cursor is None else cursor.topic_name
-    named = {topic.name for topic in request.topics} or set(context.cluster.image.topics)
+    named = {topic.name for topic in request.topics} or set(context.metadata.image.topics)
     if cursor is not None and request.topics and cursor.topic_name not in named:
         why = (
             "DescribeTopicPartitionsRequest topic list should contain the cursor topic: "

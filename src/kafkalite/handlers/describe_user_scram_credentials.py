@@ -26,7 +26,7 @@ USERS_PER_STEP = 64
 def describe_user_scram_credentials(
     context: Context, call: Call, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse | InSteps:
-    return begun(_all(context.cluster.image, request))
+    return begun(_all(context.metadata.image, request))
 
 
 def _all(image: Image, request: DescribeUserScramCredentialsRequest) -> Steps[Response]:

@@ -6,8 +6,9 @@ those that need no election are not named in the reply.
 
 from __future__ import annotations
 
+from kafkalite.coordinators.cluster.controller import is_refusal
 from kafkalite.coordinators.cluster.deciding import text_of
-from kafkalite.coordinators.effects import Refused
+from kafkalite.coordinators.cluster.events import ElectLeaders
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
@@ -17,14 +18,13 @@ from kafkalite.protocol.messages import ElectLeadersRequest, ElectLeadersRespons
 
 def elect_leaders(
     context: Context, call: Call, request: ElectLeadersRequest
-) -> Later[ElectLeadersResponse]:
+) -> Later[ElectLeadersResponse | KafkaError]:
     if request.topic_partitions == []:  # not null, which means all: nothing is asked for
         return Later.of(ElectLeadersResponse(error_code=Error.NONE))
-    return context.cluster.submit(request).map(
-        lambda answer: _all_refused(request, answer.error)
-        if isinstance(answer, Refused)
-        else answer
-    )
+    def answered(answer: ElectLeadersResponse | KafkaError) -> ElectLeadersResponse | KafkaError:
+        return _all_refused(request, answer) if is_refusal(answer) else answer
+
+    return context.controller.submit(ElectLeaders(request)).map(answered)
 
 
 def _all_refused(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:

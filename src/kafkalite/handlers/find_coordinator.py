@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafkalite.coordinators.cluster.nodes import nodes_for
 from kafkalite.coordinators.shards import partition_of
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps, finish
@@ -49,9 +50,9 @@ def find_coordinator(
         steps = _find_all(context, call, request, topic, keys)
         return InSteps(steps) if len(keys) > STEP_KEYS else finish(steps)
 
-    if topic in context.cluster.image.topics:
+    if topic in context.metadata.image.topics:
         return found(None)
-    return reply_with(context.cluster.create_internal_topic(topic), found)
+    return reply_with(context.auto_creation.create_internal(topic), found)
 
 
 def _find_all(
@@ -72,14 +73,14 @@ def _find(
 ) -> Coordinator:
     if request.key_type == SHARE_KEY_TYPE and not _is_share_key(key):
         return _failed(key, Error.INVALID_REQUEST)
-    image = context.cluster.image
+    image = context.metadata.image
     found = image.topics.get(topic)
     if found is None:
         return _failed(key, Error.COORDINATOR_NOT_AVAILABLE)
     state = image.partition(topic, partition_of(key, len(found.partitions)))
     if state is None or is_offline(context, topic, state.index, state.leader):
         return _failed(key, Error.COORDINATOR_NOT_AVAILABLE)
-    for node in context.cluster.nodes_for(call.connection):
+    for node in nodes_for(context.metadata.image, call.connection):
         if node.node_id == state.leader:
             return Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port)
     return _failed(key, Error.COORDINATOR_NOT_AVAILABLE)

@@ -28,7 +28,7 @@ def get_telemetry_subscriptions(
     if instance_id == ZERO_UUID:
         instance_id = random_uuid(context.env.random)
     now_ms = context.env.clock.now_ms()
-    wanted = context.telemetry.ask(context.cluster.image, call, instance_id, now_ms)
+    wanted = context.telemetry.ask(context.metadata.image, call, instance_id, now_ms)
     return GetTelemetrySubscriptionsResponse(
         error_code=Error.NONE,
         client_instance_id=instance_id,

@@ -163,7 +163,7 @@ def describe_by_shard(
 
 def serves_consumer_groups(context: Context) -> bool:
     """Whether the cluster has finalized KIP-848's protocol, and the settings have it."""
-    is_finalized = context.cluster.image.features.get("group.version", 0) >= 1
+    is_finalized = context.metadata.image.features.get("group.version", 0) >= 1
     return is_finalized and "consumer" in context.config.get_list(
         "group.coordinator.rebalance.protocols"
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kafkalite.coordinators.cluster.image import PartitionState
+from kafkalite.coordinators.cluster.nodes import nodes_for
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import Error, KafkaError
@@ -23,7 +24,7 @@ def find_partition(context: Context, topic: str, index: int) -> Partition:
     if partition is not None:
         return partition
     is_ours = is_offline(context, topic, index, context.node_id)
-    if not is_ours and context.cluster.image.partition(topic, index) is not None:
+    if not is_ours and context.metadata.image.partition(topic, index) is not None:
         raise KafkaError(Error.NOT_LEADER_OR_FOLLOWER)
     return context.partitions.find(topic, index)  # which says why not
 
@@ -46,7 +47,7 @@ def offline_replicas(
 
 def find_topic_name(context: Context, topic_id: bytes) -> str:
     """The name of a topic that the cluster has; else UNKNOWN_TOPIC_ID."""
-    name = context.partitions.topic_name(topic_id) or context.cluster.image.topic_name(topic_id)
+    name = context.partitions.topic_name(topic_id) or context.metadata.image.topic_name(topic_id)
     if name is None:
         raise KafkaError(Error.UNKNOWN_TOPIC_ID)
     return name
@@ -56,7 +57,7 @@ def current_leader(
     context: Context, topic: str, topic_id: bytes, index: int
 ) -> tuple[int, int]:
     """Id and epoch of the leader as the cluster knows it, or -1 twice."""
-    image = context.cluster.image
+    image = context.metadata.image
     state = image.partition(topic or image.topic_name(topic_id) or "", index)
     return (state.leader, state.leader_epoch) if state is not None else (-1, -1)
 
@@ -65,6 +66,6 @@ def endpoints(context: Context, call: Call, node_ids: Iterable[int]) -> list[End
     """(id, host, port, rack) of brokers, as this client should reach them."""
     return [
         (node.node_id, node.host, node.port, node.rack)
-        for node in context.cluster.nodes_for(call.connection)
+        for node in nodes_for(context.metadata.image, call.connection)
         if node.node_id in set(node_ids)
     ]

@@ -35,7 +35,7 @@ def list_config_resources(
     asked = list(dict.fromkeys(request.resource_types)) or list(supported)
     if any(each not in supported for each in asked):
         return ListConfigResourcesResponse(error_code=Error.UNSUPPORTED_VERSION)
-    return begun(_listed(context.cluster.image, asked))
+    return begun(_listed(context.metadata.image, asked))
 
 
 def _listed(image: Image, asked: list[int]) -> Steps[ListConfigResourcesResponse]:

@@ -5,65 +5,18 @@ Flexible (KIP-455). Without a list all topics are meant; partitions that do not 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
-from kafkalite.coordinators.cluster.image import Image, PartitionState
-from kafkalite.coordinators.effects import Refused
+from kafkalite.coordinators.cluster.events import ListPartitionReassignments
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps, begun
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.protocol.errors import Error
+from kafkalite.protocol.errors import KafkaError
 from kafkalite.protocol.messages import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
 
-Response = ListPartitionReassignmentsResponse
-
-LOOKED_AT_PER_STEP = 64  # partitions
-
 
 def list_partition_reassignments(
     context: Context, call: Call, request: ListPartitionReassignmentsRequest
-) -> Response | InSteps | Later[Response | InSteps | Refused]:
-    return context.cluster.absence.answered(lambda: begun(_listed(context, request)))
-
-
-def _listed(context: Context, request: ListPartitionReassignmentsRequest) -> Steps[Response]:
-    response = Response(error_code=Error.NONE, error_message=None)
-    image, looked_at = context.cluster.image, 0
-    for name, indexes in _asked(image, request):
-        moving: list[Response.Partition] = []
-        for index in indexes:
-            state = image.partition(name, index)
-            if state is not None and state.is_reassigning:
-                moving.append(_partition(state))
-            looked_at += 1
-            if looked_at % LOOKED_AT_PER_STEP == 0:
-                yield
-        if moving:
-            response.topics.append(Response.Topic(name=name, partitions=moving))
-    return response
-
-
-def _asked(
-    image: Image, request: ListPartitionReassignmentsRequest
-) -> Iterator[tuple[str, Iterable[int]]]:
-    """Topics that are there, each looked for when its turn comes."""
-    for topic in request.topics or ():
-        if topic.name in image.topics:
-            yield topic.name, topic.partition_indexes
-    for name in sorted(image.topics) if request.topics is None else ():
-        known = image.topics.get(name)
-        if known is not None:
-            yield name, sorted(known.partitions)
-
-
-def _partition(state: PartitionState) -> Response.Partition:
-    return Response.Partition(
-        partition_index=state.index,
-        replicas=list(state.replicas),
-        adding_replicas=list(state.adding_replicas),
-        removing_replicas=list(state.removing_replicas),
-    )
+) -> Later[ListPartitionReassignmentsResponse | KafkaError]:
+    return context.controller.submit(ListPartitionReassignments(request))

@@ -17,6 +17,7 @@ from typing import Any
 from kafkalite.coordinators.cluster.create_topics import check_topic_name
 from kafkalite.coordinators.cluster.deciding import INTERNAL_TOPICS
 from kafkalite.coordinators.cluster.image import NO_LEADER, PartitionState, Topic
+from kafkalite.coordinators.cluster.nodes import nodes_for
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call, Encoded
@@ -47,7 +48,7 @@ def metadata(
 ) -> MetadataResponse | Encoded | InSteps:
     if call.version < TOPIC_ID_VERSION and _names_by_id(request):
         return _refuse(request)
-    offset, asked = context.cluster.features_epoch, _asked(call, request)
+    offset, asked = context.metadata.features_epoch, _asked(call, request)
     principal = call.connection.principal
     body = context.kept_replies.find(offset, principal, asked) if asked is not None else None
     return InSteps(_answer(context, call, request, asked)) if body is None else Encoded(body)
@@ -71,7 +72,7 @@ def _asked(call: Call, request: MetadataRequest) -> Hashable:
 def _answer(
     context: Context, call: Call, request: MetadataRequest, asked: Hashable
 ) -> Steps[MetadataResponse | Encoded | Later[Any]]:
-    image = context.cluster.image
+    image = context.metadata.image
     if request.topics is None or (not request.topics and call.version < ALL_BY_NULL_VERSION):
         return (yield from _of_names(context, call, request, sorted(image.topics), asked))
     names: dict[str, None] = {}
@@ -96,11 +97,11 @@ def _answer(
     if is_wanted and context.config.get_bool("auto.create.topics.enable"):
         if context.config.get_bool("kafkalite.auto.create.waits"):
             # Why a topic could not be created is no answer to who asked where it is.
-            return context.cluster.create_missing(missing).map(
+            return context.auto_creation.create(missing).map(
                 lambda _: InSteps(_of_names(context, call, request, list(names), None))
             )
         response = yield from _of_names(context, call, request, list(names), None)
-        context.cluster.create_missing(missing)  # nobody waits for what comes of it
+        context.auto_creation.create(missing)  # nobody waits for what comes of it
         return response
     return (yield from _of_names(context, call, request, list(names), asked))
 
@@ -123,7 +124,7 @@ def _of_names(
     context: Context, call: Call, request: MetadataRequest, names: list[str], asked: Hashable
 ) -> Steps[MetadataResponse | Encoded]:
     """Some at a time; between two steps topics may come and go."""
-    view, offset = _View(context, call, request), context.cluster.features_epoch
+    view, offset = _View(context, call, request), context.metadata.features_epoch
     answers: list[Answer] = []
     for number, name in enumerate(names):
         if number % STEP_NAMES == STEP_NAMES - 1:
@@ -135,7 +136,7 @@ def _of_names(
 def _of_ids(
     context: Context, call: Call, request: MetadataRequest, ids: list[bytes], asked: Hashable
 ) -> Steps[MetadataResponse | Encoded]:
-    view, offset = _View(context, call, request), context.cluster.features_epoch
+    view, offset = _View(context, call, request), context.metadata.features_epoch
     answers: list[Answer] = []
     for number, topic_id in enumerate(ids):
         if number % STEP_NAMES == STEP_NAMES - 1:
@@ -148,13 +149,13 @@ def _kept(
     view: _View, response: MetadataResponse, offset: int, asked: Hashable
 ) -> Steps[MetadataResponse | Encoded]:
     """The reply in its bytes, unless it has errors, or there was news meanwhile."""
-    cluster, version = view.context.cluster, view.call.version
+    metadata, version = view.context.metadata, view.call.version
     if asked is None or view.has_errors:
         return response
     encode = codec.encoder_in_steps(MetadataResponse, version)
     parts, _ = yield from encoded(encode, response, has_records=False)
     body = b"".join(part for part in parts if isinstance(part, bytes))
-    if cluster.features_epoch == offset:
+    if metadata.features_epoch == offset:
         principal = view.call.connection.principal
         view.context.kept_replies.keep(offset, principal, asked, body)
     return Encoded(body)
@@ -180,12 +181,12 @@ class _View:
         self.context = context
         self.call = call
         self.request = request
-        self.nodes = context.cluster.nodes_for(call.connection)
+        self.nodes = nodes_for(context.metadata.image, call.connection)
         self.reachable = {node.node_id for node in self.nodes}
         self.has_errors = False
 
     def topic_of(self, topic_id: bytes) -> Steps[Answer]:
-        name = self.context.cluster.image.topic_name(topic_id)
+        name = self.context.metadata.image.topic_name(topic_id)
         if name is None:
             self.has_errors = True
             return self._with_operations(
@@ -194,7 +195,7 @@ class _View:
         return (yield from self.topic(name))
 
     def topic(self, name: str) -> Steps[Answer]:
-        topic: Topic | None = self.context.cluster.image.topics.get(name)
+        topic: Topic | None = self.context.metadata.image.topics.get(name)
         if topic is None:
             self.has_errors = True
             return self._with_operations(_missing(name))
@@ -229,7 +230,7 @@ class _View:
         )
 
     def _leader_error(self, state: PartitionState) -> Error:
-        is_registered = state.leader in self.context.cluster.image.brokers
+        is_registered = state.leader in self.context.metadata.image.brokers
         is_hidden = is_registered and state.leader not in self.reachable
         if is_hidden and self.call.version >= LISTENER_ERROR_VERSION:
             return Error.LISTENER_NOT_FOUND
@@ -237,10 +238,10 @@ class _View:
 
 
 def _respond(view: _View, answers: list[Answer]) -> MetadataResponse:
-    cluster, nodes = view.context.cluster, view.nodes
+    metadata, nodes = view.context.metadata, view.nodes
     response = MetadataResponse(
-        cluster_id=cluster.cluster_id,
-        controller_id=controller_among([node.node_id for node in nodes], cluster.node_id),
+        cluster_id=metadata.cluster_id,
+        controller_id=controller_among([node.node_id for node in nodes], metadata.controller_id),
         brokers=[
             MetadataResponse.Broker(
                 node_id=node.node_id, host=node.host, port=node.port, rack=node.rack
@@ -254,6 +255,6 @@ def _respond(view: _View, answers: list[Answer]) -> MetadataResponse:
     return response
 
 
-def controller_among(node_ids: list[int], preferred: int) -> int:
+def controller_among(node_ids: list[int], preferred: int | None) -> int:
     """The broker that clients send changes to: any that lives takes them, so the same one."""
     return preferred if preferred in node_ids else min(node_ids, default=-1)

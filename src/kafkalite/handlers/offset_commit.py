@@ -64,7 +64,7 @@ def _resolve(
     context: Context, call: Call, topics: list[Topic], refused: list[Answer]
 ) -> Steps[list[Topic]]:
     """Fills in names and ids and keeps the partitions that exist, and the topics that have any."""
-    image = context.cluster.image
+    image = context.metadata.image
     known: list[Topic] = []
     for count, topic in enumerate(topics, 1):
         if count % TOPICS_PER_STEP == 0:

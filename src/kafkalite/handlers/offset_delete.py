@@ -38,7 +38,7 @@ def _delete(
 ) -> Steps[OffsetDeleteResponse | Later[OffsetDeleteResponse]]:
     refused: dict[str, Answer] = {}
     request.topics = yield from of_known_partitions(
-        request.topics, context.cluster.image, refused, Answer, OffsetDeleteResponse.Partition
+        request.topics, context.metadata.image, refused, Answer, OffsetDeleteResponse.Partition
     )
 
     def respond(answer: Any) -> OffsetDeleteResponse | InSteps:

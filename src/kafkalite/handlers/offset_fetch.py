@@ -100,7 +100,7 @@ def _resolve(context: Context, call: Call, group: Group) -> list[TopicAnswer]:
         return []
     refused, known = [], []
     for topic in group.topics:
-        topic.name = context.cluster.image.topic_name(topic.topic_id) or ""
+        topic.name = context.metadata.image.topic_name(topic.topic_id) or ""
         if topic.name:
             known.append(topic)
         else:
@@ -140,7 +140,7 @@ def _answer(
 def _identify(context: Context, topic: TopicAnswer) -> bool:
     """A topic without an id cannot be told in a version that has no names."""
     if topic.topic_id == ZERO_UUID:
-        topic.topic_id = context.cluster.image.topic_id(topic.name) or ZERO_UUID
+        topic.topic_id = context.metadata.image.topic_id(topic.name) or ZERO_UUID
     return topic.topic_id != ZERO_UUID
 
 

@@ -28,5 +28,5 @@ def push_telemetry(
         size=len(request.metrics),
         max_size=context.config.get_int("telemetry.max.bytes"),
     )
-    context.telemetry.push(context.cluster.image, call, push, context.env.clock.now_ms())
+    context.telemetry.push(context.metadata.image, call, push, context.env.clock.now_ms())
     return PushTelemetryResponse(error_code=Error.NONE)

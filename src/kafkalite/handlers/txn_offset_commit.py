@@ -46,7 +46,7 @@ def _commit(
 ) -> Steps[TxnOffsetCommitResponse | Later[Any]]:
     refused: dict[str, Answer] = {}
     known = request.topics = yield from of_known_partitions(
-        request.topics, context.cluster.image, refused, Answer, TxnOffsetCommitResponse.Partition
+        request.topics, context.metadata.image, refused, Answer, TxnOffsetCommitResponse.Partition
     )
     if not known:
         return TxnOffsetCommitResponse(topics=list(refused.values()))

@@ -5,25 +5,20 @@ Flexible. What it held is led by others, or by nobody.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkalite.coordinators.cluster.brokers import UnregisterBroker
-from kafkalite.coordinators.effects import Refused
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import code_of, reply_with
+from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 
 def unregister_broker(
     context: Context, call: Call, request: UnregisterBrokerRequest
-) -> UnregisterBrokerResponse | Refused | Later[UnregisterBrokerResponse | Refused]:
-    done = context.cluster.submit(UnregisterBroker(request.broker_id))
+) -> Later[UnregisterBrokerResponse | KafkaError]:
+    def respond(refused: KafkaError | None) -> UnregisterBrokerResponse | KafkaError:
+        if refused is not None:
+            return refused
+        return UnregisterBrokerResponse(error_code=Error.NONE, error_message=None)
 
-    def respond(done: Any) -> UnregisterBrokerResponse | Refused:
-        if isinstance(done, Refused):
-            return done
-        return UnregisterBrokerResponse(error_code=code_of(done), error_message=None)
-
-    return reply_with(done, respond)
+    return context.controller.submit(UnregisterBroker(request.broker_id)).map(respond)

@@ -7,14 +7,15 @@ raises: its allow_downgrade is passed over.
 
 from __future__ import annotations
 
+from kafkalite.coordinators.cluster.events import UpdateFeatures
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.protocol.errors import KafkaError
 from kafkalite.protocol.messages import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 
 def update_features(
     context: Context, call: Call, request: UpdateFeaturesRequest
-) -> Later[UpdateFeaturesResponse]:
-    later: Later[UpdateFeaturesResponse] = context.cluster.submit(request)
-    return later
+) -> Later[UpdateFeaturesResponse | KafkaError]:
+    return context.controller.submit(UpdateFeatures(request))

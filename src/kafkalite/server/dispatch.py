@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafkalite import handlers
-from kafkalite.coordinators.effects import Refused
+from kafkalite.coordinators.cluster.controller import OutcomeUnknown
 from kafkalite.env.later import Later
 from kafkalite.env.network import Part
 from kafkalite.env.slicing import InSteps, Steps
@@ -39,8 +39,7 @@ SMALL_BYTES = 8192
 # The same of one with records, of which there are mostly few: a larger one is decoded at once, too,
 # unless it has many.
 SMALL_RECORDS_BYTES = 32_768
-_SHORT = (Encoded, CloseConnection, KafkaError)
-_TOLD = (Refused, Exception)
+_SHORT = (Encoded, CloseConnection)
 
 _route_at = struct.Struct(">I").unpack_from  # API key and version, as one number
 _V0_HEAD = struct.Struct(">ii")
@@ -138,7 +137,7 @@ class Dispatcher:
             if not response.is_resolved:
                 return self._answered_later(route, call, request, response, is_large)
             response, frame = response.value, None
-        if isinstance(response, _TOLD):
+        if isinstance(response, Exception):
             response = self._settled(route, call, request, response)
         if type(response) is InSteps or (is_large and type(response) not in _SHORT):
             if frame is not None and route.request_has_records:
@@ -159,13 +158,13 @@ class Dispatcher:
         response.then(came)
         return outcome
 
-    def _settled(self, route: Route, call: Call, request: Any, response: Any) -> Any:
+    def _settled(self, route: Route, call: Call, request: Any, response: Exception) -> Any:
         """What comes of it may be a refusal, or a mistake of ours: who waits is told."""
-        if isinstance(response, Refused):
-            return self._refusal(route, call, request, response.error)
-        if isinstance(response, Exception) and not isinstance(response, KafkaError):
-            return self._mistake(route, call, request, response)
-        return response
+        if isinstance(response, OutcomeUnknown):
+            return CloseConnection(str(response))
+        if isinstance(response, KafkaError):
+            return self._refusal(route, call, request, response)
+        return self._mistake(route, call, request, response)
 
     # --- large ones -------------------------------------------------------------------------------
 
@@ -215,11 +214,11 @@ class Dispatcher:
                 response = yield from response.steps
             except Exception as error:  # noqa: BLE001 - what it means is decided there
                 response = self._failed(route, call, request, error)
-            if isinstance(response, _TOLD):
+            if isinstance(response, Exception):
                 response = self._settled(route, call, request, response)
         if response is None or isinstance(response, Later):
             return self._answered(route, call, request, response, True)
-        if type(response) in _SHORT or isinstance(response, Exception):
+        if type(response) in _SHORT:
             return self._outcome(route, call, request, response)
         try:
             parts, size = yield from encoded(
@@ -234,8 +233,6 @@ class Dispatcher:
     def _outcome(self, route: Route, call: Call, request: Any, response: Any) -> Outcome:
         if isinstance(response, CloseConnection):
             return response
-        if isinstance(response, KafkaError):  # what was decided could not be made to last
-            return CloseConnection(str(response))
         try:
             return self._encode(route, call.correlation_id, response)
         except Exception as error:  # noqa: BLE001 - a response that has no bytes is our mistake

@@ -174,7 +174,7 @@ def _run(world: World, anomalies: Anomalies) -> tuple[dict[Partition, Final], in
 
 
 def _begin_group(world: World, topic: str, partition_count: int) -> Crowd:
-    topic_id = world.broker.cluster.image.topics[topic].topic_id
+    topic_id = world.broker.metadata.image.topics[topic].topic_id
     crowd = Crowd(world, Membership(topic, topic_id, partition_count))
     crowd.come()
     world.departures.append(crowd.strike)

@@ -377,7 +377,7 @@ class Run:
     def _create_topics(self, wanted: list[tuple[str, int]], then: Callable[[], None]) -> None:
         """Creates what is missing, and says that the start is done when all of it lasts."""
         controller = self.brokers[CONTROLLER]
-        missing = [each for each in wanted if each[0] not in controller.cluster.image.topics]
+        missing = [each for each in wanted if each[0] not in controller.metadata.image.topics]
 
         def create_next(refusal: KafkaError | None) -> None:
             if refusal is not None:
@@ -434,7 +434,7 @@ class Run:
             stopped()
             return
         with suppress(Exception):
-            broker.cluster.fence_broker(node_id)
+            broker.fence()
         self._stop_broker(broker, stopped)
 
     def _start_one(self, node_id: int, outcome: Outcome, then: Callable[[], None]) -> None:

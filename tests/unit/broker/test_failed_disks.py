@@ -113,7 +113,7 @@ def test_a_failed_write_of_the_metadata_ends_the_broker_and_is_told() -> None:
     world = started(World(1))
     world.disk.before_operation = failing("write", METADATA)
     with pytest.raises(KafkaError) as refused:
-        world.broker.cluster.decide(FenceBroker(1))
+        world.broker.controller.decide(FenceBroker(1))
     assert refused.value.code == Error.KAFKA_STORAGE_ERROR
     assert not world.broker.ended.is_resolved  # who asked may be answered
     world.run(0)
@@ -137,7 +137,7 @@ def test_a_full_disk_refuses_what_needs_metadata_until_it_has_room() -> None:
     created = world.broker.create_topic("t", 1)
     assert isinstance(created.value, KafkaError)
     assert created.value.code == Error.KAFKA_STORAGE_ERROR
-    assert world.broker.cluster.image.topic_id("t") is None
+    assert world.broker.metadata.image.topic_id("t") is None
     world.run(1_000)
     assert world.is_up
     world.disk.before_operation = None
@@ -149,7 +149,7 @@ def test_a_snapshot_that_cannot_be_written_undoes_nothing(code: int, is_fatal: b
     world = started(World(1))
     world.create_topic("t", 1)
     world.disk.before_operation = failing("write", ".checkpoint.tmp", code)
-    world.broker.cluster.write_snapshot()
+    world.broker.controller.write_snapshot()
     world.run(0)
     assert world.broker.ended.is_resolved == is_fatal
     if not is_fatal:
@@ -159,7 +159,7 @@ def test_a_snapshot_that_cannot_be_written_undoes_nothing(code: int, is_fatal: b
     if is_fatal:
         world.start_broker()
     started(world)
-    assert world.broker.cluster.image.topic_id("t") is not None
+    assert world.broker.metadata.image.topic_id("t") is not None
 
 
 @pytest.mark.parametrize("kind", ["write", "sync", "create"])
@@ -172,7 +172,7 @@ def test_a_stop_ends_though_the_metadata_cannot_be_written(kind: str) -> None:
     broker.clock.advance(1_000)
     assert stopped.is_resolved
     broker.env.disk.before_operation = None
-    assert broker.started_again().context.cluster.image.topic_id("t") is not None
+    assert broker.started_again().context.metadata.image.topic_id("t") is not None
 
 
 # --- starting -------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ def test_a_directory_of_two_that_fails_while_roles_are_taken_up_is_told_to_the_c
     assert lost == "/more/"
     restarted(world, "/more/__consumer_offsets-0/", errno.EIO)
     assert world.is_up
-    state = world.broker.cluster.image.partition("__consumer_offsets", 0)
+    state = world.broker.metadata.image.partition("__consumer_offsets", 0)
     assert state is not None
     assert state.leader == NO_LEADER
 
@@ -332,7 +332,7 @@ def test_a_broker_of_several_that_ends_is_fenced_and_the_others_go_on() -> None:
     env.clock.advance(1_000)
     assert second.ended.is_resolved
     assert not first.ended.is_resolved
-    assert list(first.cluster.image.live_brokers()) == [1]
+    assert list(first.metadata.image.live_brokers()) == [1]
     assert not led.is_leader
     assert first.create_topic("more", 1).value is None
 

@@ -10,8 +10,8 @@ import pytest
 
 from kafkalite.coordinators.cluster import deciding, shard
 from kafkalite.coordinators.cluster.configs import AlterConfigs, ResourceChange, Step
+from kafkalite.coordinators.cluster.events import CreateTopics, DeleteTopics
 from kafkalite.coordinators.cluster.image import FOLDS, Image, ImageConflict
-from kafkalite.coordinators.effects import Refused
 from kafkalite.env.background import QueuedBackground
 from kafkalite.env.slicing import STEPS_PER_SLICE
 from kafkalite.log.making import NewLog
@@ -78,14 +78,14 @@ def test_a_mistake_in_the_fold_leaves_the_log_and_the_image_as_they_are(
     def fail(*_: Any) -> None:
         raise ImageConflict("a planted mistake")
 
-    cluster = looked.broker.context.cluster
-    end = cluster.log.end_offset
+    broker = looked.broker.broker
+    end = broker.controller.log.end_offset
     with monkeypatch.context() as patch:
         patch.setitem(FOLDS, "PartitionRecord", fail)
         answer = looked.broker.ask(creation(MANY, "t"), 7)
     assert answer.topics[0].error_code == Error.UNKNOWN_SERVER_ERROR
-    assert (looked.seen("t"), cluster.log.end_offset) == (0, end)
-    assert "t" not in cluster.image.topics
+    assert (looked.seen("t"), broker.controller.log.end_offset) == (0, end)
+    assert "t" not in broker.metadata.image.topics
     looked.broker.ask(creation(1, "t"), 7)
     assert looked.served("t") == 1
 
@@ -111,7 +111,7 @@ def test_thousands_of_topics_come_and_go_in_slices(looked: Looked) -> None:
 
 def test_a_topic_is_seen_with_all_its_partitions_or_not_at_all(looked: Looked) -> None:
     seen: set[tuple[int, int]] = set()
-    log = looked.broker.context.cluster.log
+    log = looked.broker.broker.controller.log
     start = log.end_offset
     looked.between(lambda: seen.add((looked.seen("large"), log.end_offset - start)))
     looked.broker.ask(creation(MANY, "large"), 7)
@@ -169,11 +169,11 @@ def test_what_is_asked_meanwhile_is_decided_after_it_and_answered_in_order(
 
 
 def test_who_cannot_wait_finishes_what_is_under_way_first(looked: Looked) -> None:
-    cluster = looked.broker.context.cluster
+    controller = looked.broker.broker.controller
     came = looked.broker.send(creation(MANY, "large"), 7)
     assert looked.seen("large") == 0
     change = ResourceChange(2, "large", [Step("retention.ms", 0, "1")])
-    assert cluster.decide(AlterConfigs([change])) == [None]
+    assert controller.decide(AlterConfigs([change])) == [None]
     assert looked.seen("large") == MANY
     looked.clock.advance(0)
     assert came.value.topics[0].error_code == Error.NONE
@@ -183,10 +183,10 @@ def test_who_cannot_wait_finishes_what_is_under_way_first(looked: Looked) -> Non
 def test_what_is_decided_in_slices_is_what_a_start_reads(looked: Looked) -> None:
     looked.broker.ask(creation(MANY, "large", "larger"), 7)
     looked.broker.ask(deletion("large"), 5)
-    topics = looked.broker.context.cluster.image.topics
+    topics = looked.broker.context.metadata.image.topics
     looked.broker.close()
     again = looked.broker.started_again()
-    assert again.context.cluster.image.topics == topics
+    assert again.context.metadata.image.topics == topics
     assert sum(each.topic == "larger" for each in again.broker.partitions) == MANY
     again.close()
 
@@ -247,13 +247,14 @@ def test_a_mistake_in_a_decision_is_answered_and_the_next_is_decided(
         yield
         raise ValueError("a planted mistake")
 
-    kind = type(deletion("t"))
-    monkeypatch.setitem(shard.DECISIONS, kind, fail)
-    cluster = looked.broker.context.cluster
-    refused, made = cluster.submit(deletion("t")), cluster.submit(creation(1, "t"))
+    monkeypatch.setitem(shard.DECISIONS, DeleteTopics, fail)
+    controller = looked.broker.context.controller
+    refused = controller.submit(DeleteTopics(deletion("t")))
+    made = controller.submit(CreateTopics(creation(1, "t")))
     looked.clock.advance(0)
-    assert refused.value == Refused(refused.value.error)
-    assert refused.value.error.code == Error.UNKNOWN_SERVER_ERROR
+    assert isinstance(refused.value, KafkaError)
+    assert refused.value.code == Error.UNKNOWN_SERVER_ERROR
+    assert not isinstance(made.value, KafkaError)
     assert made.value.topics[0].error_code == Error.NONE
 
 
@@ -268,9 +269,9 @@ def test_nobody_is_told_of_partitions_that_could_not_be_written(
     def refuse(_: Any) -> None:
         raise KafkaError(Error.KAFKA_STORAGE_ERROR)
 
-    cluster = looked.broker.context.cluster
+    controller = looked.broker.broker.controller
     with monkeypatch.context() as patch:
-        patch.setattr(cluster.log, "append", refuse)
+        patch.setattr(controller.log, "append", refuse)
         answer = looked.broker.ask(creation(MANY, "t"), 7)
     assert answer.topics[0].error_code == Error.KAFKA_STORAGE_ERROR
     assert looked.seen("t") == looked.served("t") == 0

@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from kafkalite.coordinators.cluster.directories import UNASSIGNED
+from kafkalite.coordinators.cluster.events import DeleteTopics
 from kafkalite.coordinators.cluster.image import PartitionState
 from kafkalite.env.background import QueuedBackground
 from kafkalite.log.names import renamed_directory
@@ -52,7 +53,7 @@ def fail(life: Life, path: str) -> None:
 
 
 def state_of(life: Life) -> PartitionState:
-    state = life.broker.cluster.image.partition(TOPIC, 0)
+    state = life.broker.metadata.image.partition(TOPIC, 0)
     assert state is not None
     return state
 
@@ -263,7 +264,7 @@ def test_a_topic_made_again_while_its_directory_was_away_is_not_touched_by_the_o
     disk = run.life.disk.stopped()
     gone = detach(disk, ["/one"])
     life = Life(disk, PAGE_CACHE)
-    life.broker.cluster.submit(DeleteTopicsRequest(topic_names=[TOPIC]))
+    life.broker.controller.submit(DeleteTopics(DeleteTopicsRequest(topic_names=[TOPIC])))
     life.broker.create_topic(TOPIC, 1)
     now_ms = life.clock.now_ms()
     served(life).append(batch([b"new"], timestamp=now_ms), now_ms)
@@ -302,7 +303,7 @@ def test_a_directory_that_fails_while_it_is_used_leaves_its_partitions_without_a
     fail(run.life, "/one")
     run.life.turn(0)
     assert state_of(run.life).leader == -1
-    [broker] = run.life.broker.cluster.image.brokers.values()
+    [broker] = run.life.broker.metadata.image.brokers.values()
     assert len(broker.log_dirs) == 2
     with pytest.raises(KafkaError) as refused:
         run.life.broker.partitions.find(TOPIC, 0)
@@ -339,7 +340,7 @@ def test_a_log_that_was_carried_to_another_directory_is_named_there() -> None:
 def test_a_new_replica_of_several_directories_is_left_to_the_broker_first() -> None:
     broker = WholeBroker({"log.dirs": "/a,/b"})
     broker.create("t")
-    topic = broker.context.cluster.image.topics["t"]
+    topic = broker.context.metadata.image.topics["t"]
     assert topic.partitions[0].directories == (UNASSIGNED,)
     broker.clock.advance(0)
     directory = broker.broker.logs.directory_of(broker.partition().log)

@@ -11,17 +11,18 @@ import pytest
 
 from kafkalite.broker import Broker
 from kafkalite.broker.replicas import Replicas
-from kafkalite.coordinators.cluster.cluster import Cluster
+from kafkalite.coordinators.cluster.local_controller import LocalController
+from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.server.listener import Server
 from kafkalite.testing.embedded import BrokerFailed, EmbeddedKafka
 
 STEPS: list[tuple[type, str]] = [
     (Broker, "_build_coordinators"),
     (Server, "start"),
-    (Cluster, "fence_absent"),
-    (Cluster, "register_broker"),
+    (Broker, "_fence_absent"),
+    (LocalController, "decide"),
     (Replicas, "start"),
-    (Cluster, "subscribe"),
+    (Metadata, "subscribe"),
 ]
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from kafkalite.coordinators.cluster.brokers import FenceBroker
+from kafkalite.coordinators.cluster.events import DeleteTopics
 from kafkalite.coordinators.transactions import events
 from kafkalite.coordinators.transactions.events import ProducerIdentity
 from kafkalite.coordinators.transactions.front import TRANSACTIONS_TOPIC
@@ -30,7 +32,7 @@ SLOW_FLUSH_MS = 8_000  # more than a coordinator's clients wait
 def started(directories: str = "/data,/more") -> World:
     world = World(1, durability="fsync", directories=directories)
     world.run_until(lambda: world.is_up, "the broker comes up")
-    world.broker.cluster.create_internal_topic(TRANSACTIONS_TOPIC)
+    world.broker.context.auto_creation.create_internal(TRANSACTIONS_TOPIC)
     for topic in ("kept", "lost"):
         world.create_topic(topic, 1)
     return world
@@ -43,7 +45,7 @@ def answer_of(world: World, later: Later[Any], what: str) -> Any:
 
 def delete(world: World, *, again: bool = False) -> None:
     """Deletes the topic, without waiting for the answer; perhaps another of its name comes."""
-    world.broker.cluster.submit(DeleteTopicsRequest(topic_names=["lost"]))
+    world.broker.controller.submit(DeleteTopics(DeleteTopicsRequest(topic_names=["lost"])))
     if again:
         world.broker.create_topic("lost", 1)
 
@@ -76,7 +78,7 @@ def test_who_waits_for_a_record_is_told_when_the_role_is_lost() -> None:
     partition, now_ms = world.broker.partitions.find("kept", 0), world.clock.now_ms()
     partition.append(batch([b"value"], timestamp=now_ms), now_ms)
     committed = partition.when_committed(1)
-    world.broker.cluster.fence_broker(1)
+    world.broker.controller.decide(FenceBroker(1))
     assert not committed.is_resolved  # nothing happens within the change of metadata
     world.run(0)
     assert _code(committed.value) == Error.NOT_LEADER_OR_FOLLOWER

@@ -72,7 +72,7 @@ class Looked:
 
     def seen(self, topic: str) -> int:
         """How many partitions of a topic clients are told of."""
-        found = self.broker.context.cluster.image.topics.get(topic)
+        found = self.broker.context.metadata.image.topics.get(topic)
         return 0 if found is None else len(found.partitions)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from kafkalite import handlers
 from kafkalite.config import BrokerConfig
-from kafkalite.coordinators.cluster.image import PartitionState, Topic
+from kafkalite.coordinators.cluster.image import EndPoint, PartitionState, Topic
 from kafkalite.coordinators.groups.front import OFFSETS_TOPIC, Groups, settings_of
 from kafkalite.coordinators.groups.topics import ImageTopics
 from kafkalite.env import manual_env
@@ -26,13 +26,18 @@ from tests.unit.handlers.in_steps import settled
 NODE = 1
 
 
+def broker_of(node_id: int) -> Any:
+    endpoint = EndPoint("PLAINTEXT", "127.0.0.1", 9092, 0)
+    return SimpleNamespace(broker_id=node_id, endpoints=(endpoint,), is_fenced=False, rack=None)
+
+
 @dataclass(slots=True)
 class FakeImage:
     """Topics by name and id, as handlers ask for them."""
 
     topics: dict[str, Topic] = field(default_factory=dict)
     by_id: dict[bytes, Topic] = field(default_factory=dict)
-    brokers: dict[int, Any] = field(default_factory=dict)
+    brokers: dict[int, Any] = field(default_factory=lambda: {NODE: broker_of(NODE)})
     features: dict[str, int] = field(default_factory=lambda: {"group.version": 1})
 
     def add(self, name: str, partition_count: int) -> bytes:
@@ -66,10 +71,7 @@ class FakeCluster:
     image: FakeImage = field(default_factory=FakeImage)
     created: list[str] = field(default_factory=list)
 
-    def nodes_for(self, connection: ConnectionInfo) -> list[Any]:
-        return [SimpleNamespace(node_id=NODE, host="127.0.0.1", port=9092, rack=None)]
-
-    def create_internal_topic(self, name: str) -> Later[Any]:
+    def create_internal(self, name: str) -> Later[Any]:
         self.created.append(name)
         self.image.add(name, 2)
         return Later.of(None)
@@ -103,7 +105,8 @@ class Desk:
             config=self.config,
             node_id=NODE,
             partitions=Partitions(NODE),
-            cluster=self.cluster,
+            metadata=self.cluster,
+            auto_creation=self.cluster,
             groups=self.groups,
             transactions=None,
         )

@@ -22,16 +22,16 @@ def test_quotas_are_kept_and_removed(world, version):
     entity = [("user", "u"), ("client-id", None)]
     answer = alter(world, entity, ("producer_byte_rate", 100.0), version=version)
     assert (answer.error_code, answer.error_message) == (Error.NONE, None)
-    quotas = world.cluster.image.quotas
+    quotas = world.metadata.image.quotas
     assert quotas == {(("client-id", None), ("user", "u")): {"producer_byte_rate": 100.0}}
     alter(world, entity[::-1], ("producer_byte_rate", None), version=version)
     assert quotas == {}
 
 
 def test_removing_what_is_not_there_is_no_error(world):
-    end_offset = world.cluster.log.end_offset
+    end_offset = world.controller.log.end_offset
     assert alter(world, [("user", "u")], ("producer_byte_rate", None)).error_code == Error.NONE
-    assert world.cluster.log.end_offset == end_offset
+    assert world.controller.log.end_offset == end_offset
 
 
 @pytest.mark.parametrize(
@@ -65,13 +65,13 @@ def test_refuses_as_kafka_does_and_changes_nothing(world, entity, ops, message):
     answer = alter(world, entity, *ops)
     assert answer.error_code == Error.INVALID_REQUEST
     assert message in answer.error_message
-    assert world.cluster.image.quotas == {}
+    assert world.metadata.image.quotas == {}
 
 
 def test_validate_only_changes_nothing(world):
     answer = alter(world, [("user", "u")], ("producer_byte_rate", 1.0), validate_only=True)
     assert answer.error_code == Error.NONE
-    assert world.cluster.image.quotas == {}
+    assert world.metadata.image.quotas == {}
 
 
 @pytest.mark.parametrize(

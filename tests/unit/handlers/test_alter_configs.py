@@ -23,14 +23,14 @@ def test_replaces_all_settings(world, version):
     world.create("t", retention_ms="5", segment_ms="6")
     answer = alter(world, TOPIC, "t", {"segment.ms": "7"}, version=version)
     assert (answer.error_code, answer.error_message) == (Error.NONE, None)
-    assert world.cluster.image.config(TOPIC, "t") == {"segment.ms": "7"}
+    assert world.metadata.image.config(TOPIC, "t") == {"segment.ms": "7"}
     assert world.context.logs.get("t", 0).config.retention_ms == 604_800_000
 
 
 def test_validate_only_changes_nothing(world):
     world.create("t", retention_ms="5")
     assert alter(world, TOPIC, "t", {}, validate_only=True).error_code == Error.NONE
-    assert world.cluster.image.config(TOPIC, "t") == {"retention.ms": "5"}
+    assert world.metadata.image.config(TOPIC, "t") == {"retention.ms": "5"}
 
 
 @pytest.mark.parametrize(
@@ -45,4 +45,4 @@ def test_validate_only_changes_nothing(world):
 def test_refuses_as_kafka_does_and_changes_nothing(world, kind, name, settings, code):
     world.create("t", retention_ms="5")
     assert alter(world, kind, name, settings).error_code == code
-    assert world.cluster.image.config(TOPIC, "t") == {"retention.ms": "5"}
+    assert world.metadata.image.config(TOPIC, "t") == {"retention.ms": "5"}

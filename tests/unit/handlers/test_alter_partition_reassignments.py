@@ -25,7 +25,7 @@ def alter(world, *moves, version=1, may_change_factor=True):
 def moving(three):
     """A topic with one partition on broker 1."""
     three.create("t")
-    state = three.cluster.image.partition("t", 0)
+    state = three.metadata.image.partition("t", 0)
     others = [each for each in (1, 2, 3) if each != state.leader]
     return three, state.leader, others
 
@@ -34,7 +34,7 @@ def moving(three):
 def test_a_move_is_under_way_until_the_newcomer_is_in_sync(moving, version):
     world, leader, (other, _) = moving
     assert alter(world, ("t", 0, [other]), version=version) == [Error.NONE]
-    state = world.cluster.image.partition("t", 0)
+    state = world.metadata.image.partition("t", 0)
     assert (state.replicas, state.adding_replicas, state.removing_replicas) == (
         (other, leader), (other,), (leader,),
     )
@@ -44,10 +44,10 @@ def test_a_move_is_under_way_until_the_newcomer_is_in_sync(moving, version):
 
 def test_a_move_can_be_called_off(moving):
     world, leader, (other, _) = moving
-    before = world.cluster.image.partition("t", 0)
+    before = world.metadata.image.partition("t", 0)
     alter(world, ("t", 0, [other]))
     assert alter(world, ("t", 0, None)) == [Error.NONE]
-    state = world.cluster.image.partition("t", 0)
+    state = world.metadata.image.partition("t", 0)
     assert (state.replicas, state.isr, state.is_reassigning) == ((leader,), (leader,), False)
     assert state.partition_epoch > before.partition_epoch
     assert state.leader_epoch > before.leader_epoch
@@ -56,10 +56,10 @@ def test_a_move_can_be_called_off(moving):
 
 def test_another_order_of_the_same_replicas_is_over_at_once(three):
     three.create("t", 1, 3)
-    old = three.cluster.image.partition("t", 0)
+    old = three.metadata.image.partition("t", 0)
     turned = [*old.replicas[1:], old.replicas[0]]
     assert alter(three, ("t", 0, turned)) == [Error.NONE]
-    state = three.cluster.image.partition("t", 0)
+    state = three.metadata.image.partition("t", 0)
     assert (list(state.replicas), state.is_reassigning) == (turned, False)
     assert state.leader == old.leader
 

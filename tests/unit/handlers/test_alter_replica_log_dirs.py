@@ -54,7 +54,7 @@ def test_a_replica_that_is_there_stays(world):
 
 def test_refuses_as_kafka_does(three):
     three.create("t")
-    leader = three.cluster.image.partition("t", 0).leader
+    leader = three.metadata.image.partition("t", 0).leader
     other = next(each for each in (1, 2, 3) if each != leader)
     asked = Request.Topic(name="t", partitions=[0, 9])
     for node_id, code in (

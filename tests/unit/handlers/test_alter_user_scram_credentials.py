@@ -31,7 +31,7 @@ def test_stores_the_keys_of_the_rfcs_example(world):
     salt = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
     salted = hashlib.pbkdf2_hmac("sha256", b"pencil", salt, 4096)
     assert alter(world, upsert("user", salted=salted)) == {"user": Error.NONE}
-    record = world.cluster.image.scram["user", SHA_256]
+    record = world.metadata.image.scram["user", SHA_256]
     assert base64.b64encode(record.stored_key) == b"WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY="
     assert base64.b64encode(record.server_key) == b"wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU="
     assert salted not in (record.stored_key, record.server_key)
@@ -48,7 +48,7 @@ def test_stores_the_keys_of_the_rfcs_example(world):
 )
 def test_refuses_as_kafka_does(world, upsertion, code):
     assert alter(world, upsertion) == {upsertion.name: code}
-    assert world.cluster.image.scram == {}
+    assert world.metadata.image.scram == {}
 
 
 def test_removes_and_replaces(world):
@@ -57,7 +57,7 @@ def test_removes_and_replaces(world):
         "u": Error.NONE,
         "v": Error.NONE,
     }
-    assert [(key, each.iterations) for key, each in world.cluster.image.scram.items()] == [
+    assert [(key, each.iterations) for key, each in world.metadata.image.scram.items()] == [
         (("v", SHA_512), 5000)
     ]
     assert alter(world, deletions=[("u", SHA_256)]) == {"u": Error.RESOURCE_NOT_FOUND}
@@ -68,4 +68,4 @@ def test_a_user_twice_in_a_request_is_left_as_it_was(world):
         "u": Error.DUPLICATE_RESOURCE,
         "v": Error.NONE,
     }
-    assert set(world.cluster.image.scram) == {("v", SHA_256)}
+    assert set(world.metadata.image.scram) == {("v", SHA_256)}

@@ -20,12 +20,12 @@ def ask(
     software_version: str = "1.2.3",
     configs: dict[tuple[int, str], dict[str, str]] | None = None,
 ) -> Any:
-    cluster = SimpleNamespace(
+    metadata = SimpleNamespace(
         image=SimpleNamespace(configs=configs or {}),
         finalized_features={"metadata.version": 30, "group.version": 1},
         features_epoch=42,
     )
-    context: Any = SimpleNamespace(cluster=cluster)
+    context: Any = SimpleNamespace(metadata=metadata)
     connection = ConnectionInfo("PLAINTEXT", ("127.0.0.1", 9092), ("127.0.0.1", 1))
     request = ApiVersionsRequest(
         client_software_name=name, client_software_version=software_version

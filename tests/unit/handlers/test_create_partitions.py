@@ -46,7 +46,7 @@ def test_refuses_as_kafka_does(world, asked, code, message):
     (answer,) = ask(world, asked)
     assert answer.error_code == code
     assert message is None or message in answer.error_message
-    assert len(world.cluster.image.topics["t"].partitions) == 2
+    assert len(world.metadata.image.topics["t"].partitions) == 2
 
 
 def test_a_topic_that_is_named_twice_is_refused(world):
@@ -62,14 +62,14 @@ def test_validate_only_changes_nothing(world):
     world.create("t")
     (answer,) = ask(world, topic("t", 9), validate_only=True)
     assert answer.error_code == Error.NONE
-    assert len(world.cluster.image.topics["t"].partitions) == 1
+    assert len(world.metadata.image.topics["t"].partitions) == 1
 
 
 def test_assignments_by_hand_are_kept(three):
     three.create("t", 1, 2)
     (answer,) = ask(three, topic("t", 3, [[2, 1], [3, 2]]))
     assert answer.error_code == Error.NONE
-    states = three.cluster.image.topics["t"].partitions
+    states = three.metadata.image.topics["t"].partitions
     assert [states[index].replicas for index in (1, 2)] == [(2, 1), (3, 2)]
 
 

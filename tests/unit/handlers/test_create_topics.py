@@ -33,7 +33,7 @@ def create(world, *topics, version=7, validate_only=False):
 def test_a_created_topic_is_there_on_every_path(world, version):
     (answer,) = create(world, topic("orders", 3), version=version)
     assert answer.error_code == Error.NONE
-    state = world.cluster.image.partition("orders", 2)
+    state = world.metadata.image.partition("orders", 2)
     assert (state.leader, state.isr, state.leader_epoch) == (1, (1,), 0)
     partition = world.context.partitions.find("orders", 2)
     partition.check_leader()
@@ -49,7 +49,7 @@ def test_version_5_tells_the_settings_and_version_7_the_id(world):
     assert settings["min.insync.replicas"].config_source == 3
     assert "internal.segment.bytes" not in settings
     assert (answer.num_partitions, answer.replication_factor) == (1, 1)
-    assert answer.topic_id == world.cluster.image.topics["t"].topic_id
+    assert answer.topic_id == world.metadata.image.topics["t"].topic_id
 
 
 @pytest.mark.parametrize(
@@ -86,12 +86,12 @@ def test_version_5_tells_the_settings_and_version_7_the_id(world):
 def test_refuses_as_kafka_does_and_changes_nothing(world, asked, code, message):
     world.create("taken")
     world.create("a.b")
-    end_offset = world.cluster.log.end_offset
+    end_offset = world.controller.log.end_offset
     (answer,) = create(world, asked)
     assert answer.error_code == code
     assert message in answer.error_message
-    assert world.cluster.log.end_offset == end_offset
-    assert set(world.cluster.image.topics) == {"taken", "a.b"}
+    assert world.controller.log.end_offset == end_offset
+    assert set(world.metadata.image.topics) == {"taken", "a.b"}
 
 
 def test_one_bad_topic_does_not_fail_its_siblings(world):
@@ -101,19 +101,19 @@ def test_one_bad_topic_does_not_fail_its_siblings(world):
         "good": Error.NONE,
         "twice": Error.INVALID_REQUEST,
     }
-    assert set(world.cluster.image.topics) == {"good"}
+    assert set(world.metadata.image.topics) == {"good"}
 
 
 def test_validate_only_changes_nothing(world):
     (answer,) = create(world, topic("t", 3), validate_only=True)
     assert (answer.error_code, answer.num_partitions) == (Error.NONE, 3)
-    assert "t" not in world.cluster.image.topics
+    assert "t" not in world.metadata.image.topics
 
 
 def test_a_request_for_too_many_partitions_is_refused_as_a_whole(world):
     answers = create(world, topic("a", 10_000), topic("b"))
     assert [each.error_code for each in answers] == [Error.POLICY_VIOLATION] * 2
-    assert world.cluster.image.topics == {}
+    assert world.metadata.image.topics == {}
 
 
 def test_a_topic_and_its_settings_count_with_its_partitions(world):
@@ -133,7 +133,7 @@ def test_counts_of_minus_one_are_the_brokers_defaults(make_world):
 
 def test_leadership_is_spread_over_three_brokers(three):
     three.create("t", 9, 3)
-    states = three.cluster.image.topics["t"].partitions.values()
+    states = three.metadata.image.topics["t"].partitions.values()
     leaders = [state.leader for state in states]
     assert sorted(leaders) == [1, 1, 1, 2, 2, 2, 3, 3, 3]
     assert all(set(state.replicas) == set(state.isr) == {1, 2, 3} for state in states)
@@ -145,7 +145,7 @@ def test_leadership_is_spread_over_three_brokers(three):
 def test_assignments_by_hand_are_kept(three):
     (answer,) = create(three, topic("t", -1, -1, assignments=[(0, [3, 1]), (1, [2, 3])]))
     assert (answer.num_partitions, answer.replication_factor) == (2, 2)
-    states = three.cluster.image.topics["t"].partitions
+    states = three.metadata.image.topics["t"].partitions
     assert [states[index].replicas for index in (0, 1)] == [(3, 1), (2, 3)]
     assert three.nodes[2].partitions.get("t", 0) is None
 

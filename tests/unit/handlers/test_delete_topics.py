@@ -22,7 +22,7 @@ def test_a_deleted_topic_is_gone_on_every_path(world, version):
     partition = world.context.partitions.find("t", 1)
     (answer,) = delete_names(world, "t", version=version)
     assert (answer.name, answer.error_code) == ("t", Error.NONE)
-    assert world.cluster.image.topic_name(topic_id) is None
+    assert world.metadata.image.topic_name(topic_id) is None
     assert world.context.partitions.get("t", 1) is None
     assert world.context.logs.get("t", 1) is None
     assert not partition.is_leader
@@ -65,7 +65,7 @@ def test_what_is_named_twice_or_not_at_all_is_refused(world):
         "The provided topic name maps to an ID that was already supplied.",
         "You may not specify both topic name and topic id.",
     }
-    assert set(world.cluster.image.topics) == {"t", "u"}
+    assert set(world.metadata.image.topics) == {"t", "u"}
 
 
 def test_one_unknown_topic_does_not_keep_the_others(world):
@@ -78,7 +78,7 @@ def test_deletion_takes_the_settings_along(world):
     world.create("t", retention_ms="5")
     delete_names(world, "t")
     world.create("t")
-    assert world.cluster.image.config(2, "t") == {}
+    assert world.metadata.image.config(2, "t") == {}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_deletion_may_be_disabled(make_world, version, code):
     world.create("t")
     (answer,) = delete_names(world, "t", version=version)
     assert answer.error_code == code
-    assert "t" in world.cluster.image.topics
+    assert "t" in world.metadata.image.topics
 
 
 def test_files_vanish_after_their_delay(world):

@@ -16,7 +16,7 @@ def test_names_the_cluster_and_its_brokers(three, version):
 
 
 def test_fenced_brokers_when_asked(three):
-    three.cluster.decide(FenceBroker(1))
+    three.controller.decide(FenceBroker(1))
     response = three.ask(DescribeClusterRequest(), 2)
     assert [each.broker_id for each in response.brokers] == [2, 3]
     # Any living broker takes changes.

@@ -25,7 +25,7 @@ def settings_of(result):
 
 def change(world, kind, name, **settings):
     steps = [Step(key.replace("_", "."), 0, value) for key, value in settings.items()]
-    assert world.cluster.decide(AlterConfigs([ResourceChange(kind, name, steps)])) == [None]
+    assert world.controller.decide(AlterConfigs([ResourceChange(kind, name, steps)])) == [None]
 
 
 @pytest.mark.parametrize("version", range(5))

@@ -21,8 +21,8 @@ def test_the_controller_is_the_only_voter(three, version):
     _, partition = ask(three, "__cluster_metadata", 0, version)
     (voter,) = partition.current_voters
     assert (partition.leader_id, voter.replica_id, partition.observers) == (1, 1, [])
-    assert partition.high_watermark == voter.log_end_offset == three.cluster.log.end_offset
-    assert partition.leader_epoch == three.cluster.controller_epoch
+    assert partition.high_watermark == voter.log_end_offset == three.controller.log.end_offset
+    assert partition.leader_epoch == three.controller.log.epoch
 
 
 def test_version_2_tells_directory_and_nodes(world):

@@ -34,9 +34,9 @@ def test_nothing_to_do_where_the_preferred_replica_leads(world, version):
 
 def test_without_a_list_those_that_need_none_are_not_named(three):
     three.create("t", 3, 3)
-    three.cluster.decide(FenceBroker(2))
+    three.controller.decide(FenceBroker(2))
     (led_by_two,) = [
-        each.index for each in three.cluster.image.topics["t"].partitions.values()
+        each.index for each in three.metadata.image.topics["t"].partitions.values()
         if each.leader == -1
     ]
     _, results = elect(three, None)

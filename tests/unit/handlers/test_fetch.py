@@ -386,7 +386,7 @@ def test_a_large_record_is_converted_in_slices_and_little_memory(
 
 
 def test_a_session_keeps_the_name_of_a_topic_that_goes(broker: WholeBroker) -> None:
-    topic_id = broker.context.cluster.image.topic_id("t")
+    topic_id = broker.context.metadata.image.topic_id("t")
     begun = broker.ask(request(topic_id=topic_id, session_epoch=0), 13)
     going_on = FetchRequest(session_id=begun.session_id, session_epoch=1, min_bytes=0)
     broker.delete("t")

@@ -12,7 +12,7 @@ INSTANCE = b"\7" * 16
 def subscribe(world, name, **settings):
     steps = [Step(key.replace("_", "."), 0, value) for key, value in settings.items()]
     change = ResourceChange(CLIENT_METRICS, name, steps)
-    assert world.cluster.decide(AlterConfigs([change])) == [None]
+    assert world.controller.decide(AlterConfigs([change])) == [None]
 
 
 def ask(world, instance_id=INSTANCE):

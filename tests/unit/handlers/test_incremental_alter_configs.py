@@ -48,7 +48,7 @@ def test_lists_grow_and_shrink(world):
     world.create("t")
 
     def policy():
-        return world.cluster.image.config(TOPIC, "t").get("cleanup.policy")
+        return world.metadata.image.config(TOPIC, "t").get("cleanup.policy")
 
     one(world, TOPIC, "t", ("cleanup.policy", APPEND, "compact"))
     assert policy() == "delete,compact"
@@ -84,7 +84,7 @@ def test_a_bad_step_changes_nothing_of_its_resource(world, steps, code, message)
     answer = one(world, TOPIC, "t", *steps)
     assert answer.error_code == code
     assert message in answer.error_message
-    assert world.cluster.image.config(TOPIC, "t") == {"retention.ms": "7"}
+    assert world.metadata.image.config(TOPIC, "t") == {"retention.ms": "7"}
 
 
 def test_a_value_that_grows_too_long_is_refused(world):
@@ -114,14 +114,14 @@ def test_each_resource_has_its_own_outcome(world):
         Error.INVALID_REQUEST,
         Error.INVALID_REQUEST,
     ]
-    assert world.cluster.image.config(TOPIC, "t") == {"retention.ms": "1"}
+    assert world.metadata.image.config(TOPIC, "t") == {"retention.ms": "1"}
 
 
 def test_validate_only_changes_nothing(world):
     world.create("t")
     assert one(world, TOPIC, "t", ("retention.ms", SET, "5"), validate_only=True).error_code == 0
     assert one(world, LOGGER, "1", ("root", SET, "TRACE"), validate_only=True).error_code == 0
-    assert world.cluster.image.config(TOPIC, "t") == {}
+    assert world.metadata.image.config(TOPIC, "t") == {}
     assert logging.getLogger().level != logging.DEBUG - 5
 
 
@@ -161,7 +161,7 @@ def test_refuses_broker_settings_as_kafka_does(world, name, key, value, message)
     answer = one(world, BROKER, name, (key, SET, value))
     assert answer.error_code == Error.INVALID_REQUEST
     assert message in answer.error_message
-    assert world.cluster.image.config(BROKER, name).keys() <= {"min.insync.replicas"}
+    assert world.metadata.image.config(BROKER, name).keys() <= {"min.insync.replicas"}
 
 
 def test_least_in_sync_replicas_are_the_clusters_while_eligible_replicas_are_tracked(world):
@@ -173,7 +173,7 @@ def test_least_in_sync_replicas_are_the_clusters_while_eligible_replicas_are_tra
 
 
 def test_levels_of_loggers_can_be_set_and_unset(world):
-    name = "kafkalite.coordinators.cluster.cluster"
+    name = "kafkalite.coordinators.cluster.local_controller"
     logger = logging.getLogger(name)
     before = logger.level
     try:
@@ -219,4 +219,4 @@ def test_refuses_levels_as_kafka_does(world, step, code, message):
 )
 def test_groups_and_subscriptions(world, kind, name, step, code):
     assert one(world, kind, name, step).error_code == code
-    assert (world.cluster.image.config(kind, name) != {}) == (code == Error.NONE)
+    assert (world.metadata.image.config(kind, name) != {}) == (code == Error.NONE)

@@ -264,7 +264,7 @@ def test_moves_of_many_partitions(broker: WholeBroker) -> None:
 
 def test_names_of_many_topics(broker: WholeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"topic-{number:05}" for number in range(30_000)]
-    monkeypatch.setattr(broker.context.cluster.image, "topics", dict.fromkeys(names))
+    monkeypatch.setattr(broker.context.metadata.image, "topics", dict.fromkeys(names))
     request = ListConfigResourcesRequest(resource_types=[2])
     found = asked(broker, request, 1).config_resources
     assert [resource.resource_name for resource in found] == names
@@ -281,7 +281,7 @@ def test_quotas_of_many_users(broker: WholeBroker) -> None:
     codes = {entry.entity[0].entity_name: entry.error_code for entry in found}
     refused = codes.pop(MANY_NAMES[0])  # named a second time at the end
     assert (refused, codes) == (Error.INVALID_REQUEST, dict.fromkeys(MANY_NAMES[1:], 0))
-    assert len(broker.context.cluster.image.quotas) == len(MANY_NAMES)
+    assert len(broker.context.metadata.image.quotas) == len(MANY_NAMES)
 
 
 def test_credentials_of_many_users(broker: WholeBroker) -> None:
@@ -297,7 +297,7 @@ def test_credentials_of_many_users(broker: WholeBroker) -> None:
     assert codes == dict.fromkeys(names[1:], 0)
     deletions = [kind.Deletion(name=name, mechanism=1) for name in names[1:]]
     asked(broker, kind(deletions=deletions), 0)
-    assert {name for name, _ in broker.context.cluster.image.scram}.isdisjoint(names)
+    assert {name for name, _ in broker.context.metadata.image.scram}.isdisjoint(names)
 
 
 def test_many_users(broker: WholeBroker) -> None:

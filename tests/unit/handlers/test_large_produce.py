@@ -162,7 +162,7 @@ def test_the_bytes_that_came_may_be_overwritten(
 ) -> None:
     sent = to_all(wide, partitions, batch=lambda index: batch_of(wide, b"%d" % index))
     if version == BY_ID_VERSION:
-        sent.topic_data[0].topic_id = wide.context.cluster.image.topic_id(LARGE) or b""
+        sent.topic_data[0].topic_id = wide.context.metadata.image.topic_id(LARGE) or b""
     frame = wide.frame(sent, version)
     assert (len(frame) > SMALL_RECORDS_BYTES) == (partitions == SOME)
     answer = wide.broker.dispatcher.answer(frame, wide.connection)

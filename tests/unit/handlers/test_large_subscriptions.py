@@ -62,7 +62,7 @@ def lives(broker: WholeBroker, group_id: str, **subscription: Any) -> None:
     for _ in range(3):
         for member in members:
             member.beat()
-    ids = {broker.context.cluster.image.topic_id(name) for name in NAMES}
+    ids = {broker.context.metadata.image.topic_id(name) for name in NAMES}
     assert set.union(*(member.assigned for member in members)) == ids
     shares = sorted(len(member.assigned) for member in members)
     assert shares == ([0, 0, MANY] if "server_assignor" in subscription else [666, 667, 667])

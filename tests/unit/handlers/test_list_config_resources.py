@@ -14,7 +14,7 @@ def listed(world, *types, version=1):
 def test_every_kind(world):
     world.create("t")
     step = Step("interval.ms", 0, "100")
-    world.cluster.decide(AlterConfigs([ResourceChange(16, "s", [step])]))
+    world.controller.decide(AlterConfigs([ResourceChange(16, "s", [step])]))
     assert listed(world, 2) == {(2, "t")}
     assert listed(world, 4, 8) == {(4, "1"), (8, "1")}
     assert listed(world) == {(2, "t"), (4, "1"), (8, "1"), (16, "s")}

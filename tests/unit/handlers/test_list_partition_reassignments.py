@@ -18,7 +18,7 @@ def test_names_what_moves(three, asked):
     three.create("still")
     three.create("t", 2)
     assert three.ask(List(topics=asked), 0).topics == []
-    leader = three.cluster.image.partition("t", 1).leader
+    leader = three.metadata.image.partition("t", 1).leader
     other = 1 if leader != 1 else 2
     move = Alter.Topic(name="t", partitions=[Alter.Partition(partition_index=1, replicas=[other])])
     three.ask(Alter(topics=[move]), 0)

@@ -40,7 +40,7 @@ def test_all_topics_by_null_and_in_version_0_by_an_empty_list(world):
 def test_a_missing_topic_comes_with_the_reply(world):
     (topic,) = ask(world, "new", auto=True).topics
     assert topic.error_code == Error.NONE
-    assert topic.topic_id == world.cluster.image.topics["new"].topic_id
+    assert topic.topic_id == world.metadata.image.topics["new"].topic_id
     world.context.partitions.find("new", 0).check_leader()
 
 
@@ -60,7 +60,7 @@ def test_a_missing_topic_is_not_made_unless_both_want_it(make_world, auto, setti
     world = make_world(settings=settings)
     (topic,) = ask(world, "new", auto=auto).topics
     assert topic.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
-    assert world.cluster.image.topics == {}
+    assert world.metadata.image.topics == {}
 
 
 def test_versions_before_4_always_want_it(world):
@@ -110,7 +110,7 @@ def test_authorized_operations_only_when_asked(world):
 
 def test_a_fenced_broker_is_left_out_and_its_partitions_have_no_leader(three):
     three.create("t", 3, 1)
-    three.cluster.decide(FenceBroker(2))
+    three.controller.decide(FenceBroker(2))
     response = ask(three, "t")
     assert [each.node_id for each in response.brokers] == [1, 3]
     errors = {each.replica_nodes[0]: each for each in response.topics[0].partitions}
@@ -145,7 +145,7 @@ def test_a_kept_reply_knows_what_has_come_since(world):
     world.create("b", 2)
     after = world.ask(everything, 12)
     assert [(each.name, len(each.partitions)) for each in after.topics] == [("a", 1), ("b", 2)]
-    world.cluster.decide(FenceBroker(1))
+    world.controller.decide(FenceBroker(1))
     assert [each.leader_id for each in world.ask(everything, 12).topics[0].partitions] == [-1]
 
 

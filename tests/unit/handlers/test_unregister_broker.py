@@ -7,8 +7,8 @@ from kafkalite.protocol.messages import UnregisterBrokerRequest
 def test_forgets_a_broker_and_what_it_led(three):
     three.create("t", 3, 1)
     assert three.ask(UnregisterBrokerRequest(broker_id=3), 0).error_code == Error.NONE
-    assert sorted(three.cluster.image.brokers) == [1, 2]
-    leaders = [each.leader for each in three.cluster.image.topics["t"].partitions.values()]
+    assert sorted(three.metadata.image.brokers) == [1, 2]
+    leaders = [each.leader for each in three.metadata.image.topics["t"].partitions.values()]
     assert sorted(leaders) == [-1, 1, 2]
 
 

@@ -24,7 +24,7 @@ def update(world, *updates, version=2, validate_only=False):
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_down_and_up_again(world, version):
-    features = world.cluster.image.features
+    features = world.metadata.image.features
     assert update(world, ("transaction.version", 1, SAFE), version=version).error_code == 0
     assert features["transaction.version"] == 1
     assert update(world, ("transaction.version", 2, UPGRADE), version=version).error_code == 0
@@ -32,7 +32,7 @@ def test_down_and_up_again(world, version):
 
 
 def test_first_version_only_raises(world):
-    features = world.cluster.image.features
+    features = world.metadata.image.features
     response = update(world, ("transaction.version", 1, SAFE), version=0)
     assert response.error_code == Error.INVALID_UPDATE_VERSION
     assert features["transaction.version"] == 2
@@ -40,7 +40,7 @@ def test_first_version_only_raises(world):
 
 def test_level_nought_is_off(world):
     assert update(world, ("group.version", 0, SAFE)).error_code == 0
-    assert "group.version" not in world.cluster.image.features
+    assert "group.version" not in world.metadata.image.features
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def test_level_nought_is_off(world):
     ],
 )
 def test_refuses_as_kafka_does(world, name, level, kind, message):
-    before = dict(world.cluster.image.features)
+    before = dict(world.metadata.image.features)
     response = update(world, ("group.version", 0, SAFE), (name, level, kind))
     assert response.error_code == Error.INVALID_UPDATE_VERSION
     assert message in response.error_message
-    assert world.cluster.image.features == before
+    assert world.metadata.image.features == before
 
 
 def test_validate_only_changes_nothing(world):
     response = update(world, ("transaction.version", 1, SAFE), validate_only=True)
     assert response.error_code == Error.NONE
-    assert world.cluster.image.features["transaction.version"] == 2
+    assert world.metadata.image.features["transaction.version"] == 2

@@ -12,7 +12,7 @@ from typing import Any
 
 from kafkalite.broker import Broker
 from kafkalite.config import BrokerConfig
-from kafkalite.coordinators.cluster.brokers import RegisterBroker
+from kafkalite.coordinators.cluster.brokers import FenceBroker, RegisterBroker
 from kafkalite.coordinators.cluster.image import EndPoint
 from kafkalite.env import manual_env
 from kafkalite.env.background import Background
@@ -149,7 +149,7 @@ class WholeBroker:
         if not created.is_resolved:  # many partitions take some turns of the loop
             self.clock.advance(0)
         assert not created.is_resolved or created.value is None, created.value
-        topic_id = self.context.cluster.image.topic_id(name)
+        topic_id = self.context.metadata.image.topic_id(name)
         assert topic_id is not None
         return topic_id
 
@@ -184,7 +184,7 @@ class WholeBroker:
 
     def stop_leading(self) -> None:
         """The controller takes the broker for dead: nothing has a leader now."""
-        self.context.cluster.fence_broker(1)
+        self.broker.controller.decide(FenceBroker(1))
 
     def add_peer(self, node_id: int) -> None:
         """Another broker joins that nobody ever asks."""
@@ -195,7 +195,7 @@ class WholeBroker:
     ) -> None:
         directories = [directory_id or self.broker.logs.directories[0].directory_id]
         endpoint = EndPoint("PLAINTEXT", f"host-{node_id}", 9091 + node_id, 0)
-        self.context.cluster.register_broker(
+        self.broker.controller.decide(
             RegisterBroker(node_id, [endpoint], None, directories, was_clean)
         )
 

@@ -12,10 +12,12 @@ from kafkalite import handlers
 from kafkalite.broker.log_configs import log_config, log_settings
 from kafkalite.broker.replicas import Replicas
 from kafkalite.config import BrokerConfig
+from kafkalite.coordinators.cluster.auto_creation import AutoCreation
 from kafkalite.coordinators.cluster.brokers import RegisterBroker
-from kafkalite.coordinators.cluster.cluster import Cluster
+from kafkalite.coordinators.cluster.configs import apply_dynamic_config
 from kafkalite.coordinators.cluster.image import TOPIC, EndPoint
-from kafkalite.coordinators.effects import Refused
+from kafkalite.coordinators.cluster.local_controller import LocalController
+from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.env import Env, manual_env
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import Later
@@ -53,7 +55,7 @@ class Node:
             cluster_id=CLUSTER_ID,
             settings=log_settings(self.config),
             config_of=lambda topic: log_config(
-                self.config, self.context.cluster.image.config(TOPIC, topic)
+                self.config, self.context.metadata.image.config(TOPIC, topic)
             ),
         )
         self.context = Context(
@@ -62,13 +64,14 @@ class Node:
         )
         self.context.logs = self.logs
 
-    def join(self, cluster: Cluster) -> None:
+    def join(self, metadata: Metadata, controller: LocalController) -> None:
         """Opens its logs, registers and follows the metadata, as a broker does at its start."""
         node_id = self.context.node_id
-        self.context.cluster = cluster
-        cluster.apply_dynamic_config(self.config, node_id)
+        self.context.metadata, self.context.controller = metadata, controller
+        self.context.auto_creation = AutoCreation(metadata, controller, self.config)
+        apply_dynamic_config(metadata.image, self.config)
         self.logs.start()
-        cluster.register_broker(
+        controller.decide(
             RegisterBroker(
                 node_id,
                 [EndPoint("PLAINTEXT", "", 9091 + node_id, 0)],
@@ -77,7 +80,7 @@ class Node:
                 all(each.was_clean for each in self.logs.directories),
             )
         )
-        self.replicas = Replicas(cluster, self.config, self.partitions, self.logs)
+        self.replicas = Replicas(metadata, controller, self.config, self.partitions, self.logs)
         self.replicas.start()
 
 
@@ -98,10 +101,12 @@ class World:
         for node in self.nodes.values():
             node.logs.take()
         home = first.logs.directories[0].home
-        self.cluster = Cluster(self.env, home, first.config, CLUSTER_ID, node_ids[0])
-        self.cluster.open()
+        self.metadata = Metadata(CLUSTER_ID)
+        self.controller = LocalController(self.env, home, first.config, self.metadata)
+        self.controller.read()
+        self.controller.open()
         for node in self.nodes.values():
-            node.join(self.cluster)
+            node.join(self.metadata, self.controller)
         self.context = first.context
         self.connection = ConnectionInfo("PLAINTEXT", ("10.0.0.1", 9092), ("10.0.0.9", 40000))
 
@@ -123,8 +128,8 @@ class World:
                     self.clock.advance(0)
             assert answer.is_resolved, f"{api.name} is not answered yet"
             answer = settled(answer.value)
-        if isinstance(answer, Refused):
-            answer = error_reply(asked, version, answer.error.code, answer.error.message)
+        if isinstance(answer, KafkaError):
+            answer = error_reply(asked, version, answer.code, answer.message)
         cls = message_class(f"{api.name}Response")
         if isinstance(answer, Encoded):
             return codec.decode(cls, version, answer.body)
@@ -152,4 +157,4 @@ class World:
         for node in self.nodes.values():
             node.replicas.stop()
             node.logs.close()
-        self.cluster.close()
+        self.controller.close()

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kafkalite.coordinators.effects import Refused
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.disk import FileRange
 from kafkalite.env.later import Later
@@ -142,7 +141,7 @@ def in_steps(value: Any) -> Any:
 @pytest.mark.parametrize(
     ("outcome", "code"),
     [
-        (Refused(KafkaError(Error.REBALANCE_IN_PROGRESS)), Error.REBALANCE_IN_PROGRESS),
+        (KafkaError(Error.REBALANCE_IN_PROGRESS), Error.REBALANCE_IN_PROGRESS),
         (ZeroDivisionError("oh"), Error.UNKNOWN_SERVER_ERROR),
     ],
 )
@@ -165,7 +164,7 @@ def test_what_comes_in_place_of_a_response_is_told(outcome, code, caplog):
 
 
 @pytest.mark.parametrize(
-    "outcome", [Refused(KafkaError(Error.REBALANCE_IN_PROGRESS)), ZeroDivisionError("oh")]
+    "outcome", [KafkaError(Error.REBALANCE_IN_PROGRESS), ZeroDivisionError("oh")]
 )
 def test_what_cannot_even_be_told_ends_the_connection(outcome, caplog, monkeypatch):
     """However it comes, and nobody waits for it."""
@@ -176,9 +175,8 @@ def test_what_cannot_even_be_told_ends_the_connection(outcome, caplog, monkeypat
     monkeypatch.setattr("kafkalite.server.dispatch.error_reply", failing)
     later: Later[Any] = Later()
     last: Later[Any] = Later()
-    error = outcome.error if isinstance(outcome, Refused) else outcome
     replies = [
-        Answering(raising(error))(heartbeat()),
+        Answering(raising(outcome))(heartbeat()),
         Answering(lambda *_: outcome)(heartbeat()),
         Answering(lambda *_: InSteps(in_steps(outcome)))(heartbeat()),
         Answering(lambda *_: later)(heartbeat()),

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kafkalite.coordinators.effects import Refused
+from kafkalite.coordinators.cluster.controller import is_refusal
+from kafkalite.coordinators.cluster.events import CreateTopics, DeleteTopics
 from kafkalite.log.names import renamed_directory
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreateTopicsRequest, DeleteTopicsRequest
@@ -47,7 +48,7 @@ class Wanted:
 
 
 def has_lasted(answer: object) -> bool:
-    return not isinstance(answer, KafkaError | Refused)
+    return not isinstance(answer, KafkaError)
 
 
 class Clients:
@@ -70,18 +71,18 @@ class Clients:
             self._write(known)
 
     def _known(self, name: str) -> Wanted | None:
-        topic_id = self.world.broker.cluster.image.topic_id(name)
+        topic_id = self.world.broker.metadata.image.topic_id(name)
         return next((each for each in self.topics if each.topic_id == topic_id), None)
 
     def _create(self, name: str) -> None:
-        cluster = self.world.broker.cluster
+        broker = self.world.broker
         wanted = Wanted(name)
         self.topics.append(wanted)
         topic = CreateTopicsRequest.Topic(name=name, num_partitions=1, replication_factor=-1)
-        later = cluster.submit(CreateTopicsRequest(topics=[topic]))
-        if later.is_resolved and isinstance(later.value, Refused):
+        later = broker.controller.submit(CreateTopics(CreateTopicsRequest(topics=[topic])))
+        if later.is_resolved and is_refusal(later.value):
             return  # its disk has failed
-        topic_id = cluster.image.topic_id(name)
+        topic_id = broker.metadata.image.topic_id(name)
         assert topic_id is not None
         wanted.topic_id = topic_id
         later.then(lambda answer: setattr(wanted, "is_created", has_lasted(answer)))
@@ -89,7 +90,7 @@ class Clients:
     def _delete(self, wanted: Wanted) -> None:
         wanted.is_doomed = True
         request = DeleteTopicsRequest(topic_names=[wanted.name])
-        later = self.world.broker.cluster.submit(request)
+        later = self.world.broker.controller.submit(DeleteTopics(request))
         later.then(lambda answer: setattr(wanted, "is_deleted", has_lasted(answer)))
 
     def _write(self, wanted: Wanted) -> None:
@@ -106,7 +107,7 @@ class Clients:
 
     def check(self) -> None:
         """What was acknowledged is there; a topic whose deletion was not is gone or whole."""
-        image = self.world.broker.cluster.image
+        image = self.world.broker.metadata.image
         for wanted in self.topics:
             is_there = image.topic_id(wanted.name) == wanted.topic_id
             assert is_there or wanted.is_doomed or not (wanted.is_created or wanted.values), wanted
@@ -173,14 +174,14 @@ def test_a_deletion_that_did_not_last_is_undone_whatever_the_topic_is_called(len
     world, name = world_with_record("/data", "t" * length)
     metadata = "/data/__cluster_metadata-0/00000000000000000000.log"
     size = world.disk.size_of(metadata)
-    topic_id = world.broker.cluster.image.topic_id(name)
-    world.broker.cluster.submit(DeleteTopicsRequest(topic_names=[name]))
+    topic_id = world.broker.metadata.image.topic_id(name)
+    world.broker.controller.submit(DeleteTopics(DeleteTopicsRequest(topic_names=[name])))
     world.broker.create_topic(name, 1)  # whose log needs the name of the first one's directory
-    assert world.broker.cluster.image.topic_id(name) != topic_id
+    assert world.broker.metadata.image.topic_id(name) != topic_id
     world.die(is_power_cut=False)
     world.disk.open(metadata).truncate(size)
     world.run_until(lambda: world.is_up, "the broker comes back")
-    assert world.broker.cluster.image.topic_id(name) == topic_id
+    assert world.broker.metadata.image.topic_id(name) == topic_id
     assert values(world, name) == [b"value"]
 
 
@@ -222,7 +223,7 @@ def test_a_topic_id_that_a_power_cut_took_is_written_again() -> None:
     world = World(1)
     world.run_until(lambda: world.is_up, "the broker comes up")
     world.create_topic("t", 1)
-    topic_id = world.broker.cluster.image.topic_id("t")
+    topic_id = world.broker.metadata.image.topic_id("t")
     world.disk.create("/data/t-0/partition.metadata").close()  # its name has lasted, no more
     world.die(is_power_cut=False)
     world.run_until(lambda: world.is_up, "the broker comes back")
@@ -246,5 +247,7 @@ def test_a_topic_that_cannot_last_is_not_said_to_be_created() -> None:
     created = world.broker.create_topic("t", 1)
     world.run(1_000)
     assert isinstance(created.value, KafkaError)
-    refused = world.broker.cluster.submit(DeleteTopicsRequest(topic_names=["t"])).value
-    assert refused.error.code == Error.NOT_CONTROLLER  # it ends
+    asked = DeleteTopics(DeleteTopicsRequest(topic_names=["t"]))
+    refused = world.broker.controller.submit(asked).value
+    assert isinstance(refused, KafkaError)
+    assert refused.code == Error.NOT_CONTROLLER  # it ends

@@ -51,7 +51,7 @@ def test_topics_that_a_run_relies_on_outlast_a_power_cut(seed: int) -> None:
     world.create_topic("t", 2)
     world.die(is_power_cut=True)
     world.run_until(lambda: world.is_up, "the broker comes back")
-    assert len(world.broker.cluster.image.topics["t"].partitions) == 2
+    assert len(world.broker.metadata.image.topics["t"].partitions) == 2
 
 
 @pytest.mark.parametrize("seed", range(2 * SEEDS))

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kafkalite.coordinators.cluster.deciding import View, decided
 from kafkalite.coordinators.cluster.directories import directory_of, is_online
+from kafkalite.coordinators.cluster.events import Event
 from kafkalite.coordinators.cluster.features import SUPPORTED
 from kafkalite.coordinators.cluster.image import NO_LEADER, BrokerState, EndPoint, PartitionState
 from kafkalite.coordinators.cluster.partition_change import (
@@ -38,7 +39,7 @@ LOWER, RAISE = -1, 1
 
 
 @dataclass(slots=True)
-class RegisterBroker:
+class RegisterBroker(Event[int]):
     """A broker that has started; the reply is its epoch."""
 
     broker_id: int
@@ -51,7 +52,7 @@ class RegisterBroker:
 
 
 @dataclass(slots=True)
-class FenceBroker:
+class FenceBroker(Event[None]):
     """A broker that is gone: nobody may be sent to it."""
 
     broker_id: int
@@ -59,14 +60,14 @@ class FenceBroker:
 
 
 @dataclass(slots=True)
-class UnregisterBroker:
+class UnregisterBroker(Event[None]):
     """A broker that shall be forgotten."""
 
     broker_id: int
 
 
 @dataclass(slots=True)
-class AssignDirectories:
+class AssignDirectories(Event[None]):
     """Where a broker has its replicas of these partitions, by topic id and index."""
 
     broker_id: int
@@ -74,7 +75,7 @@ class AssignDirectories:
 
 
 @dataclass(slots=True)
-class DirectoriesOffline:
+class DirectoriesOffline(Event[None]):
     """Log directories of a broker that failed while it served."""
 
     broker_id: int
@@ -82,8 +83,9 @@ class DirectoriesOffline:
 
 
 @dataclass(slots=True)
-class AllocateProducerIds:
-    """A broker's wish for a block of producer ids; the reply is the first of them."""
+class AllocateProducerIds(Event[range]):
+    """A broker's wish for a block of producer ids. It comes when it lasts, so that nobody is given
+    one of them again after a power cut."""
 
     broker_id: int
 
@@ -247,4 +249,4 @@ def allocate_producer_ids(view: View, asked: AllocateProducerIds) -> Effects:
         broker_epoch=broker.epoch,
         next_producer_id=first + PRODUCER_ID_BLOCK,
     )
-    return decided(view, [record], first)
+    return decided(view, [record], range(first, first + PRODUCER_ID_BLOCK))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from kafkalite.config import (
+    BrokerConfig,
     InvalidSetting,
     Kind,
     broker_settings,
@@ -25,6 +26,8 @@ from kafkalite.config.tables import Table
 from kafkalite.coordinators.cluster.client_metrics import check_client_metrics
 from kafkalite.coordinators.cluster.create_topics import check_topic_name
 from kafkalite.coordinators.cluster.deciding import View, decided_in_steps
+from kafkalite.coordinators.cluster.events import Event
+from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.effects import Effects
 from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
@@ -75,7 +78,7 @@ class ResourceChange:
 
 
 @dataclass(slots=True)
-class AlterConfigs:
+class AlterConfigs(Event["list[Outcome]"]):
     """Changes of several resources; the reply is an error or None for each, in their order."""
 
     changes: list[ResourceChange]
@@ -134,6 +137,12 @@ def _change(view: View, change: ResourceChange) -> list[ConfigRecord]:
         for name in touched
         if is_broker or old.get(name) != new.get(name)
     ]
+
+
+def apply_dynamic_config(image: Image, config: BrokerConfig) -> None:
+    """Gives a broker's configuration the dynamic settings that the image has for it."""
+    own = image.config(ResourceType.BROKER, str(config.node_id))
+    config.set_dynamic(image.config(ResourceType.BROKER, ""), own)
 
 
 def new_value(resource_type: int, step: Step, old: str | None) -> str | None:

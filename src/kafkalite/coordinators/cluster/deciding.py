@@ -38,6 +38,7 @@ class View:
     next_offset: int = 0
     # Finalized by the log's control records (KIP-853), not by a record of the image.
     kraft_version: int = 0
+    epoch: int = 0  # that the controller leads in
 
     def random_uuid(self) -> bytes:
         """An id that nobody has."""

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from kafkalite.coordinators.effects import Refused
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import Slices, Steps
 from kafkalite.protocol.errors import Error, KafkaError
@@ -52,9 +51,9 @@ class Line(Generic[T]):
         self._is_paused = False
 
     def submit(self, event: Any) -> Later[Any]:
-        """Filled with the answer, or with Refused."""
+        """Filled with the answer, or with a KafkaError."""
         if self._stopped is not None:
-            return Later.of(Refused(self._stopped))
+            return Later.of(self._stopped)
         waiting = _Waiting(event, Later())
         self._waiting.append(waiting)
         self._work()
@@ -80,7 +79,7 @@ class Line(Generic[T]):
         waiting, self._waiting = self._waiting, deque()
         for each in waiting:
             if id(each.answer) in late:
-                each.answer.resolve(Refused(error))
+                each.answer.resolve(error)
             else:
                 self._waiting.append(each)
 
@@ -119,14 +118,14 @@ class Line(Generic[T]):
         """What fails is this event's alone: the line goes on."""
         waiting, steps = current
         name = type(waiting.event).__name__
-        unknown = Refused(KafkaError(Error.UNKNOWN_SERVER_ERROR))
+        unknown = KafkaError(Error.UNKNOWN_SERVER_ERROR)
         tell: Callable[[], None]
         try:
             next(steps)
         except StopIteration as stop:
             tell = partial(self._enacted, stop.value, waiting.answer)
         except KafkaError as error:
-            tell = partial(waiting.answer.resolve, Refused(error))
+            tell = partial(waiting.answer.resolve, error)
         except Exception:
             logger.exception("%s failed by a mistake of ours", name)
             tell = partial(waiting.answer.resolve, unknown)

@@ -11,29 +11,31 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 from kafkalite.config import BrokerConfig
-from kafkalite.coordinators.cluster import brokers, configs, features, quotas, reassignments, scram
+from kafkalite.coordinators.cluster import (
+    brokers,
+    configs,
+    events,
+    features,
+    quotas,
+    reassignments,
+    scram,
+)
 from kafkalite.coordinators.cluster.create_partitions import create_partitions
 from kafkalite.coordinators.cluster.create_topics import create_topics
 from kafkalite.coordinators.cluster.deciding import View
 from kafkalite.coordinators.cluster.delete_topics import delete_topics
+from kafkalite.coordinators.cluster.describing_quorum import DescribeQuorum, describe_quorum
 from kafkalite.coordinators.cluster.elect_leaders import elect_leaders
 from kafkalite.coordinators.cluster.folding import AT_ONCE, Folded, folded, put_in_place
 from kafkalite.coordinators.cluster.image import Changes, Image, ImageConflict
+from kafkalite.coordinators.cluster.listing_reassignments import list_partition_reassignments
 from kafkalite.coordinators.cluster.records import decode_record
 from kafkalite.coordinators.effects import Effects, Record
 from kafkalite.env.slicing import Steps
 from kafkalite.protocol.messages import (
     AbortTransactionRecord,
-    AlterClientQuotasRequest,
-    AlterPartitionReassignmentsRequest,
-    AlterUserScramCredentialsRequest,
     BeginTransactionRecord,
-    CreatePartitionsRequest,
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-    ElectLeadersRequest,
     EndTransactionRecord,
-    UpdateFeaturesRequest,
 )
 
 if TYPE_CHECKING:
@@ -41,16 +43,18 @@ if TYPE_CHECKING:
 
 # In steps where one event may concern thousands.
 Decision = Callable[[View, Any], Effects | Steps[Effects]]
-DECISIONS: dict[type[Any], Decision] = {
-    CreateTopicsRequest: create_topics,
-    DeleteTopicsRequest: delete_topics,
-    CreatePartitionsRequest: create_partitions,
+DECISIONS: dict[type[events.Event[Any]], Decision] = {
+    events.CreateTopics: create_topics,
+    events.DeleteTopics: delete_topics,
+    events.CreatePartitions: create_partitions,
     configs.AlterConfigs: configs.alter_configs,
-    AlterClientQuotasRequest: quotas.alter_client_quotas,
-    AlterUserScramCredentialsRequest: scram.alter_user_scram_credentials,
-    UpdateFeaturesRequest: features.update_features,
-    ElectLeadersRequest: elect_leaders,
-    AlterPartitionReassignmentsRequest: reassignments.alter_partition_reassignments,
+    events.AlterClientQuotas: quotas.alter_client_quotas,
+    events.AlterUserScramCredentials: scram.alter_user_scram_credentials,
+    events.UpdateFeatures: features.update_features,
+    events.ElectLeaders: elect_leaders,
+    events.AlterPartitionReassignments: reassignments.alter_partition_reassignments,
+    events.ListPartitionReassignments: list_partition_reassignments,
+    DescribeQuorum: describe_quorum,
     brokers.RegisterBroker: brokers.register_broker,
     brokers.FenceBroker: brokers.fence_broker,
     brokers.UnregisterBroker: brokers.unregister_broker,
@@ -64,21 +68,22 @@ _BOUNDS = frozenset({BeginTransactionRecord, EndTransactionRecord, AbortTransact
 
 
 class ClusterShard:
-    """Decides and folds; the log and those who wait for changes are `cluster.Cluster`'s."""
+    """Decides and folds; the log and those who ask are `LocalController`'s."""
 
     __slots__ = ("_held_back", "changes", "config", "image", "view")
 
-    def __init__(self, config: BrokerConfig, chance: Random) -> None:
-        self.image = Image()
+    def __init__(self, image: Image, config: BrokerConfig, chance: Random) -> None:
+        self.image = image
         self.config = config
         self.changes = Changes()
         self.view = View(self.image, config, chance)
         # Records since a BeginTransactionRecord: they count when the transaction ends.
         self._held_back: list[Any] | None = None
 
-    def decide(self, event: Any) -> Steps[Effects]:
+    def decide(self, event: events.Event[Any]) -> Steps[Effects]:
         """What shall be written and answered; raises KafkaError for a refusal as a whole."""
-        effects = DECISIONS[type(event)](self.view, event)
+        asked = event.request if isinstance(event, events.Requested) else event
+        effects = DECISIONS[type(event)](self.view, asked)
         return (yield from effects) if isinstance(effects, Generator) else effects
 
     def prepare(self, records: list[Record]) -> Steps[list[Any] | Folded]:

@@ -9,8 +9,10 @@ from typing import Any
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.brokers import RegisterBroker
-from kafkalite.coordinators.cluster.cluster import Cluster
+from kafkalite.coordinators.cluster.events import CreateTopics
 from kafkalite.coordinators.cluster.image import EndPoint
+from kafkalite.coordinators.cluster.local_controller import LocalController
+from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.cluster.snapshots import SnapshotId, SnapshotWriter, list_snapshots
 from kafkalite.env import Env, manual_env
 from kafkalite.env.disk import Disk, read_whole, replace_file
@@ -55,19 +57,21 @@ def write_bootstrap(env: Env, *records: Any) -> None:
     env.disk.rename(f"/data/{SnapshotId(0, 0).file_name}", "/data/bootstrap.checkpoint")
 
 
-def open_cluster(env: Env, settings: dict[str, str] | None = None) -> Cluster:
+def open_controller(env: Env, settings: dict[str, str] | None = None) -> LocalController:
     """The controller over it, and its own broker."""
     home = LogHome(env, "/data", LogSettings())
-    cluster = Cluster(env, home, BrokerConfig(settings or {}), "a-cluster", 1, DIRECTORY_ID)
-    cluster.open()
+    config = BrokerConfig({"node.id": "1", **(settings or {})})
+    controller = LocalController(env, home, config, Metadata("a-cluster"), DIRECTORY_ID)
+    controller.read()
+    controller.open()
     endpoint = EndPoint("PLAINTEXT", "", 9092, 0)
-    cluster.register_broker(RegisterBroker(1, [endpoint], None, [DIRECTORY_ID], True))
-    return cluster
+    controller.decide(RegisterBroker(1, [endpoint], None, [DIRECTORY_ID], True))
+    return controller
 
 
-def create(cluster: Cluster, name: str) -> None:
+def create(controller: LocalController, name: str) -> None:
     topic = CreateTopicsRequest.Topic(name=name, num_partitions=2, replication_factor=1)
-    (answer,) = cluster.decide(CreateTopicsRequest(topics=[topic])).topics
+    (answer,) = controller.decide(CreateTopics(CreateTopicsRequest(topics=[topic]))).topics
     assert answer.error_code == 0, answer
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from kafkalite.coordinators.cluster.line import Line
-from kafkalite.coordinators.effects import Refused
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import STEPS_AT_ONCE, Slices, Steps
@@ -41,7 +40,7 @@ class Deciding:
         self.clock.advance(0)
 
     def told(self, event: str, answer: Any) -> None:
-        code = answer.error.code if isinstance(answer, Refused) else answer
+        code = answer.code if isinstance(answer, KafkaError) else answer
         self.answers.append((event, code))
         if event == "ill received":
             raise ValueError(event)
@@ -83,5 +82,5 @@ def test_nothing_is_decided_after_the_end_and_who_asks_is_told() -> None:
 def test_an_event_whose_own_step_brings_the_end_is_answered_once() -> None:
     deciding = Deciding()
     deciding.submit("last", "next")
-    assert deciding.answers == [("last", STOPPING), ("next", STOPPING)]
+    assert deciding.answers == [("last", STOPPING.code), ("next", STOPPING.code)]
     assert deciding.decided == ["last"]

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from kafkalite.coordinators.cluster.cluster import Cluster
+from kafkalite.coordinators.cluster.events import CreateTopics
+from kafkalite.coordinators.cluster.local_controller import LocalController
 from kafkalite.coordinators.cluster.snapshots import list_snapshots
 from kafkalite.env import Env, manual_env
 from kafkalite.env.clock import ManualClock
@@ -16,7 +17,7 @@ from kafkalite.env.disk import Disk
 from kafkalite.protocol.messages import CreateTopicsRequest
 from kafkalite.sim.disk import CrashDisk
 from tests.unit.beside import Beside
-from tests.unit.coordinators.cluster.test_cluster import DIRECTORY, create, open_cluster
+from tests.unit.coordinators.cluster.test_local_controller import DIRECTORY, create, open_controller
 
 EVERY_SECOND_TOPIC = {
     "metadata.log.max.record.bytes.between.snapshots": "150",
@@ -44,9 +45,9 @@ def world(disk: Disk | None = None) -> tuple[Env, SlowDisk]:
     return env, background
 
 
-def ask(cluster: Cluster, name: str) -> Any:
+def ask(controller: LocalController, name: str) -> Any:
     topic = CreateTopicsRequest.Topic(name=name, num_partitions=1, replication_factor=1)
-    return cluster.submit(CreateTopicsRequest(topics=[topic]))
+    return controller.submit(CreateTopics(CreateTopicsRequest(topics=[topic])))
 
 
 def snapshot_is_due(env: Env) -> None:
@@ -56,71 +57,71 @@ def snapshot_is_due(env: Env) -> None:
 
 def test_the_loop_waits_for_no_disk_over_a_snapshot() -> None:
     env, background = world()
-    cluster = open_cluster(env)
+    controller = open_controller(env)
     background.run_all()
     assert isinstance(env.disk, CrashDisk)
     env.disk.before_operation = background.look
     for name in "ab":
-        create(cluster, name)
+        create(controller, name)
         snapshot_is_due(env)
         background.run_all()
     assert [each.end_offset for each in list_snapshots(env.disk, DIRECTORY)] == [
-        cluster.log.end_offset
+        controller.log.end_offset
     ]
     assert background.on_loop == []
 
 
 def test_what_is_decided_meanwhile_is_behind_it() -> None:
     env, background = world()
-    cluster = open_cluster(env)
-    create(cluster, "a")
-    end_offset = cluster.log.end_offset
+    controller = open_controller(env)
+    create(controller, "a")
+    end_offset = controller.log.end_offset
     snapshot_is_due(env)
-    create(cluster, "b")
+    create(controller, "b")
     assert list_snapshots(env.disk, DIRECTORY) == []
-    assert cluster.log.log.log_start_offset == 0, "it does not count before it lasts"
+    assert controller.log.log.log_start_offset == 0, "it does not count before it lasts"
     background.run_all()
     (snapshot,) = list_snapshots(env.disk, DIRECTORY)
-    assert snapshot.end_offset == cluster.log.log.log_start_offset == end_offset
+    assert snapshot.end_offset == controller.log.log.log_start_offset == end_offset
     assert f"{0:020d}.log" not in env.disk.list_directory(DIRECTORY)
-    assert open_cluster(env, node_ids=()).image == cluster.image
+    assert open_controller(env, node_ids=()).metadata.image == controller.metadata.image
 
 
 def test_the_next_one_waits_for_it() -> None:
     env, background = world()
-    cluster = open_cluster(env)
+    controller = open_controller(env)
     for name in "abc":
-        create(cluster, name)
+        create(controller, name)
         snapshot_is_due(env)
     background.run_all()
     assert len(list_snapshots(env.disk, DIRECTORY)) == 1
     snapshot_is_due(env)
     background.run_all()
     (newest,) = list_snapshots(env.disk, DIRECTORY)
-    assert newest.end_offset == cluster.log.end_offset
+    assert newest.end_offset == controller.log.end_offset
 
 
 def test_a_stop_leaves_nothing_to_a_worker() -> None:
     env, background = world()
-    cluster = open_cluster(env)
-    create(cluster, "a")
+    controller = open_controller(env)
+    create(controller, "a")
     snapshot_is_due(env)
-    cluster.close()
+    controller.close()
     (newest,) = list_snapshots(env.disk, DIRECTORY)
-    assert newest.end_offset == cluster.log.end_offset, "the last one is written by the stop"
+    assert newest.end_offset == controller.log.end_offset, "the last one is written by the stop"
     assert isinstance(env.disk, CrashDisk)
     changed: list[str] = []
     env.disk.before_operation = lambda kind, path, size: changed.append(kind)
     background.run_all()
     assert set(changed) <= {"sync", "sync_directory"}
-    assert open_cluster(env, node_ids=()).image == cluster.image
+    assert open_controller(env, node_ids=()).metadata.image == controller.metadata.image
 
 
 def test_one_that_cannot_be_written_leaves_the_log_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     env, background = world()
-    cluster = open_cluster(env)
+    controller = open_controller(env)
     background.run_all()
-    create(cluster, "a")
+    create(controller, "a")
 
     def full(*_: Any) -> Any:
         raise OSError(errno.ENOSPC, "full")
@@ -129,9 +130,9 @@ def test_one_that_cannot_be_written_leaves_the_log_whole(monkeypatch: pytest.Mon
         snapshot_is_due(env)
         patch.setattr(env.disk, "create", full)
         background.run_all()
-    create(cluster, "b")
-    assert cluster.log.log.log_start_offset == 0
-    assert open_cluster(env, node_ids=()).image == cluster.image
+    create(controller, "b")
+    assert controller.log.log.log_start_offset == 0
+    assert open_controller(env, node_ids=()).metadata.image == controller.metadata.image
     snapshot_is_due(env)
     background.run_all()
     assert len(list_snapshots(env.disk, DIRECTORY)) == 1
@@ -139,7 +140,7 @@ def test_one_that_cannot_be_written_leaves_the_log_whole(monkeypatch: pytest.Mon
 
 def test_a_power_cut_at_any_operation_takes_nothing_that_was_acknowledged() -> None:
     env, background = world()
-    cluster = open_cluster(env, EVERY_SECOND_TOPIC)
+    controller = open_controller(env, EVERY_SECOND_TOPIC)
     background.run_all()
     disk, clock, random = env.disk, env.clock, Random(5)
     assert isinstance(disk, CrashDisk)
@@ -152,7 +153,7 @@ def test_a_power_cut_at_any_operation_takes_nothing_that_was_acknowledged() -> N
 
     disk.before_operation = cut
     for number in range(12):
-        answer = ask(cluster, f"t{number}")
+        answer = ask(controller, f"t{number}")
         answer.then(lambda _, name=f"t{number}": known.append(name))
         for _ in range(random.randrange(4)):
             clock.advance(1)
@@ -165,7 +166,7 @@ def test_a_power_cut_at_any_operation_takes_nothing_that_was_acknowledged() -> N
     assert len(after) > 60
     for crashed, names in after:
         again, workers = world(crashed)
-        found = open_cluster(again, EVERY_SECOND_TOPIC, node_ids=())
-        assert set(names) <= set(found.image.topics)
+        found = open_controller(again, EVERY_SECOND_TOPIC, node_ids=())
+        assert set(names) <= set(found.metadata.image.topics)
         create(found, "later")
         workers.run_all()

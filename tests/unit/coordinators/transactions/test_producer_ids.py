@@ -54,7 +54,7 @@ class Producers:
 def world_with_two_disks(seed: int) -> World:
     world = World(seed, durability="fsync", directories="/data,/more")
     world.run_until(lambda: world.is_up, "the broker comes up")
-    world.broker.cluster.create_internal_topic(TRANSACTIONS_TOPIC)
+    world.broker.context.auto_creation.create_internal(TRANSACTIONS_TOPIC)
     world.run(1_000)
     directories = {log.home.path for log in world.broker.logs if log.topic == TRANSACTIONS_TOPIC}
     assert directories == {"/data", "/more"}

@@ -1,40 +1,34 @@
-"""The cluster as brokers and handlers see it: the image, changes to it, and who is told of them.
+"""The controller that this process has itself.
 
-Owns the order of things: decide, append, replay, tell those who subscribed, answer. When an append
-fails nothing has changed. One Cluster serves every broker of this process; it is their controller.
+Owns the order of things: decide, append, replay, tell those who follow, answer. One event at a
+time; who follows and who asked are told between two events. When an append fails nothing has
+changed. One serves every broker of this process.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster import refusal
-from kafkalite.coordinators.cluster.absence import AWAY, Absence
+from kafkalite.coordinators.cluster.absence import Absence
 from kafkalite.coordinators.cluster.activation import activation_records
-from kafkalite.coordinators.cluster.brokers import (
-    PRODUCER_ID_BLOCK,
-    AllocateProducerIds,
-    AssignDirectories,
-    DirectoriesOffline,
-    FenceBroker,
-    RegisterBroker,
-)
-from kafkalite.coordinators.cluster.deciding import INTERNAL_TOPICS
-from kafkalite.coordinators.cluster.features import KRAFT_VERSION, check_finalized
+from kafkalite.coordinators.cluster.brokers import FenceBroker
+from kafkalite.coordinators.cluster.configs import apply_dynamic_config
+from kafkalite.coordinators.cluster.controller import OutcomeUnknown
+from kafkalite.coordinators.cluster.events import Event
+from kafkalite.coordinators.cluster.features import check_finalized
 from kafkalite.coordinators.cluster.folding import Folded
-from kafkalite.coordinators.cluster.image import BROKER, Changes, Image
-from kafkalite.coordinators.cluster.internal_topics import internal_topic
+from kafkalite.coordinators.cluster.image import BROKER, Changes
 from kafkalite.coordinators.cluster.line import Line
+from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.cluster.metadata_log import MetadataLog, Snapshot
-from kafkalite.coordinators.cluster.nodes import Node, Reached, nodes_for
-from kafkalite.coordinators.cluster.publishing import AtOnce, Publishing, Subscriber
 from kafkalite.coordinators.cluster.shard import ClusterShard
 from kafkalite.coordinators.cluster.writing import records_of
-from kafkalite.coordinators.effects import Effects, Refused
+from kafkalite.coordinators.effects import Effects, Record
 from kafkalite.env import Env
 from kafkalite.env.clock import Timer
 from kafkalite.env.later import Later
@@ -42,19 +36,13 @@ from kafkalite.env.slicing import Steps, caught, finish
 from kafkalite.log.directory import WrongDirectory
 from kafkalite.log.home import LogHome
 from kafkalite.protocol.errors import Error, KafkaError
-from kafkalite.protocol.messages import CreateTopicsRequest
 from kafkalite.records.record import BatchBuilder
 
 logger = logging.getLogger(__name__)
 
-CURES = {
-    Error.INVALID_REPLICATION_FACTOR: "Lower default.replication.factor, or start more brokers.",
-}
-MAX_UNCREATED = 100  # topics whose failed creation is remembered, so that it is told once
-
 _SNAPSHOT = object()  # in place of an event
 
-T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(slots=True, frozen=True)
@@ -65,75 +53,50 @@ class _Enacted:
     changes: Changes | None
 
 
-class Cluster:
-    """Metadata of the cluster whose controller this process is."""
+class LocalController:
+    """Decides on the metadata of the cluster, and keeps its log."""
 
     def __init__(
         self,
         env: Env,
         home: LogHome,
         config: BrokerConfig,
-        cluster_id: str,
-        node_id: int,
+        metadata: Metadata,
         directory_id: bytes = bytes(16),
     ) -> None:
-        """Reads the metadata; nothing is written before `open`. Raises UnusableMetadata."""
         self.env = env
         self.config = config
-        self.cluster_id = cluster_id
-        self.node_id = node_id
-        self.shard = ClusterShard(config, env.random)
+        self.metadata = metadata
+        self.node_id = config.node_id
+        self.shard = ClusterShard(metadata.image, config, env.random)
         segment_bytes = config.get_int("metadata.log.segment.bytes")
-        self.log = MetadataLog(home, node_id, segment_bytes, directory_id)
-        self._publishing = Publishing()
+        self.log = MetadataLog(home, self.node_id, segment_bytes, directory_id)
         self._line = Line(env.slices, self._enact, self._enacted)
+        self.absence = Absence(env.clock, self._line)
+        self._activation: list[Record] = []
         self._snapshot_timer: Timer | None = None
         self._is_snapshot_due = False
-        self._uncreated: dict[str, Error] = {}
-        self.absence = Absence(env.clock, self._line)
         self._found: MetadataLog | None = None  # by a controller that comes back
-        self._read()
-
-    @property
-    def image(self) -> Image:
-        """The metadata as it stands."""
-        return self.shard.image
-
-    @property
-    def controller_epoch(self) -> int:
-        """The epoch that this controller leads in."""
-        return self.log.epoch
-
-    @property
-    def finalized_features(self) -> dict[str, int]:
-        """The levels of all features; that of kraft.version is the metadata log's own."""
-        kraft_version = self.log.quorum.kraft_version
-        own = {KRAFT_VERSION: kraft_version} if kraft_version else {}
-        return {**self.image.features, **own}
-
-    @property
-    def features_epoch(self) -> int:
-        """The offset up to which finalized features are known: that of the last record."""
-        return self.shard.view.next_offset - 1
-
-    @property
-    def is_fsynced(self) -> bool:
-        """Whether a reply waits until its records are on stable storage."""
-        return self.config.fsync_every_append
 
     # --- start and stop -------------------------------------------------------------------------
 
-    def _read(self) -> None:
+    def read(self) -> None:
+        """Reads the metadata; nothing is written before `open`. Raises UnusableMetadata."""
         try:
             for message in self.log.read_all():
                 self.shard.fold(message)
-            self.shard.view.next_offset = self.log.stored.end_offset
-            check_finalized(self.image)
+            check_finalized(self.metadata.image)
             self._activation = activation_records(self.shard, self.env.disk, self.log.home.path)
         except refusal.CAUSES as cause:
             raise refusal.unusable(self.log.directory, cause) from cause
         self.shard.take_changes()
         self.shard.view.kraft_version = self.log.quorum.kraft_version
+        self.metadata.kraft_version = self.log.quorum.kraft_version
+        self._stand_at(self.log.stored.end_offset)
+
+    def _stand_at(self, end_offset: int) -> None:
+        self.shard.view.next_offset = end_offset
+        self.metadata.offset = end_offset - 1
 
     def open(self) -> None:
         """Takes the lead: from here on records are written. Also of one that comes back."""
@@ -141,14 +104,17 @@ class Cluster:
             self.log, self._found = self._found, None
         self.log.open()
         self.log.begin_epoch()
-        self.shard.view.next_offset = self.log.end_offset
+        self.shard.view.epoch = self.log.epoch
+        self._stand_at(self.log.end_offset)
         self._write(Effects(records=self._activation))
         self._arm_snapshot_timer()
         self.absence.end()
+        self.metadata.controller_id = self.node_id
 
     def leave(self) -> None:
         """As `close`, while other brokers of this process go on with the metadata as it is: what
         is asked of the controller waits for its return."""
+        self.metadata.controller_id = None
         self.absence.begin()
         self._close_log()
 
@@ -193,38 +159,30 @@ class Cluster:
 
     # --- changes --------------------------------------------------------------------------------
 
-    def subscribe(self, subscriber: Subscriber, at_once: AtOnce | None = None) -> None:
-        """Has a callback told of every change, after it is in the image and before its reply; and
-        another one in the turn in which the image changes."""
-        self._publishing.subscribe(subscriber, at_once)
+    def submit(self, event: Event[R]) -> Later[R | KafkaError]:
+        """In line and between everything else."""
+        answer: Later[R | KafkaError] = self._line.submit(event)
+        self.absence.limit(answer)
+        return answer
 
-    def unsubscribe(self, subscriber: Subscriber) -> None:
-        """Tells a callback no more."""
-        self._publishing.unsubscribe(subscriber)
-
-    def decide(self, event: Any) -> Any:
+    def decide(self, event: Event[R]) -> R:
         """Has an event decided and enacted at once, however long it takes; raises KafkaError when
         it is refused. For what a broker's start, end and failed disks ask."""
         self.absence.check()
         self._line.finish_current()
         enacted = finish(self._enact(event))
         self._publish(enacted)
-        return enacted.reply
+        reply: R = enacted.reply
+        return reply
 
-    def submit(self, event: Any) -> Later[Any]:
-        """As `decide`, but in line and between everything else. The reply comes when everybody
-        here is through with what was changed, and the records are as durable as is configured:
-        Refused when there is no other, KafkaError when they cannot be made to last."""
-        answer: Later[Any] = self._line.submit(event)
-        self.absence.limit(answer)
-        return answer
-
-    def _once_durable(self, reply: T) -> Later[T | KafkaError]:
+    def _once_durable(self, reply: R) -> Later[R | KafkaError]:
         """A reply that comes when all records so far are as durable as is configured; an error in
         its place when their disk fails."""
-        if not self.is_fsynced:
+        if not self.config.fsync_every_append:
             return Later.of(reply)
-        return self.log.when_durable().map(lambda error: reply if error is None else error)
+        return self.log.when_durable().map(
+            lambda error: reply if error is None else OutcomeUnknown(error.code, error.message)
+        )
 
     def once_durable(self, then: Callable[[], None]) -> None:
         """Goes on when all records so far are on stable storage: never when their disk fails, and
@@ -247,9 +205,9 @@ class Cluster:
         nothing else."""
         self.log.append(batch)
         changes = self.shard.take(prepared)
-        self.shard.view.next_offset = self.log.end_offset
+        self._stand_at(self.log.end_offset)
         if changes.configs:
-            self._take_cluster_config(changes)
+            self._take_own_config(changes)
         return changes
 
     def _write(self, effects: Effects) -> None:
@@ -270,33 +228,16 @@ class Cluster:
     def _publish(self, enacted: _Enacted) -> Later[None]:
         if enacted.changes is None:
             return Later.of(None)
-        published = self._publishing.publish(enacted.changes)
+        published = self.metadata.publish(enacted.changes)
         if self.log.bytes_since_snapshot >= self._snapshot_bytes():
             self._snapshot_soon()
         return published
 
-    def _take_cluster_config(self, changes: Changes) -> None:
+    def _take_own_config(self, changes: Changes) -> None:
         """The controller decides by the settings of its own broker."""
         own = (BROKER, str(self.node_id))
         if own in changes.configs or (BROKER, "") in changes.configs:
-            self.apply_dynamic_config(self.config, self.node_id)
-
-    def apply_dynamic_config(self, config: BrokerConfig, node_id: int) -> None:
-        """Gives a broker's configuration the dynamic settings that the image has for it."""
-        image = self.image
-        config.set_dynamic(image.config(BROKER, ""), image.config(BROKER, str(node_id)))
-
-    # --- brokers --------------------------------------------------------------------------------
-
-    def register_broker(self, registration: RegisterBroker) -> int:
-        """Registers a broker that has started; returns its epoch."""
-        epoch = self.decide(registration)
-        assert isinstance(epoch, int)
-        return epoch
-
-    def fence_broker(self, node_id: int) -> None:
-        """Takes a broker out of service."""
-        self.decide(FenceBroker(node_id))
+            apply_dynamic_config(self.metadata.image, self.config)
 
     def fence_at_stop(self, node_id: int) -> None:
         """Says that a broker has stopped, and nothing of its partitions: nobody else has them.
@@ -307,87 +248,6 @@ class Cluster:
             logger.error(
                 "the cluster's metadata does not say that broker %d stopped: %s", node_id, error
             )
-
-    def fence_absent(self, present: Container[int] = ()) -> None:
-        """When the controller starts, no other broker is up, whatever the log says of them: they
-        are of its process, and register after it, but for those that went on without it."""
-        for node_id in self.image.live_brokers():
-            if node_id != self.node_id and node_id not in present:
-                self.fence_broker(node_id)
-
-    def assign_directories(self, node_id: int, directories: dict[tuple[bytes, int], bytes]) -> None:
-        """Names the directories in which a broker has its replicas of partitions."""
-        self.decide(AssignDirectories(node_id, directories))
-
-    def directories_offline(self, node_id: int, directories: list[bytes]) -> None:
-        """Takes failed directories of a broker out of service."""
-        self.decide(DirectoriesOffline(node_id, directories))
-
-    def allocate_producer_ids(self, node_id: int) -> Later[range | KafkaError]:
-        """A block of producer ids for a broker. It comes when it lasts, so that nobody is given one
-        of them again after a power cut."""
-
-        def allocated(first: int | KafkaError | Refused) -> range | KafkaError:
-            if isinstance(first, Refused):
-                return first.error
-            if isinstance(first, KafkaError):
-                return first
-            return range(first, first + PRODUCER_ID_BLOCK)
-
-        if self.absence.is_now:
-            return Later.of(KafkaError(Error.COORDINATOR_LOAD_IN_PROGRESS, AWAY))
-        return self.submit(AllocateProducerIds(node_id)).map(allocated)
-
-    def nodes_for(self, connection: Reached, *, with_fenced: bool = False) -> list[Node]:
-        """Brokers as the client at the other end should reach them, by id."""
-        return nodes_for(self.image, connection, with_fenced=with_fenced)
-
-    def create_missing(self, names: Iterable[str]) -> Later[dict[str, Error]]:
-        """Creates topics that were asked for and are missing; tells what came of each."""
-        missing = [name for name in names if name not in self.image.topics]
-        if self.absence.is_now:  # as of any that is on its way, for who asks again
-            return Later.of(dict.fromkeys(missing, Error.UNKNOWN_TOPIC_OR_PARTITION))
-        request = CreateTopicsRequest(topics=[self._by_default(name) for name in missing])
-
-        def outcomes(response: Any) -> dict[str, Error]:
-            if isinstance(response, Refused):
-                response = response.error
-            if isinstance(response, KafkaError):
-                for name in missing:
-                    self._tell_uncreated(name, Error(response.code), response.message)
-                return dict.fromkeys(missing, Error(response.code))
-            for each in response.topics:
-                code = Error(each.error_code)
-                self._tell_uncreated(each.name, code, _with_cure(code, each.error_message))
-            return {each.name: Error(each.error_code) for each in response.topics}
-
-        return self.submit(request).map(outcomes)
-
-    def _tell_uncreated(self, name: str, code: Error, why: str | None) -> None:
-        """Who asked hears a code that says nothing of the settings, and asks again and again."""
-        if code in (Error.NONE, Error.TOPIC_ALREADY_EXISTS):
-            self._uncreated.pop(name, None)
-        elif self._uncreated.get(name) != code and len(self._uncreated) < MAX_UNCREATED:
-            self._uncreated[name] = code
-            logger.warning("topic %s was asked for and cannot be created: %s", name, why or code)
-
-    def _by_default(self, name: str) -> CreateTopicsRequest.Topic:
-        if name in INTERNAL_TOPICS:
-            return internal_topic(self.config, name, len(self.image.live_brokers()))
-        return CreateTopicsRequest.Topic(name=name, num_partitions=-1, replication_factor=-1)
-
-    def create_internal_topic(self, name: str) -> Later[Any]:
-        """Creates one of Kafka's own topics unless it is there; the value is None or an error."""
-
-        def outcome(outcomes: dict[str, Error]) -> KafkaError | None:
-            code = outcomes.get(name, Error.NONE)
-            return None if code is Error.NONE else KafkaError(code)
-
-        return self.create_missing([name]).map(outcome)
-
-    def is_internal(self, topic: str) -> bool:
-        """Whether a topic is one of Kafka's own."""
-        return topic in INTERNAL_TOPICS
 
     # --- snapshots ------------------------------------------------------------------------------
 
@@ -418,7 +278,7 @@ class Cluster:
 
     def _snapshot(self) -> Steps[Snapshot]:
         assert not self.shard.is_in_transaction, "a snapshot would leave out what is held back"
-        image = self.image
+        image = self.metadata.image
         return (yield from self.log.snapshot(records_of(image), image.metadata_version))
 
     def _snapshot_ended(self, outcome: BaseException | None) -> None:
@@ -441,8 +301,3 @@ class Cluster:
         if self.log.bytes_since_snapshot:
             self._snapshot_soon()
         self._arm_snapshot_timer()
-
-
-def _with_cure(code: Error, why: str | None) -> str | None:
-    """Why a topic cannot be created, and what its owner can do about it where that is known."""
-    return f"{why} {CURES[code]}" if code in CURES else why

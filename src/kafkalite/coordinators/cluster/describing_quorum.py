@@ -1,0 +1,31 @@
+"""How far the metadata's log is, and who leads it, as somebody asks for it.
+
+Reads only. The controller of this process is the only voter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafkalite.coordinators.cluster.deciding import View
+from kafkalite.coordinators.cluster.events import Event
+from kafkalite.coordinators.effects import Effects
+
+
+@dataclass(slots=True, frozen=True)
+class QuorumStanding:
+    """The leader of the metadata's log, and the end of that log."""
+
+    leader_id: int
+    leader_epoch: int
+    end_offset: int
+
+
+@dataclass(slots=True)
+class DescribeQuorum(Event[QuorumStanding]):
+    """A wish to know of it."""
+
+
+def describe_quorum(view: View, asked: DescribeQuorum) -> Effects:
+    """Nothing is decided by that."""
+    return Effects(reply=QuorumStanding(view.config.node_id, view.epoch, view.next_offset))

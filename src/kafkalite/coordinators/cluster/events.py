@@ -1,0 +1,92 @@
+"""What a controller decides on.
+
+Owns the type of an event's answer, and the events that are clients' requests, as they were asked;
+the others stand beside their decisions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from kafkalite.protocol.messages import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+
+R = TypeVar("R")
+
+
+class Event(Generic[R]):
+    """Answered by an R, or by a KafkaError in its place."""
+
+    __slots__ = ()
+
+
+class Requested(Event[R]):
+    """What a client asked for, as it asked."""
+
+    __slots__ = ()
+
+    request: Any
+
+
+@dataclass(slots=True)
+class CreateTopics(Requested[CreateTopicsResponse]):
+    request: CreateTopicsRequest
+
+
+@dataclass(slots=True)
+class DeleteTopics(Requested[DeleteTopicsResponse]):
+    request: DeleteTopicsRequest
+
+
+@dataclass(slots=True)
+class CreatePartitions(Requested[CreatePartitionsResponse]):
+    request: CreatePartitionsRequest
+
+
+@dataclass(slots=True)
+class AlterClientQuotas(Requested[AlterClientQuotasResponse]):
+    request: AlterClientQuotasRequest
+
+
+@dataclass(slots=True)
+class AlterUserScramCredentials(Requested[AlterUserScramCredentialsResponse]):
+    request: AlterUserScramCredentialsRequest
+
+
+@dataclass(slots=True)
+class UpdateFeatures(Requested[UpdateFeaturesResponse]):
+    request: UpdateFeaturesRequest
+
+
+@dataclass(slots=True)
+class ElectLeaders(Requested[ElectLeadersResponse]):
+    request: ElectLeadersRequest
+
+
+@dataclass(slots=True)
+class AlterPartitionReassignments(Requested[AlterPartitionReassignmentsResponse]):
+    request: AlterPartitionReassignmentsRequest
+
+
+@dataclass(slots=True)
+class ListPartitionReassignments(Requested[ListPartitionReassignmentsResponse]):
+    request: ListPartitionReassignmentsRequest

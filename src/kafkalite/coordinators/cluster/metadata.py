@@ -1,0 +1,52 @@
+"""The cluster's metadata as every broker sees it: the image, how far it is, and who follows it.
+
+Owns the offset that the image stands at and the order in which changes are told. Nothing here
+decides, and nothing here writes: records come from whoever reads the log, which is the controller
+of this process. Invariant: what is published is in the image already.
+"""
+
+from __future__ import annotations
+
+from kafkalite.coordinators.cluster.features import KRAFT_VERSION
+from kafkalite.coordinators.cluster.image import Changes, Image
+from kafkalite.coordinators.cluster.publishing import AtOnce, Publishing, Subscriber
+from kafkalite.env.later import Later
+
+
+class Metadata:
+    """One image for all brokers of a process."""
+
+    def __init__(self, cluster_id: str) -> None:
+        self.cluster_id = cluster_id
+        self.image = Image()
+        # The offset of the last record that is in the image.
+        self.offset = -1
+        # Finalized by the log's control records (KIP-853), not by a record of the image.
+        self.kraft_version = 0
+        # Who leads the metadata log, while that is known.
+        self.controller_id: int | None = None
+        self._publishing = Publishing()
+
+    @property
+    def finalized_features(self) -> dict[str, int]:
+        """The levels of all features; that of kraft.version is the metadata log's own."""
+        own = {KRAFT_VERSION: self.kraft_version} if self.kraft_version else {}
+        return {**self.image.features, **own}
+
+    @property
+    def features_epoch(self) -> int:
+        """The offset up to which finalized features are known: that of the last record."""
+        return self.offset
+
+    def subscribe(self, subscriber: Subscriber, at_once: AtOnce | None = None) -> None:
+        """Has a callback told of every change, after it is in the image and before its reply; and
+        another one in the turn in which the image changes."""
+        self._publishing.subscribe(subscriber, at_once)
+
+    def unsubscribe(self, subscriber: Subscriber) -> None:
+        """Tells a callback no more."""
+        self._publishing.unsubscribe(subscriber)
+
+    def publish(self, changes: Changes) -> Later[None]:
+        """Tells everybody who follows; filled when they are through with it."""
+        return self._publishing.publish(changes)
