@@ -203,7 +203,8 @@ def test_files_of_other_threads_are_not_closed_behind_their_back(tmp_path):
 @given(st.data())
 def test_an_image_stays_as_it_was_whatever_comes(data):
     """Against plain bytes, over files that are written, cut, renamed and imaged again and again."""
-    disk, plain = MemoryDisk(), {}
+    disk = MemoryDisk()
+    plain: dict[str, bytes] = {}
     images: list[tuple[DiskImage, dict[str, bytes]]] = []
     disk.make_directory("/d")
     for _ in range(data.draw(st.integers(1, 30))):
