@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from kafkalite.coordinators.cluster.image import Changes, Image
+from kafkalite.coordinators.cluster.changes import Changes
+from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.cluster.records import (
     DELEGATION_TOKENS,
     ELIGIBLE_LEADER_REPLICAS,

@@ -10,27 +10,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from kafkalite.broker.identity import find_cluster_id
 from kafkalite.broker.log_configs import log_config, log_settings, take_settings
 from kafkalite.broker.replicas import Replicas
 from kafkalite.config import BrokerConfig, group_value
-from kafkalite.coordinators.cluster.absence import AWAY
 from kafkalite.coordinators.cluster.auto_creation import AutoCreation
+from kafkalite.coordinators.cluster.broker_ids import BrokerIds
 from kafkalite.coordinators.cluster.brokers import (
     SECURITY_PROTOCOLS,
-    AllocateProducerIds,
     AssignDirectories,
     DirectoriesOffline,
     FenceBroker,
     RegisterBroker,
 )
+from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.configs import apply_dynamic_config
 from kafkalite.coordinators.cluster.directories import named_directory
 from kafkalite.coordinators.cluster.events import CreateTopics
-from kafkalite.coordinators.cluster.image import GROUP, TOPIC, Changes, EndPoint
+from kafkalite.coordinators.cluster.image import GROUP, TOPIC, EndPoint
 from kafkalite.coordinators.cluster.local_controller import LocalController
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.cluster.nodes import LOOPBACK, UNADVERTISED, peer_address
@@ -196,6 +196,7 @@ class Broker:
                 controller = LocalController(
                     self.env, directory.home, self.config, metadata, directory.directory_id
                 )
+                controller.when_lost = self._lost_metadata
                 controller.read()
                 self.brokers.metadata, self.brokers.controller = metadata, controller
 
@@ -220,21 +221,14 @@ class Broker:
         self.server.start()
         self._own_host = self.server.addresses[self.config.inter_broker_listener][0]
         if self.is_controller:
-            self._fence_absent()
-        self.controller.decide(self._registration())
+            self.controller.fence_absent(self.brokers.serving)
+        self._register()
         if self.is_controller:
             self.controller.absence.resume()
         assert self._replicas is not None
         self._replicas.start()
         self.metadata.subscribe(self._on_topics)
         self._is_serving = True
-
-    def _fence_absent(self) -> None:
-        """When the controller starts, no other broker is up, whatever the log says of them: they
-        are of its process, and register after it, but for those that went on without it."""
-        for node_id in self.metadata.image.live_brokers():
-            if node_id != self.node_id and node_id not in self.brokers.serving:
-                self.controller.decide(FenceBroker(node_id))
 
     def _build_coordinators(self) -> None:
         metadata, controller, context = self.metadata, self.controller, self.context
@@ -249,7 +243,7 @@ class Broker:
             transaction_settings(
                 self.config, lambda: metadata.image.features.get(TRANSACTION_VERSION, 0)
             ),
-            producer_ids=ProducerIds(self._allocate_producer_ids),
+            producer_ids=ProducerIds(BrokerIds(metadata, controller, self.node_id).allocate),
             partition_count=lambda: self._partition_count(TRANSACTIONS_TOPIC),
             leader_of=self._leader_of,
             markers=Markers(self.env.clock, self.env.slices, self.partitions, groups),
@@ -265,11 +259,6 @@ class Broker:
             metadata, controller, self.config, self.partitions, self.logs,
             {OFFSETS_TOPIC: groups, TRANSACTIONS_TOPIC: transactions},
         )
-
-    def _allocate_producer_ids(self) -> Later[range | KafkaError]:
-        if self.metadata.controller_id is None:
-            return Later.of(KafkaError(Error.COORDINATOR_LOAD_IN_PROGRESS, AWAY))
-        return self.controller.submit(AllocateProducerIds(self.node_id))
 
     def _connection_rate(self, host: str) -> float | None:
         """How many connections an address may make in a second, if somebody has said so."""
@@ -320,20 +309,28 @@ class Broker:
 
     def _name_directory(self, log: PartitionLog, then: Callable[[], None]) -> None:
         """Has the metadata name the directory of a log; goes on when that lasts."""
-        if self.controller.absence.afterwards(lambda: self._name_directory(log, then)):
-            return
         directory_id = self.logs.directory_of(log).directory_id
         named = {(log.topic_id, log.partition): directory_id}
-        self.controller.decide(AssignDirectories(self.node_id, named))
-        self.controller.once_durable(then)
 
-    def _registration(self) -> RegisterBroker:
-        return RegisterBroker(
-            self.node_id,
-            self._endpoints(),
-            self.config.get_optional_str("broker.rack"),
-            [each.directory_id for each in self.logs.directories if each.home.is_online],
-            all(directory.was_clean for directory in self.logs.directories),
+        def told(refused: KafkaError | None) -> None:
+            if refused is None:
+                self.controller.once_durable(then)
+            elif refused.code == Error.REQUEST_TIMED_OUT:  # the controller is away
+                self._name_directory(log, then)
+            elif self._stopped is None:
+                logger.error("the directory of %s is not told: %s", log.directory, refused)
+
+        self.controller.submit(AssignDirectories(self.node_id, named)).then(told)
+
+    def _register(self) -> None:
+        self.controller.decide(
+            RegisterBroker(
+                self.node_id,
+                self._endpoints(),
+                self.config.get_optional_str("broker.rack"),
+                [each.directory_id for each in self.logs.directories if each.home.is_online],
+                all(directory.was_clean for directory in self.logs.directories),
+            )
         )
 
     def _endpoints(self) -> list[EndPoint]:
@@ -435,9 +432,13 @@ class Broker:
         elif not self.brokers.serving and controller.absence.is_now:
             controller.abandon()
 
-    def fence(self) -> None:
-        """Says that this broker goes, and leaves its partitions to others; raises KafkaError."""
-        self.controller.decide(FenceBroker(self.node_id))
+    def fence(self) -> Later[KafkaError | None]:
+        """Says that this broker goes, and leaves its partitions to others. While nobody leads the
+        metadata log, nobody hears of it: later it might be up again."""
+        metadata = self.brokers.metadata
+        if metadata is None or metadata.controller_id is None:
+            return Later.of(KafkaError(Error.NOT_CONTROLLER))
+        return self.controller.submit(FenceBroker(self.node_id))
 
     # --- failing ----------------------------------------------------------------------------
 
@@ -458,26 +459,36 @@ class Broker:
     def _tell_offline(self, home: LogHome) -> None:
         """The cluster goes on without what is in a directory that failed."""
         if self._is_serving and self.failure is None and self._stopped is None:
-            if self.controller.absence.afterwards(lambda: self._tell_offline(home)):
-                return
             gone = [each.directory_id for each in self.logs.directories if each.home is home]
-            try:
-                self.controller.decide(DirectoriesOffline(self.node_id, gone))
-            except KafkaError as error:
-                logger.error("the cluster is not told that %s is offline: %s", home.path, error)
+
+            def told(refused: KafkaError | None) -> None:
+                if refused is None:
+                    return
+                if refused.code == Error.REQUEST_TIMED_OUT:  # the controller is away
+                    self._tell_offline(home)
+                else:
+                    why = "the cluster is not told that %s is offline: %s"
+                    logger.error(why, home.path, refused)
+
+            self.controller.submit(DirectoriesOffline(self.node_id, gone)).then(told)
+
+    def _lost_metadata(self, mistake: Exception) -> None:
+        """The controller's image is not what its log says, and cannot be made so."""
+        if self.failure is None:
+            self.failure = OSError(f"the cluster's metadata cannot be loaded again: {mistake}")
+            self.env.clock.call_later(0, self._end)
 
     def _end(self) -> None:
         if not self._is_serving:
             return
         logger.critical(
-            "[KafkaServer id=%d] ends, because it cannot do without a disk that has failed: %s. "
-            "What was acknowledged is not touched: mend the disk, or put a copy of its files in "
-            "its place, and start again",
+            "[KafkaServer id=%d] ends, because it cannot do without what has failed: %s. What was "
+            "acknowledged is not touched: mend the disk, or put a copy of its files in its place, "
+            "and start again",
             self.node_id, self.failure,
         )
         if not self.is_controller:
-            with suppress(KafkaError):  # then it is as if this process had died
-                self.fence()
+            self.fence()  # when nobody hears of it, it is as if this process had died
         self.stop(0)
 
 

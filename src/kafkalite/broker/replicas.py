@@ -18,13 +18,13 @@ from kafkalite.broker import following
 from kafkalite.broker.log_configs import log_config, take_settings
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.brokers import AssignDirectories
+from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.configs import apply_dynamic_config
 from kafkalite.coordinators.cluster.directories import directory_of
 from kafkalite.coordinators.cluster.image import (
     BROKER,
     NO_LEADER,
     TOPIC,
-    Changes,
     PartitionState,
     Topic,
 )

@@ -433,9 +433,7 @@ class Run:
         if broker is None:
             stopped()
             return
-        with suppress(Exception):
-            broker.fence()
-        self._stop_broker(broker, stopped)
+        broker.fence().then(lambda _: self._stop_broker(broker, stopped))
 
     def _start_one(self, node_id: int, outcome: Outcome, then: Callable[[], None]) -> None:
         def told(failure: Exception | None) -> None:

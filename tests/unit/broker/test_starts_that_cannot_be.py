@@ -19,8 +19,8 @@ from kafkalite.testing.embedded import BrokerFailed, EmbeddedKafka
 STEPS: list[tuple[type, str]] = [
     (Broker, "_build_coordinators"),
     (Server, "start"),
-    (Broker, "_fence_absent"),
-    (LocalController, "decide"),
+    (LocalController, "fence_absent"),
+    (Broker, "_register"),
     (Replicas, "start"),
     (Metadata, "subscribe"),
 ]

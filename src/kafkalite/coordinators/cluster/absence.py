@@ -6,7 +6,6 @@ clients, wait for one. Whatever it decides waits in its line meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -25,7 +24,6 @@ class Absence:
     def __init__(self, clock: Clock, line: Line[Any]) -> None:
         self._clock, self._line = clock, line
         self._timers: list[Timer] = []
-        self._afterwards: list[Callable[[], None]] = []
         self.is_now = False
 
     def begin(self) -> None:
@@ -42,15 +40,11 @@ class Absence:
     def resume(self) -> None:
         """Has everything done that waits."""
         self._cancel()
-        afterwards, self._afterwards = self._afterwards, []
-        for each in afterwards:
-            each()
         self._line.resume()
 
     def abandon(self) -> None:
         """It does not come back."""
         self._cancel()
-        self._afterwards.clear()
 
     def limit(self, answer: Later[Any]) -> None:
         """Who asks now is told after a while, unless the controller is back."""
@@ -62,12 +56,6 @@ class Absence:
         """KafkaError for what cannot wait."""
         if self.is_now:
             raise KafkaError(Error.NOT_CONTROLLER, AWAY)
-
-    def afterwards(self, what: Callable[[], None]) -> bool:
-        """Has something done when the controller is back; False when it is there."""
-        if self.is_now:
-            self._afterwards.append(what)
-        return self.is_now
 
     def _cancel(self) -> None:
         for timer in self._timers:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from kafkalite.coordinators.cluster.image import Changes, Image
+from kafkalite.coordinators.cluster.changes import Changes
+from kafkalite.coordinators.cluster.image import Image
 from kafkalite.env.slicing import Steps
 
 AT_ONCE = 16  # records

@@ -11,6 +11,10 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from kafkalite.coordinators.cluster.changes import RESOURCE as RESOURCE
+from kafkalite.coordinators.cluster.changes import TOPIC as TOPIC
+from kafkalite.coordinators.cluster.changes import Changes
+from kafkalite.coordinators.cluster.changes import QuotaEntity as QuotaEntity
 from kafkalite.protocol.messages import (
     AccessControlEntryRecord,
     DelegationTokenRecord,
@@ -29,10 +33,7 @@ ELR_VERSION = "eligible.leader.replicas.version"
 # The oldest level of a log that KRaft controllers wrote for all to use: 3.3-IV3.
 MINIMUM_METADATA_VERSION = 7
 
-TOPIC, BROKER, GROUP = 2, 4, 32
-RESOURCE = tuple[int, str]
-# The parts of a quota's entity, sorted: (("client-id", "x"), ("user", None)); None is the default.
-QuotaEntity = tuple[tuple[str, str | None], ...]
+BROKER, GROUP = 4, 32  # and TOPIC: the kinds of resources
 
 
 class ImageConflict(Exception):
@@ -108,21 +109,6 @@ class BrokerState:
     def is_active(self) -> bool:
         """Whether new partitions and leaderships may go there."""
         return not self.is_fenced and not self.in_controlled_shutdown
-
-
-@dataclass(slots=True)
-class Changes:
-    """What a batch of records changed, for those who open logs and apply settings."""
-
-    created: dict[bytes, Topic] = field(default_factory=dict)
-    deleted: dict[bytes, Topic] = field(default_factory=dict)
-    # Topic id and index of partitions that are new or have a new state.
-    partitions: dict[tuple[bytes, int], None] = field(default_factory=dict)
-    configs: dict[RESOURCE, None] = field(default_factory=dict)
-    brokers: dict[int, None] = field(default_factory=dict)
-    features: dict[str, None] = field(default_factory=dict)
-    quotas: dict[QuotaEntity, None] = field(default_factory=dict)
-    credentials: dict[tuple[str, int], None] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

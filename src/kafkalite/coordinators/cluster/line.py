@@ -67,6 +67,10 @@ class Line(Generic[T]):
     def pause(self) -> None:
         """What is under way is finished, and everything else waits for `resume`."""
         self.finish_current()
+        self.hold()
+
+    def hold(self) -> None:
+        """Nothing more is begun, also when this is called from within a step."""
         self._is_paused = True
 
     def resume(self) -> None:

@@ -1,14 +1,15 @@
 """The controller that this process has itself.
 
 Owns the order of things: decide, append, replay, tell those who follow, answer. One event at a
-time; who follows and who asked are told between two events. When an append fails nothing has
-changed. One serves every broker of this process.
+time; who follows and who asked are told between two events. One serves every broker of this
+process. Invariants: when an append fails nothing has changed; the image is the fold of the log,
+also after a mistake of ours.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -17,12 +18,13 @@ from kafkalite.coordinators.cluster import refusal
 from kafkalite.coordinators.cluster.absence import Absence
 from kafkalite.coordinators.cluster.activation import activation_records
 from kafkalite.coordinators.cluster.brokers import FenceBroker
+from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.configs import apply_dynamic_config
 from kafkalite.coordinators.cluster.controller import OutcomeUnknown
 from kafkalite.coordinators.cluster.events import Event
 from kafkalite.coordinators.cluster.features import check_finalized
 from kafkalite.coordinators.cluster.folding import Folded
-from kafkalite.coordinators.cluster.image import BROKER, Changes
+from kafkalite.coordinators.cluster.image import BROKER, Image
 from kafkalite.coordinators.cluster.line import Line
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.cluster.metadata_log import MetadataLog, Snapshot
@@ -76,6 +78,9 @@ class LocalController:
         self._activation: list[Record] = []
         self._snapshot_timer: Timer | None = None
         self._is_snapshot_due = False
+        # Called when the image is a guess that cannot be made good: nothing is decided any more.
+        self.when_lost: Callable[[Exception], None] = lambda mistake: None
+        self._is_lost = False
         self._found: MetadataLog | None = None  # by a controller that comes back
 
     # --- start and stop -------------------------------------------------------------------------
@@ -142,7 +147,8 @@ class LocalController:
         if self._snapshot_timer is not None:
             self._snapshot_timer.cancel()
         self.log.end_background()
-        if self.log.bytes_since_snapshot or self._is_snapshot_due:
+        has_more = self.log.bytes_since_snapshot or self._is_snapshot_due
+        if has_more and not self._is_lost:
             self.write_snapshot()
         try:
             self.log.close()
@@ -167,11 +173,16 @@ class LocalController:
 
     def decide(self, event: Event[R]) -> R:
         """Has an event decided and enacted at once, however long it takes; raises KafkaError when
-        it is refused. For what a broker's start, end and failed disks ask."""
+        it is refused. For a broker that cannot wait: at its start its port is bound, and nobody
+        may come in before its roles are taken up; at its stop the log is closed next."""
         self.absence.check()
+        if self._is_lost:
+            raise KafkaError(Error.NOT_CONTROLLER, "the cluster's metadata is lost")
         self._line.finish_current()
         enacted = finish(self._enact(event))
         self._publish(enacted)
+        if isinstance(enacted.reply, KafkaError):
+            raise enacted.reply
         reply: R = enacted.reply
         return reply
 
@@ -198,16 +209,40 @@ class LocalController:
             return _Enacted(effects.reply, None)
         batch = yield from self.log.batch_of(effects.records)
         prepared = yield from self.shard.prepare(effects.records)
-        return _Enacted(effects.reply, self._commit(batch, prepared))
+        return self._commit(batch, prepared, effects.reply)
 
-    def _commit(self, batch: BatchBuilder, prepared: list[Any] | Folded) -> Changes:
+    def _commit(self, batch: BatchBuilder, prepared: list[Any] | Folded, reply: Any) -> _Enacted:
         """In one go: whoever reads the image finds all of a decision that is in the log, and
         nothing else."""
         self.log.append(batch)
-        changes = self.shard.take(prepared)
+        changes: Changes | None
+        try:
+            changes = self.shard.take(prepared)
+        except Exception as mistake:
+            logger.exception("the cluster's metadata was not folded; loading it again")
+            changes = self._load_again()
+            reply = OutcomeUnknown(Error.UNKNOWN_SERVER_ERROR, f"not folded: {mistake}")
         self._stand_at(self.log.end_offset)
-        if changes.configs:
+        if changes is not None and changes.configs:
             self._take_own_config(changes)
+        return _Enacted(reply, changes)
+
+    def _load_again(self) -> Changes | None:
+        """After a mistake of ours the image is what its log says, never a guess; without that the
+        broker ends."""
+        changes = self.shard.take_changes()  # of the records before the mistake
+        fresh = ClusterShard(Image(), self.config, self.env.random)
+        try:
+            for message in self.log.read_again():
+                fresh.fold(message)
+        except Exception as mistake:
+            logger.exception("the cluster's metadata cannot be loaded again")
+            self._line.hold()
+            self._is_lost = True
+            self.when_lost(mistake)
+            return None
+        changes.add(self.metadata.replace(fresh.image, self.log.end_offset - 1))
+        self.shard.hold_back_as(fresh)
         return changes
 
     def _write(self, effects: Effects) -> None:
@@ -216,28 +251,35 @@ class LocalController:
             return
         batch = finish(self.log.batch_of(effects.records))
         prepared = finish(self.shard.prepare(effects.records))
-        self._publish(_Enacted(effects.reply, self._commit(batch, prepared)))
+        self._publish(self._commit(batch, prepared, effects.reply))
 
     def _enacted(self, enacted: _Enacted, answer: Later[Any]) -> None:
-        published = self._publish(enacted)
+        self._publish(enacted)
         if enacted.changes is None:
             answer.resolve(enacted.reply)
-        else:
-            published.then(lambda _: self._once_durable(enacted.reply).then(answer.resolve))
+            return
+        applied = self.metadata.when_applied(self.metadata.offset)
+        applied.then(lambda _: self._once_durable(enacted.reply).then(answer.resolve))
 
-    def _publish(self, enacted: _Enacted) -> Later[None]:
+    def _publish(self, enacted: _Enacted) -> None:
         if enacted.changes is None:
-            return Later.of(None)
-        published = self.metadata.publish(enacted.changes)
+            return
+        self.metadata.publish(enacted.changes)
         if self.log.bytes_since_snapshot >= self._snapshot_bytes():
             self._snapshot_soon()
-        return published
 
     def _take_own_config(self, changes: Changes) -> None:
         """The controller decides by the settings of its own broker."""
         own = (BROKER, str(self.node_id))
         if own in changes.configs or (BROKER, "") in changes.configs:
             apply_dynamic_config(self.metadata.image, self.config)
+
+    def fence_absent(self, present: Container[int] = ()) -> None:
+        """When the controller starts, no other broker is up, whatever the log says of them: they
+        are of its process, and register after it, but for those that went on without it."""
+        for node_id in self.metadata.image.live_brokers():
+            if node_id != self.node_id and node_id not in present:
+                self.decide(FenceBroker(node_id))
 
     def fence_at_stop(self, node_id: int) -> None:
         """Says that a broker has stopped, and nothing of its partitions: nobody else has them.

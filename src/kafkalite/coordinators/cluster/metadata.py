@@ -7,8 +7,12 @@ of this process. Invariant: what is published is in the image already.
 
 from __future__ import annotations
 
+from collections import deque
+
+from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.features import KRAFT_VERSION
-from kafkalite.coordinators.cluster.image import Changes, Image
+from kafkalite.coordinators.cluster.folding import Folded, put_in_place
+from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.cluster.publishing import AtOnce, Publishing, Subscriber
 from kafkalite.env.later import Later
 
@@ -26,6 +30,9 @@ class Metadata:
         # Who leads the metadata log, while that is known.
         self.controller_id: int | None = None
         self._publishing = Publishing()
+        # Offsets of what somebody is not through with, in the order of publishing.
+        self._followed: deque[int] = deque()
+        self._waiting: list[tuple[int, Later[None]]] = []
 
     @property
     def finalized_features(self) -> dict[str, int]:
@@ -47,6 +54,36 @@ class Metadata:
         """Tells a callback no more."""
         self._publishing.unsubscribe(subscriber)
 
-    def publish(self, changes: Changes) -> Later[None]:
-        """Tells everybody who follows; filled when they are through with it."""
-        return self._publishing.publish(changes)
+    def replace(self, image: Image, offset: int) -> Changes:
+        """Has another image take this one's place; what is different is still to be published."""
+        changes = Changes.between(self.image, image)
+        put_in_place(self.image, Folded(image, changes))
+        self.offset = offset
+        return changes
+
+    def publish(self, changes: Changes) -> None:
+        """Tells everybody who follows of changes that are in the image."""
+        self._followed.append(self.offset)
+        self._publishing.publish(changes).then(self._is_followed)
+
+    def _is_followed(self, _: None) -> None:
+        self._followed.popleft()
+        through = self._through
+        due = [later for offset, later in self._waiting if offset <= through]
+        self._waiting = [each for each in self._waiting if each[0] > through]
+        for later in due:
+            later.resolve(None)
+
+    @property
+    def _through(self) -> int:
+        """Up to which offset everybody has followed."""
+        return self._followed[0] - 1 if self._followed else self.offset
+
+    def when_applied(self, offset: int) -> Later[None]:
+        """Filled when the image has the record at this offset, and everybody who follows it is
+        through with what that changed."""
+        if offset <= self._through:
+            return Later.of(None)
+        later: Later[None] = Later()
+        self._waiting.append((offset, later))
+        return later

@@ -12,7 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafkalite.coordinators.cluster.quorum import QUORUM_STATE, Quorum
-from kafkalite.coordinators.cluster.snapshots import SnapshotId, SnapshotWriter, list_snapshots
+from kafkalite.coordinators.cluster.snapshots import (
+    BrokenSnapshot,
+    SnapshotId,
+    SnapshotWriter,
+    list_snapshots,
+)
 from kafkalite.coordinators.cluster.stored import Stored
 from kafkalite.coordinators.effects import Record
 from kafkalite.env.background import Gate
@@ -82,6 +87,16 @@ class MetadataLog:
         yield from self.stored.read()
         self.quorum.check()
         self.epoch = max(voted_epoch, self.stored.epoch)
+
+    def read_again(self) -> list[Any]:
+        """Every message as it lies on the disk now, while this log is written. Raises one of
+        `refusal.CAUSES`."""
+        quorum = Quorum(self.disk, self.directory, self.quorum.node_id, self.quorum.directory_id)
+        stored = Stored(self.disk, self.directory, quorum)
+        messages = self._gate.let(lambda: list(stored.read()))  # no worker removes what is read
+        if messages is None or stored.end_offset != self.end_offset:
+            raise BrokenSnapshot(f"it ends at {stored.end_offset}, and not at {self.end_offset}")
+        return messages
 
     # --- writing ------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
 
-from kafkalite.coordinators.cluster.image import Changes
+from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.env.later import Later
 
 logger = logging.getLogger(__name__)

@@ -20,6 +20,7 @@ from kafkalite.coordinators.cluster import (
     reassignments,
     scram,
 )
+from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.create_partitions import create_partitions
 from kafkalite.coordinators.cluster.create_topics import create_topics
 from kafkalite.coordinators.cluster.deciding import View
@@ -27,7 +28,7 @@ from kafkalite.coordinators.cluster.delete_topics import delete_topics
 from kafkalite.coordinators.cluster.describing_quorum import DescribeQuorum, describe_quorum
 from kafkalite.coordinators.cluster.elect_leaders import elect_leaders
 from kafkalite.coordinators.cluster.folding import AT_ONCE, Folded, folded, put_in_place
-from kafkalite.coordinators.cluster.image import Changes, Image, ImageConflict
+from kafkalite.coordinators.cluster.image import Image, ImageConflict
 from kafkalite.coordinators.cluster.listing_reassignments import list_partition_reassignments
 from kafkalite.coordinators.cluster.records import decode_record
 from kafkalite.coordinators.effects import Effects, Record
@@ -134,6 +135,10 @@ class ClusterShard:
     def is_in_transaction(self) -> bool:
         """Whether records are held back: whatever is written next belongs to their transaction."""
         return self._held_back is not None
+
+    def hold_back_as(self, other: ClusterShard) -> None:
+        """What is held back is what another one, which has read the log, holds back."""
+        self._held_back = other._held_back
 
     def take_changes(self) -> Changes:
         """What was changed since this was last asked."""

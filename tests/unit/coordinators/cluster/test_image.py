@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.image import (
-    Changes,
     Image,
     ImageConflict,
     PartitionState,

@@ -10,9 +10,10 @@ from kafkalite.coordinators.cluster.brokers import (
     FenceBroker,
     RegisterBroker,
 )
+from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.deciding import decided
 from kafkalite.coordinators.cluster.events import CreateTopics, DeleteTopics
-from kafkalite.coordinators.cluster.image import Changes, EndPoint
+from kafkalite.coordinators.cluster.image import EndPoint
 from kafkalite.coordinators.cluster.local_controller import LocalController
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.cluster.refusal import UnusableMetadata

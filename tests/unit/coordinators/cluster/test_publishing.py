@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkalite.coordinators.cluster.image import Changes
+from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.publishing import Publishing
 from kafkalite.env.later import Later
 

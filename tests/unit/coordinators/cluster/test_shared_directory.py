@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafkalite.coordinators.cluster.brokers import FenceBroker
 from kafkalite.coordinators.cluster.events import AlterUserScramCredentials
 from kafkalite.coordinators.cluster.features import SUPPORTED
 from kafkalite.coordinators.cluster.records import as_record, encode_record
@@ -100,7 +101,7 @@ def test_voters_come_into_the_log_once():
 def test_every_record_has_the_version_of_the_finalized_level(level, deeds):
     env = formatted(level)
     controller = served(env, deeds)
-    controller.fence_broker(1)
+    controller.decide(FenceBroker(1))
     for _ in range(2):
         found = apache_kafka_finds(env)
         assert found.level == controller.metadata.image.metadata_version == level

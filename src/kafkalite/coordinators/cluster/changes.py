@@ -1,0 +1,75 @@
+"""What is different between two images, for those who follow: they open logs and apply settings.
+
+Owns the two ways to know it: noted while records are folded in, or by holding two images side by
+side, when one took the other's place. Invariant: the second names what the first does, but for what
+is again as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from kafkalite.coordinators.cluster.image import Image, Topic
+
+K = TypeVar("K")
+
+TOPIC = 2  # the kind of a resource
+RESOURCE = tuple[int, str]
+# The parts of a quota's entity, sorted: (("client-id", "x"), ("user", None)); None is the default.
+QuotaEntity = tuple[tuple[str, str | None], ...]
+
+
+@dataclass(slots=True)
+class Changes:
+    """What is new, gone or not as it was."""
+
+    created: dict[bytes, Topic] = field(default_factory=dict)
+    deleted: dict[bytes, Topic] = field(default_factory=dict)
+    # Topic id and index of partitions that are new or have a new state.
+    partitions: dict[tuple[bytes, int], None] = field(default_factory=dict)
+    configs: dict[RESOURCE, None] = field(default_factory=dict)
+    brokers: dict[int, None] = field(default_factory=dict)
+    features: dict[str, None] = field(default_factory=dict)
+    quotas: dict[QuotaEntity, None] = field(default_factory=dict)
+    credentials: dict[tuple[str, int], None] = field(default_factory=dict)
+
+    @classmethod
+    def between(cls, old: Image, new: Image) -> Changes:
+        """What somebody has to hear who knows the old image."""
+        deleted = {key: old.by_id[key] for key in old.by_id if key not in new.by_id}
+        # With their topics, and nobody has to hear of that.
+        gone = {(TOPIC, topic.name) for topic in deleted.values()} - new.configs.keys()
+        configs = _different(old.configs, new.configs)
+        return cls(
+            created={key: new.by_id[key] for key in new.by_id if key not in old.by_id},
+            deleted=deleted,
+            partitions={
+                (topic.topic_id, index): None
+                for topic in new.by_id.values()
+                for index in _different(_partitions(old, topic), topic.partitions)
+            },
+            configs={key: None for key in configs if key not in gone},
+            brokers=_different(old.brokers, new.brokers),
+            features=_different(old.features, new.features),
+            quotas=_different(old.quotas, new.quotas),
+            credentials=_different(old.scram, new.scram),
+        )
+
+    def add(self, later: Changes) -> None:
+        """What changed after these is told with them."""
+        for each in fields(self):
+            getattr(self, each.name).update(getattr(later, each.name))
+
+
+def _partitions(image: Image, topic: Topic) -> Mapping[int, Any]:
+    known = image.by_id.get(topic.topic_id)
+    return {} if known is None else known.partitions
+
+
+def _different(old: Mapping[K, Any], new: Mapping[K, Any]) -> dict[K, None]:
+    """Keys whose value is not the same, or that only one of the two has."""
+    changed = dict.fromkeys(key for key in new if key not in old or old[key] != new[key])
+    return changed | dict.fromkeys(key for key in old if key not in new)
