@@ -9,7 +9,7 @@ from __future__ import annotations
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.metadata import controller_among
-from kafkalite.handlers.operations import ALL_CLUSTER_OPERATIONS, NOT_ASKED
+from kafkalite.handlers.operations import CLUSTER, CLUSTER_NAME, NOT_ASKED, operations
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
 
@@ -24,7 +24,9 @@ def describe_cluster(
     cluster = context.cluster
     nodes = cluster.nodes_for(call.connection, with_fenced=request.include_fenced_brokers)
     live = [node.node_id for node in nodes if not node.is_fenced]
-    is_asked = request.include_cluster_authorized_operations
+    allowed = NOT_ASKED
+    if request.include_cluster_authorized_operations:
+        allowed = operations(call.connection.principal, CLUSTER, CLUSTER_NAME)
     return DescribeClusterResponse(
         error_code=Error.NONE,
         endpoint_type=BROKERS,
@@ -40,7 +42,7 @@ def describe_cluster(
             )
             for node in nodes
         ],
-        cluster_authorized_operations=ALL_CLUSTER_OPERATIONS if is_asked else NOT_ASKED,
+        cluster_authorized_operations=allowed,
     )
 
 
