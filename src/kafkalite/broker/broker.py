@@ -17,6 +17,7 @@ from kafkalite.broker.identity import find_cluster_id
 from kafkalite.broker.log_configs import log_config, log_settings, take_settings
 from kafkalite.broker.replicas import Replicas
 from kafkalite.config import BrokerConfig, group_value
+from kafkalite.config.listeners import BROKER
 from kafkalite.coordinators.cluster.brokers import SECURITY_PROTOCOLS, RegisterBroker
 from kafkalite.coordinators.cluster.cluster import Cluster
 from kafkalite.coordinators.cluster.directories import named_directory
@@ -50,6 +51,7 @@ from kafkalite.replication.waiting import Waiting
 from kafkalite.server.dispatch import Dispatcher
 from kafkalite.server.limits import LimitedLog
 from kafkalite.server.listener import Server
+from kafkalite.server.terms import Terms
 
 logger = logging.getLogger(__name__)
 
@@ -107,10 +109,16 @@ class Broker:
             FetchSessions(config.get_int("max.incremental.fetch.session.cache.slots"), env.random),
         )
         self._log = LimitedLog(env.clock)
-        self.dispatcher = Dispatcher(self.context, self._log)
+        dispatchers = {
+            kind: Dispatcher(self.context, self._log, apis)
+            for kind, apis in self.context.api_sets.items()
+        }
+        self.dispatcher = dispatchers[BROKER]
+        terms = {kind: Terms(dispatcher) for kind, dispatcher in dispatchers.items()}
         self.server = Server(
-            network, env.clock, config, self.dispatcher, self._log, self._connection_rate
-        )
+            network, env.clock, config, lambda info: terms[info.kind], self._log,
+            self._connection_rate,
+        )  # fmt: skip
         self.peers = Peers(
             network,
             env.clock,

@@ -97,7 +97,7 @@ def test_nothing_is_named_by_null(topics: Any) -> None:
 
 
 def test_names_come_one_by_one() -> None:
-    topics = [MetadataRequest.Topic(name="a"), "no topic"]
+    topics: list[Any] = [MetadataRequest.Topic(name="a"), "no topic"]
     names = resources_of(MetadataRequest(topics=topics), 9)
     assert next(names) == ("topic", "a")
 
