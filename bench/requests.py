@@ -28,10 +28,10 @@ from kafkalite.env.background import InlineBackground
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.disk import RealDisk
 from kafkalite.env.randomness import seeded_random
-from kafkalite.handlers.call import ConnectionInfo
 from kafkalite.handlers.kept_replies import KeptReplies
 from kafkalite.protocol.messages import CreateTopicsRequest, MetadataRequest
 from kafkalite.records.batch import Compression
+from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.dispatch import Dispatcher
 from tests.unit.handlers.whole_broker import SilentNetwork
 

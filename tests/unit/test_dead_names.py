@@ -32,6 +32,7 @@ CALLED_BY_OTHERS = {
 FOUND_BY_DECORATOR = ("command", "pytest.fixture", "atexit.register")
 # Each with the reason why nothing names it.
 ROWS = {
+    "protocol/visiting.py resources_of": "what an authorizer asks of a request; there is none yet",
     "broker/broker.py TURNS_ALONE": "env.turns looks for it in the module of a frame",
     "server/dispatch.py describe_turn": "env.turns looks for it in the module of a frame",
 }

@@ -17,6 +17,7 @@ from kafkalite.broker.identity import find_cluster_id
 from kafkalite.broker.log_configs import log_config, log_settings, take_settings
 from kafkalite.broker.replicas import Replicas
 from kafkalite.config import BrokerConfig, group_value
+from kafkalite.config.listeners import BROKER
 from kafkalite.coordinators.cluster.auto_creation import AutoCreation
 from kafkalite.coordinators.cluster.broker_ids import BrokerIds
 from kafkalite.coordinators.cluster.brokers import (
@@ -58,10 +59,10 @@ from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.waiting import Waiting
-from kafkalite.server.connection import Service
 from kafkalite.server.dispatch import Dispatcher
 from kafkalite.server.limits import LimitedLog
 from kafkalite.server.listener import Server
+from kafkalite.server.terms import Service, Terms
 
 logger = logging.getLogger(__name__)
 
@@ -122,9 +123,14 @@ class Broker:
             FetchSessions(config.get_int("max.incremental.fetch.session.cache.slots"), env.random),
         )
         self._log = LimitedLog(env.clock)
-        self.dispatcher = Dispatcher(self.context, self._log)
+        dispatchers = {
+            kind: Dispatcher(self.context, self._log, apis)
+            for kind, apis in self.context.api_sets.items()
+        }
+        self.dispatcher = dispatchers[BROKER]
+        terms = {kind: Terms(service_over(each)) for kind, each in dispatchers.items()}
         self.server = Server(
-            network, env.clock, config, service_over(self.dispatcher), self._log,
+            network, env.clock, config, lambda info: terms[info.kind], self._log,
             self._connection_rate,
         )  # fmt: skip
         self.peers = Peers(

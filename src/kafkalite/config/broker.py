@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from kafkalite.config import dynamic
 from kafkalite.config.layers import Given, Source, synonyms_of
-from kafkalite.config.listeners import Listener, parse_listeners, protocol_map
+from kafkalite.config.listeners import BROKER, Listener, parse_listeners, protocol_map
 from kafkalite.config.setting import InvalidSetting, Setting, Value
 from kafkalite.config.tables import base_name, broker_settings
 from kafkalite.config.together import check_together
@@ -228,8 +228,8 @@ class BrokerConfig:
 
     def _client_listeners(self, setting: str) -> list[Listener]:
         kept = {name.upper() for name in self.get_list("controller.listener.names")}
-        found = parse_listeners(setting, self.at_start(setting), self.protocols)
-        return [listener for listener in found if listener.name not in kept]
+        found = parse_listeners(setting, self.at_start(setting), self.protocols, kept)
+        return [listener for listener in found if listener.kind == BROKER]
 
     @property
     def protocols(self) -> dict[str, str]:

@@ -6,6 +6,7 @@ Owns that syntax and the map from listener names to security protocols. Opens no
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from kafkalite.config.setting import COMMA, InvalidSetting
@@ -13,7 +14,10 @@ from kafkalite.config.setting import COMMA, InvalidSetting
 FORM = re.compile(
     r"(?P<name>[^:]+)://(\[(?P<six>[^\]]*)\]|(?P<host>[^:\[\]]*)):(?P<port>-?[0-9]{1,6})"
 )
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+PLAINTEXT = "PLAINTEXT"
+PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+# The kinds of listeners, as the specs of APIs have them.
+BROKER, CONTROLLER = "broker", "controller"
 
 
 @dataclass(slots=True, frozen=True)
@@ -24,15 +28,22 @@ class Listener:
     host: str
     port: int
     protocol: str
+    kind: str = BROKER
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.name}://{host}:{self.port}"
 
 
-def parse_listeners(setting: str, texts: list[str], protocols: dict[str, str]) -> list[Listener]:
-    """The listeners of a list, each with its security protocol; raises InvalidSetting."""
-    listeners = [_listener(setting, text, protocols) for text in texts]
+def parse_listeners(
+    setting: str,
+    texts: list[str],
+    protocols: dict[str, str],
+    controllers: Collection[str] = (),
+) -> list[Listener]:
+    """The listeners of a list, each with its security protocol, and for controllers those of such
+    names; raises InvalidSetting."""
+    listeners = [_listener(setting, text, protocols, controllers) for text in texts]
     shown = ",".join(texts)
     names = [listener.name for listener in listeners]
     if len(set(names)) < len(names):
@@ -43,7 +54,9 @@ def parse_listeners(setting: str, texts: list[str], protocols: dict[str, str]) -
     return listeners
 
 
-def _listener(setting: str, text: str, protocols: dict[str, str]) -> Listener:
+def _listener(
+    setting: str, text: str, protocols: dict[str, str], controllers: Collection[str]
+) -> Listener:
     match = FORM.fullmatch(text)
     if match is None:
         raise InvalidSetting(f"Unable to parse {text} to a broker endpoint, {setting}")
@@ -56,7 +69,8 @@ def _listener(setting: str, text: str, protocols: dict[str, str]) -> Listener:
             f"add {name}:PLAINTEXT to listener.security.protocol.map"
         )
     host = match["six"] if match["six"] is not None else match["host"]
-    return Listener(name, host, port, protocols[name])
+    kind = CONTROLLER if name in controllers else BROKER
+    return Listener(name, host, port, protocols[name], kind)
 
 
 def protocol_map(text: str) -> dict[str, str]:

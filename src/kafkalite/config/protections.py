@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from kafkalite.config.listeners import parse_listeners, protocol_map
+from kafkalite.config.listeners import PLAINTEXT, parse_listeners, protocol_map
 from kafkalite.config.setting import TRIMMED, InvalidSetting
 from kafkalite.config.tables import base_name, broker_settings
 from kafkalite.config.together import PRINCIPAL_BUILDER
 
 ALLOW = "kafkalite.allow.insecure"
-PLAINTEXT = "PLAINTEXT"
 
 
 def _is_given(text: str) -> bool:

@@ -27,10 +27,9 @@ def handler(api_key: int) -> Handler | None:
     return found
 
 
-@cache
-def served() -> tuple[spec.Api, ...]:
-    """The APIs that have a handler, by key."""
-    return tuple(spec.api(key) for key in spec.api_files() if _name(key) in _modules())
+def served() -> list[int]:
+    """The keys of the APIs that have a handler."""
+    return [key for key in spec.api_files() if _name(key) in _modules()]
 
 
 def versions(api: spec.Api) -> range:

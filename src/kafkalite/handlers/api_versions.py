@@ -9,12 +9,12 @@ The table is computed from the specs that have a handler; it is never written do
 from __future__ import annotations
 
 import re
-from functools import cache
 
-from kafkalite import handlers
 from kafkalite.coordinators.cluster import features
+from kafkalite.handlers.api_set import entry_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.protocol import spec
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 
@@ -37,37 +37,24 @@ def api_versions(
             return ApiVersionsResponse(error_code=Error.INVALID_REQUEST)
         call.connection.software_name = name
         call.connection.software_version = version
-    response = ApiVersionsResponse(api_keys=_advertised(context))
+    response = ApiVersionsResponse(api_keys=_advertised(context, call))
     if call.version >= SOFTWARE_VERSION:
         _add_features(context, call, response)
     return response
 
 
-def _advertised(context: Context) -> list[ApiVersionsResponse.ApiKey]:
-    """What is served; the APIs of client metrics while somebody wants such metrics, for a client
-    that sees them asks for its subscription again and again."""
+def _advertised(context: Context, call: Call) -> list[ApiVersionsResponse.ApiKey]:
+    """What is served at this listener; the APIs of client metrics while somebody wants such
+    metrics, for a client that sees them asks for its subscription again and again."""
+    served = context.api_sets[call.connection.kind].advertised
     wants_metrics = any(kind == CLIENT_METRICS for kind, _ in context.metadata.image.configs)
-    return [entry for entry in served() if wants_metrics or entry.api_key not in TELEMETRY_KEYS]
+    return [entry for entry in served if wants_metrics or entry.api_key not in TELEMETRY_KEYS]
 
 
 def unknown_version() -> ApiVersionsResponse:
     """What a version that this broker does not know is answered, in version 0."""
-    own = [entry for entry in served() if entry.api_key == API_VERSIONS_KEY]
-    return ApiVersionsResponse(error_code=Error.UNSUPPORTED_VERSION, api_keys=own)
-
-
-@cache
-def served() -> tuple[ApiVersionsResponse.ApiKey, ...]:
-    """Every API with a handler, and its versions."""
-    table = []
-    for api in handlers.served():
-        versions = handlers.versions(api)
-        table.append(
-            ApiVersionsResponse.ApiKey(
-                api_key=api.key, min_version=versions.start, max_version=versions.stop - 1
-            )
-        )
-    return tuple(table)
+    own = entry_of(spec.api(API_VERSIONS_KEY))
+    return ApiVersionsResponse(error_code=Error.UNSUPPORTED_VERSION, api_keys=[own])
 
 
 def _add_features(context: Context, call: Call, response: ApiVersionsResponse) -> None:

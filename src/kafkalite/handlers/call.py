@@ -7,40 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
-ANONYMOUS = "User:ANONYMOUS"
 Address = tuple[str, int]
 
 
-@dataclass(slots=True)
-class ConnectionInfo:
-    """One connection, as handlers and log lines name it; the same object for all its requests."""
+class Client(Protocol):
+    """Who asks, at the other end of a connection; the same object for all its requests."""
 
     listener: str
-    local_address: Address  # where the client reached us, and the default for what we advertise
+    local_address: Address  # where the client reached us
     peer_address: Address
-    principal: str = ANONYMOUS
-    software_name: str = "unknown"  # as ApiVersions told it (KIP-511)
-    software_version: str = "unknown"
-    has_ended: bool = False  # nobody takes a reply any more
-    _waits: dict[Callable[[], None], None] = field(default_factory=dict, repr=False)
-
-    def __str__(self) -> str:
-        host, port = self.peer_address
-        return f"{host}:{port} ({self.software_name} {self.software_version})"
+    kind: str  # of the listener: which APIs are there
+    principal: str
+    software_name: str
+    software_version: str
+    has_ended: bool  # nobody takes a reply any more
 
     def when_gone(self, then: Callable[[], None]) -> None:
         """Has something that waits for this client ended when the client has gone."""
-        self._waits[then] = None
+        ...
 
     def stays_without(self, then: Callable[[], None]) -> None:
         """It has ended by itself."""
-        self._waits.pop(then, None)
-
-    def has_gone(self) -> None:
-        """Nobody is left to wait for."""
-        for then in list(self._waits):
-            then()
+        ...
 
 
 @dataclass(slots=True)
@@ -51,7 +41,7 @@ class Call:
     version: int
     correlation_id: int
     client_id: str | None
-    connection: ConnectionInfo = field(repr=False)
+    connection: Client = field(repr=False)
 
 
 @dataclass(slots=True, frozen=True)

@@ -26,7 +26,7 @@ def consumer_group_describe(
     if not serves_consumer_groups(context):
         return begun(_refused(request.group_ids, Error.UNSUPPORTED_VERSION))
     named = [group_id for group_id in request.group_ids if group_id]
-    answer = describe_by_shard(context, request, named, DescribeConsumerGroups, Response)
+    answer = describe_by_shard(context, call, request, named, DescribeConsumerGroups, Response)
     nameless = len(request.group_ids) - len(named)
     if not nameless:
         return answer

@@ -8,12 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kafkalite.config.broker import BrokerConfig
+from kafkalite.config.listeners import BROKER, CONTROLLER
 from kafkalite.coordinators.cluster.auto_creation import AutoCreation
 from kafkalite.coordinators.cluster.controller import Controller
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.groups.front import Groups
 from kafkalite.coordinators.transactions.front import Transactions
 from kafkalite.env import Env
+from kafkalite.handlers.api_set import ApiSet
 from kafkalite.handlers.fetch_sessions import FetchSessions
 from kafkalite.handlers.kept_replies import KeptReplies
 from kafkalite.handlers.long_work import LongWork
@@ -46,6 +48,10 @@ class Context:
     kept_replies: KeptReplies = field(default_factory=KeptReplies)
     long_work: LongWork = field(init=False)
     produce_order: ProduceOrder = field(default_factory=ProduceOrder)
+    # By the kind of listener.
+    api_sets: dict[str, ApiSet] = field(
+        default_factory=lambda: {kind: ApiSet(kind) for kind in (BROKER, CONTROLLER)}
+    )
 
     def __post_init__(self) -> None:
         self.long_work = LongWork(self.env.slices)

@@ -10,7 +10,7 @@ from kafkalite.coordinators.cluster.nodes import nodes_for
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.metadata import controller_among
-from kafkalite.handlers.operations import ALL_CLUSTER_OPERATIONS, NOT_ASKED
+from kafkalite.handlers.operations import CLUSTER, CLUSTER_NAME, NOT_ASKED, operations
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
 
@@ -25,7 +25,9 @@ def describe_cluster(
     metadata, with_fenced = context.metadata, request.include_fenced_brokers
     nodes = nodes_for(metadata.image, call.connection, with_fenced=with_fenced)
     live = [node.node_id for node in nodes if not node.is_fenced]
-    is_asked = request.include_cluster_authorized_operations
+    allowed = NOT_ASKED
+    if request.include_cluster_authorized_operations:
+        allowed = operations(call.connection.principal, CLUSTER, CLUSTER_NAME)
     return DescribeClusterResponse(
         error_code=Error.NONE,
         endpoint_type=BROKERS,
@@ -41,7 +43,7 @@ def describe_cluster(
             )
             for node in nodes
         ],
-        cluster_authorized_operations=ALL_CLUSTER_OPERATIONS if is_asked else NOT_ASKED,
+        cluster_authorized_operations=allowed,
     )
 
 

@@ -20,6 +20,7 @@ def describe_groups(
 ) -> DescribeGroupsResponse | InSteps | Later[DescribeGroupsResponse | InSteps]:
     return describe_by_shard(
         context,
+        call,
         request,
         request.groups,
         lambda ids: DescribeGroups(ids, call.version),

@@ -14,7 +14,7 @@ from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import offline_replicas
-from kafkalite.handlers.operations import ALL_TOPIC_OPERATIONS
+from kafkalite.handlers.operations import TOPIC, operations
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     DescribeTopicPartitionsRequest,
@@ -56,12 +56,12 @@ def _answer(
         topic = context.metadata.image.topics.get(name)
         if topic is None:
             if request.topics:
-                response.topics.append(_missing(name))
+                response.topics.append(_with_operations(call, _missing(name)))
             continue
         indexes = sorted(topic.partitions)[first : first + room]
         states = [topic.partitions[index] for index in indexes]
         answer = yield from _topic(context, name, topic.topic_id, states, reachable)
-        response.topics.append(answer)
+        response.topics.append(_with_operations(call, answer))
         room -= len(states)
         if first + len(states) < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=first + len(states))
@@ -85,6 +85,12 @@ def _names(context: Context, request: DescribeTopicPartitionsRequest) -> list[st
     return sorted(name for name in named if name >= start)
 
 
+def _with_operations(call: Call, answer: Answer) -> Answer:
+    allowed = operations(call.connection.principal, TOPIC, answer.name or "")
+    answer.topic_authorized_operations = allowed
+    return answer
+
+
 def _missing(name: str) -> Answer:
     code = Error.UNKNOWN_TOPIC_OR_PARTITION
     try:
@@ -95,7 +101,6 @@ def _missing(name: str) -> Answer:
         error_code=code,
         name=name,
         is_internal=name in INTERNAL_TOPICS,
-        topic_authorized_operations=ALL_TOPIC_OPERATIONS,
     )
 
 
@@ -111,7 +116,6 @@ def _topic(
         name=name,
         topic_id=topic_id,
         is_internal=name in INTERNAL_TOPICS,
-        topic_authorized_operations=ALL_TOPIC_OPERATIONS,
     )
     for number, state in enumerate(states):
         if number % STEP_TOPICS == STEP_TOPICS - 1:

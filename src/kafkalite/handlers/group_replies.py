@@ -14,6 +14,7 @@ from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps, begun, finish, in_steps, outcome_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.handlers.operations import GROUP, operations
 from kafkalite.protocol.errors import Error, KafkaError
 
 R = TypeVar("R")
@@ -23,10 +24,6 @@ P = TypeVar("P", bound=Any)
 PARTITIONS_AT_ONCE = 200
 PARTITIONS_PER_STEP = 64
 TOPICS_PER_STEP = 32
-
-# Read, delete, describe, describe and alter configs of a group: every operation there is, since
-# nothing is forbidden without an authorizer. Bits by the number of the operation.
-ALL_GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 
 
 def reply_with(later: Later[Any], make: Callable[[Any], R]) -> R | Later[R]:
@@ -140,6 +137,7 @@ def _asked_by_shard(
 
 def describe_by_shard(
     context: Context,
+    call: Call,
     request: Any,
     group_ids: Iterable[str],
     make_event: Callable[[list[str]], Any],
@@ -152,7 +150,8 @@ def describe_by_shard(
         if request.include_authorized_operations:
             for group in groups:
                 if group.error_code == Error.NONE:
-                    group.authorized_operations = ALL_GROUP_OPERATIONS
+                    allowed = operations(call.connection.principal, GROUP, group.group_id)
+                    group.authorized_operations = allowed
         return kind(groups=groups)  # type: ignore[call-arg]
 
     return ask_by_shard(

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import Slices, Steps, Work, caught
-from kafkalite.handlers.call import Call, ConnectionInfo
+from kafkalite.handlers.call import Call, Client
 from kafkalite.log.validator import Checked
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.replication.partition import Partition
@@ -87,7 +87,7 @@ class LongWork:
 
     def of_connection(
         self,
-        connection: ConnectionInfo,
+        connection: Client,
         steps: Steps[T],
         done: Callable[[T], None],
         lost: Callable[[], None],
@@ -117,7 +117,7 @@ class LongWork:
         elif not (is_next and self._slices.is_done_at_once(work)):
             self._slices.enter(work, ("connection", key))
 
-    def is_at_work_for(self, connection: ConnectionInfo) -> bool:
+    def is_at_work_for(self, connection: Client) -> bool:
         """Whether a request of this connection is under way."""
         return id(connection) in self.connections
 

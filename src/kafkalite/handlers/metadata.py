@@ -23,7 +23,7 @@ from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call, Encoded
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import offline_replicas
-from kafkalite.handlers.operations import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS
+from kafkalite.handlers.operations import CLUSTER, CLUSTER_NAME, TOPIC, operations
 from kafkalite.handlers.stepwise import encoded, let_go
 from kafkalite.protocol import codec
 from kafkalite.protocol.errors import Error, KafkaError
@@ -38,6 +38,7 @@ LISTENER_ERROR_VERSION = 6
 TOPIC_ID_VERSION = 12
 
 Answer = MetadataResponse.Topic
+Asked = tuple[str, Hashable] | None  # None: the reply is not worth keeping
 
 STEP_NAMES = 25
 MOST_NAMES_KEPT = 1_000  # by name; a reply to more is not worth a look at what was asked
@@ -49,17 +50,16 @@ def metadata(
     if call.version < TOPIC_ID_VERSION and _names_by_id(request):
         return _refuse(request)
     offset, asked = context.metadata.features_epoch, _asked(call, request)
-    principal = call.connection.principal
-    body = context.kept_replies.find(offset, principal, asked) if asked is not None else None
+    body = context.kept_replies.find(offset, *asked) if asked is not None else None
     return InSteps(_answer(context, call, request, asked)) if body is None else Encoded(body)
 
 
-def _asked(call: Call, request: MetadataRequest) -> Hashable:
-    """All of a request that its reply depends on, but for the cluster's metadata."""
+def _asked(call: Call, request: MetadataRequest) -> Asked:
+    """All of a request that its reply depends on, but for the cluster's metadata: who, and what."""
     connection, topics = call.connection, request.topics
     if topics is not None and len(topics) > MOST_NAMES_KEPT:
         return None
-    return (
+    return connection.principal, (
         call.version,
         connection.listener,
         connection.local_address,
@@ -70,7 +70,7 @@ def _asked(call: Call, request: MetadataRequest) -> Hashable:
 
 
 def _answer(
-    context: Context, call: Call, request: MetadataRequest, asked: Hashable
+    context: Context, call: Call, request: MetadataRequest, asked: Asked
 ) -> Steps[MetadataResponse | Encoded | Later[Any]]:
     image = context.metadata.image
     if request.topics is None or (not request.topics and call.version < ALL_BY_NULL_VERSION):
@@ -121,7 +121,7 @@ def _refuse(request: MetadataRequest) -> MetadataResponse:
 
 
 def _of_names(
-    context: Context, call: Call, request: MetadataRequest, names: list[str], asked: Hashable
+    context: Context, call: Call, request: MetadataRequest, names: list[str], asked: Asked
 ) -> Steps[MetadataResponse | Encoded]:
     """Some at a time; between two steps topics may come and go."""
     view, offset = _View(context, call, request), context.metadata.features_epoch
@@ -134,7 +134,7 @@ def _of_names(
 
 
 def _of_ids(
-    context: Context, call: Call, request: MetadataRequest, ids: list[bytes], asked: Hashable
+    context: Context, call: Call, request: MetadataRequest, ids: list[bytes], asked: Asked
 ) -> Steps[MetadataResponse | Encoded]:
     view, offset = _View(context, call, request), context.metadata.features_epoch
     answers: list[Answer] = []
@@ -146,7 +146,7 @@ def _of_ids(
 
 
 def _kept(
-    view: _View, response: MetadataResponse, offset: int, asked: Hashable
+    view: _View, response: MetadataResponse, offset: int, asked: Asked
 ) -> Steps[MetadataResponse | Encoded]:
     """The reply in its bytes, unless it has errors, or there was news meanwhile."""
     metadata, version = view.context.metadata, view.call.version
@@ -155,9 +155,8 @@ def _kept(
     encode = codec.encoder_in_steps(MetadataResponse, version)
     parts, _ = yield from encoded(encode, response, has_records=False)
     body = b"".join(part for part in parts if isinstance(part, bytes))
-    if metadata.features_epoch == offset:
-        principal = view.call.connection.principal
-        view.context.kept_replies.keep(offset, principal, asked, body)
+    if metadata.features_epoch == offset and asked[0] == view.principal:
+        view.context.kept_replies.keep(offset, *asked, body)
     return Encoded(body)
 
 
@@ -181,6 +180,7 @@ class _View:
         self.context = context
         self.call = call
         self.request = request
+        self.principal = call.connection.principal
         self.nodes = nodes_for(context.metadata.image, call.connection)
         self.reachable = {node.node_id for node in self.nodes}
         self.has_errors = False
@@ -213,7 +213,8 @@ class _View:
 
     def _with_operations(self, answer: Answer) -> Answer:
         if self.request.include_topic_authorized_operations:
-            answer.topic_authorized_operations = ALL_TOPIC_OPERATIONS
+            allowed = operations(self.principal, TOPIC, answer.name or "")
+            answer.topic_authorized_operations = allowed
         return answer
 
     def _partition(self, topic: str, state: PartitionState) -> MetadataResponse.Partition:
@@ -251,7 +252,8 @@ def _respond(view: _View, answers: list[Answer]) -> MetadataResponse:
         topics=answers,
     )
     if view.request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = ALL_CLUSTER_OPERATIONS
+        allowed = operations(view.principal, CLUSTER, CLUSTER_NAME)
+        response.cluster_authorized_operations = allowed
     return response
 
 

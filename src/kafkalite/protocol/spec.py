@@ -20,6 +20,8 @@ SCALARS = frozenset(
     ("bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "float64", "uuid", "error")
 )
 SIZED = frozenset(("string", "bytes", "records"))
+# What a field may name: Apache Kafka's `entityType` without its Id or Name.
+RESOURCES = ("topic", "group", "transactional", "producer", "broker")
 
 _INDENT = 4
 _NEVER = range(0)
@@ -27,6 +29,7 @@ _HEAD = re.compile(r"(?P<kind>api|message) (?P<name>\w+)(?P<options>(?: \w+=[^\s
 _FIELD = re.compile(
     r" *(?P<name>[a-z]\w*): (?P<array>\[)?(?P<type>\w+)(?(array)\])"
     r"(?P<nullable>\?(?:(?P<nullable_from>\d+)\+)?)?(?P<inflexible> inflexible)?"
+    rf"(?: (?P<resource>{'|'.join(RESOURCES)})\b)?"
     r"(?: = (?P<default>[^\s#]+))?"
     r"(?: +@(?P<first>\d+)(?P<open>\+)?(?:-(?P<last>\d+))?)?"
     r"(?: +tag (?P<tag>\d+)(?:@(?P<tag_from>\d+)\+)?)?"
@@ -52,6 +55,7 @@ class Field:
     tagged: range
     default: str | None  # as written; None means the type's zero value
     is_inflexible: bool
+    resource: str | None  # the kind of thing that its value names, or each of its elements
 
     @property
     def can_be_null(self) -> bool:
@@ -232,6 +236,7 @@ class _Parser:
             tagged=_NEVER if match["tag"] is None else tagged,
             default=match["default"],
             is_inflexible=match["inflexible"] is not None,
+            resource=match["resource"],
         )
 
     def versions(self, match: re.Match[str], message: Message) -> range:
@@ -258,6 +263,8 @@ class _Parser:
             return None
         if not name[0].isupper():
             raise self.error(match.start("type") + 1, f"unknown type {name}")
+        if match["resource"]:
+            raise self.error(match.start("resource") + 1, "a struct names nothing by itself")
         if name not in message.structs:
             message.structs[name] = Struct(name, [])
             self.blocks.append(message.structs[name].fields)  # its block must follow

@@ -1,19 +1,22 @@
 """Goes through a message by its spec: every field of one version, into structs and arrays.
 
 Owns the way, not what becomes of a value: whoever visits says that of the values without parts, and
-what is made of a struct's fields. Encoding and decoding have generated code of their own.
+what is made of a struct's fields. Knows the way to what a message names, too. Encoding and decoding
+have generated code of their own.
 Invariant: a null stays null, and a field that the version does not have is not visited.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from kafkalite.protocol import spec
 
 Leaf = Callable[[Any, spec.Field], Any]
+Resource = tuple[str, str | int]  # one of spec.RESOURCES, and its name or id
 
 
 @dataclass(slots=True)
@@ -70,3 +73,34 @@ def to_message(
         return (cls if struct is cls.SPEC.root else getattr(cls, struct.name))(**fields)
 
     return Visit(version, leaf, part, made, lambda elements: elements).struct(source, cls.SPEC.root)
+
+
+def resources_of(message: Any, version: int) -> Iterator[Resource]:
+    """What a message names by its name or number, in the order of its fields, as often as it does.
+
+    Nothing is looked at that has no names in it, such as partitions and records."""
+    return _resources(message, message.SPEC.root, message.SPEC.name, version)
+
+
+def _resources(value: Any, struct: spec.Struct, message: str, version: int) -> Iterator[Resource]:
+    for field in _naming(message, struct.name, version):
+        part = getattr(value, field.name)
+        if part is None:
+            continue
+        for each in part if field.is_array else (part,):
+            if field.struct is not None:
+                yield from _resources(each, field.struct, message, version)
+            elif field.resource is not None:
+                yield field.resource, each
+
+
+@cache
+def _naming(message: str, struct: str, version: int) -> tuple[spec.Field, ...]:
+    """The fields of a struct that name something, or have something in them that does."""
+    found = spec.message(message)
+    return tuple(
+        field
+        for field in found.structs.get(struct, found.root).fields
+        if field.is_in(version)
+        and (field.resource or (field.struct and _naming(message, field.type, version)))
+    )

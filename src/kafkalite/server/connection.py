@@ -11,13 +11,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from kafkalite.env.disk import FileRange
 from kafkalite.env.later import Later
 from kafkalite.env.network import Link, Part
-from kafkalite.handlers.call import CloseConnection, ConnectionInfo
+from kafkalite.handlers.call import CloseConnection
+from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.limits import Deadlines, Limits, RequestMemory
+from kafkalite.server.terms import Answer, NewTerms, Outcome, Reply, Terms
 
 SIZE_BYTES = 4
 RECEIVE_BUFFER_BYTES = 524_288
@@ -27,40 +28,19 @@ SMALL_BYTES = 8_192
 SPARE_BYTES = 4 * 1024 * 1024  # kept of such buffers, over all connections
 FRAMES_PER_TURN = 64
 # Per connection; whoever has more than this open must take replies before it is read from again.
-OWED_REPLIES = 128
 OWED_REQUEST_BYTES = 16 * 1024 * 1024
 UNSENT_BYTES = 1024 * 1024  # of which lie in memory
 UNSENT_FILE_BYTES = 16 * 1024 * 1024  # in all: parts of files cost nothing while they wait
 
-Reply = list[Part]
-Outcome = Reply | CloseConnection
-Answer = Outcome | Later[Outcome] | None
 View = memoryview  # mypyc looks for the types of a dataclass among the names of its module
 
 _size_at = struct.Struct(">i").unpack_from
-
-
-class Service(Protocol):
-    """Who answers requests."""
-
-    def answer(self, frame: memoryview, connection: ConnectionInfo) -> Answer:
-        """The reply to a frame without its size: now, later, or none at all."""
-        ...
-
-    def refuse(self, head: memoryview, size: int, connection: ConnectionInfo) -> bytes:
-        """What to say to a peer whose frame cannot be one, before it is cut off."""
-        ...
-
-    def expired(self, reason: str, connection: ConnectionInfo) -> None:
-        """A peer was too slow and has been cut off."""
-        ...
 
 
 @dataclass(slots=True)
 class Common:
     """What the connections of one loop share."""
 
-    service: Service
     limits: Limits
     memory: RequestMemory
     deadlines: Deadlines
@@ -111,10 +91,13 @@ class _Owed:
 
     def __init__(self, connection: Connection, request_bytes: int) -> None:
         self._connection = connection
-        self.outcome: Outcome | None = None
+        self.outcome: Reply | CloseConnection | None = None
         self.request_bytes = request_bytes
 
     def fill(self, outcome: Outcome) -> None:
+        if isinstance(outcome, NewTerms):
+            self._connection.agree(outcome.terms)
+            outcome = outcome.reply
         self.outcome = outcome
         self._connection.filled(self)
 
@@ -131,7 +114,9 @@ class Connection:
         "_is_paused",
         "_is_taking",
         "_is_waiting",
+        "_largest",
         "_link",
+        "_most_owed",
         "_needed",
         "_on_end",
         "_out",
@@ -140,6 +125,7 @@ class Connection:
         "_owed_bytes",
         "_own",
         "_own_filled",
+        "_service",
         "info",
         "last_active_ms",
     )
@@ -147,6 +133,7 @@ class Connection:
     def __init__(
         self,
         common: Common,
+        terms: Terms,
         link: Link,
         info: ConnectionInfo,
         on_end: Callable[[Connection], None],
@@ -166,6 +153,15 @@ class Connection:
         self._is_taking = self._is_closing = self._is_leaving = False
         self.last_active_ms = 0
         common.deadlines.add(self)
+        self.agree(terms)
+
+    def agree(self, terms: Terms) -> None:
+        """Has these terms hold for the frames that are taken from here on."""
+        self._service = terms.service
+        self._largest = min(terms.max_frame_bytes, self._common.limits.max_request_bytes)
+        self._most_owed = terms.owed_replies
+        if not self.info.has_ended:
+            self._common.deadlines.login_within(self, terms.login_ms)
 
     # --- bytes in ---------------------------------------------------------------------------------
 
@@ -178,6 +174,8 @@ class Connection:
         buffer = common.buffer
         if common.memory.is_short:
             buffer = buffer[: 2 * SMALL_BYTES]
+        if self._largest < len(buffer):
+            buffer = buffer[: SIZE_BYTES + max(self._largest, len(held))]
         if held:
             buffer[: len(held)] = held
             return buffer[len(held) :]
@@ -202,15 +200,13 @@ class Connection:
 
     def _take(self, view: memoryview, end: int) -> None:
         """Answers the whole frames of a buffer, as far as there is room for answers."""
-        service = self._common.service
-        largest = self._common.limits.max_request_bytes
         position = 0
         frames_left = FRAMES_PER_TURN
         self._is_taking = True
         self._has_backlog = False
         while end - position >= SIZE_BYTES:
             size: int = _size_at(view, position)[0]
-            if not 0 <= size <= largest:
+            if not 0 <= size <= self._largest:
                 self._refuse(view[position:end], size)
                 break
             stop = position + SIZE_BYTES + size
@@ -220,7 +216,7 @@ class Connection:
                 self._has_backlog = True
                 break
             frames_left -= 1
-            answer = service.answer(view[position + SIZE_BYTES : stop], self.info)
+            answer = self._service.answer(view[position + SIZE_BYTES : stop], self.info)
             position = stop
             self._reply(answer, size)
             if self._is_closing:
@@ -293,6 +289,10 @@ class Connection:
             self._collect()
             self._is_closing = True
             return
+        if isinstance(answer, NewTerms):
+            self.agree(answer.terms)
+            self._reply(answer.reply, request_bytes)
+            return
         owed = _Owed(self, request_bytes)
         self._owed.append(owed)
         self._owed_bytes += request_bytes
@@ -346,7 +346,7 @@ class Connection:
 
     def _refuse(self, head: memoryview, size: int) -> None:
         self._collect()
-        last_words = self._common.service.refuse(head, size, self.info)
+        last_words = self._service.refuse(head, size, self.info)
         if last_words:
             self._out.append(last_words)
         self._is_closing = True
@@ -357,7 +357,7 @@ class Connection:
     def _has_room(self) -> bool:
         """Whether the peer has taken enough of its replies to be owed another."""
         return (
-            len(self._owed) < OWED_REPLIES
+            len(self._owed) < self._most_owed
             and self._owed_bytes < OWED_REQUEST_BYTES
             and (self._unsent_bytes < UNSENT_BYTES or self._is_mostly_files)
         )
@@ -429,7 +429,7 @@ class Connection:
     def expire(self, reason: str) -> None:
         """Cuts the peer off; without a reason it was only idle."""
         if reason:
-            self._common.service.expired(reason, self.info)
+            self._service.expired(reason, self.info)
         self._link.abort()
 
     def close(self) -> None:

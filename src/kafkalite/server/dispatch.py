@@ -18,19 +18,20 @@ from kafkalite.coordinators.cluster.controller import OutcomeUnknown
 from kafkalite.env.later import Later
 from kafkalite.env.network import Part
 from kafkalite.env.slicing import InSteps, Steps
+from kafkalite.handlers.api_set import ApiSet
 from kafkalite.handlers.api_versions import API_VERSIONS_KEY, unknown_version
-from kafkalite.handlers.call import Call, CloseConnection, ConnectionInfo, Encoded
+from kafkalite.handlers.call import Call, Client, CloseConnection, Encoded
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.stepwise import EncodeInSteps, encoded, joined
 from kafkalite.protocol import codec, headers, spec
 from kafkalite.protocol.errors import Error, KafkaError, MalformedFrame
 from kafkalite.protocol.messages import message_class
 from kafkalite.protocol.runtime import ManyElements
-from kafkalite.server.connection import Answer, Outcome
 from kafkalite.server.error_reply import error_reply
 from kafkalite.server.foreign import recognise
 from kafkalite.server.limits import LimitedLog
 from kafkalite.server.request_header import HEAD_BYTES, read_header
+from kafkalite.server.terms import Answer, Outcome
 
 PRODUCE_KEY = 0
 # A request up to here is decoded at once, and its response encoded at once unless its handler has
@@ -69,23 +70,23 @@ class Route:
 
 
 class Dispatcher:
-    """Answers the frames of all connections of one broker."""
+    """Answers the frames of all connections that came in by one kind of listener."""
 
     def __init__(
         self,
         context: Context,
         log: LimitedLog,
-        find_handler: Callable[[int], handlers.Handler | None] = handlers.handler,
+        apis: ApiSet,
     ) -> None:
         self._context = context
         self._log = log
-        self._find_handler = find_handler
+        self._apis = apis
         self._routes: dict[int, Route] = {}
         self._held = context.long_work.connections  # whose earlier request is under way
 
     # --- one request ------------------------------------------------------------------------------
 
-    def answer(self, frame: memoryview, connection: ConnectionInfo) -> Answer:
+    def answer(self, frame: memoryview, connection: Client) -> Answer:
         """The reply to a request, now or later; what goes wrong is settled here."""
         if len(frame) < HEAD_BYTES:
             return self._malformed("a request shorter than its header", None, None, connection)
@@ -168,12 +169,12 @@ class Dispatcher:
 
     # --- large ones -------------------------------------------------------------------------------
 
-    def _kept(self, route: Route, frame: memoryview, connection: ConnectionInfo) -> Answer:
+    def _kept(self, route: Route, frame: memoryview, connection: Client) -> Answer:
         """Has all of it done in slices; its bytes are about to be overwritten."""
         kept = memoryview(bytearray(frame))
         return self._in_line(route, connection, self._all_of(route, kept, connection))
 
-    def _in_line(self, route: Route, connection: ConnectionInfo, steps: Steps[Answer]) -> Answer:
+    def _in_line(self, route: Route, connection: Client, steps: Steps[Answer]) -> Answer:
         """Has it done in slices, after what is under way for the connection: its requests are
         worked on one after the other, so that none overtakes a large one. Records that have come
         are appended also when their client goes, which it may once they are sent."""
@@ -186,7 +187,7 @@ class Dispatcher:
         return outcome.value if outcome.is_resolved else outcome
 
     def _all_of(
-        self, route: Route, frame: memoryview, connection: ConnectionInfo
+        self, route: Route, frame: memoryview, connection: Client
     ) -> Steps[Answer]:
         client_id = None
         try:
@@ -267,7 +268,7 @@ class Dispatcher:
 
     # --- what cannot be answered as asked ---------------------------------------------------------
 
-    def _unserved(self, frame: memoryview, connection: ConnectionInfo) -> Answer:
+    def _unserved(self, frame: memoryview, connection: Client) -> Answer:
         """An API or version that is not served: Kafka cuts the peer off, except for ApiVersions."""
         try:
             key, version, correlation_id, client_id, _ = read_header(frame, False)
@@ -285,7 +286,7 @@ class Dispatcher:
         return CloseConnection("unserved")
 
     def _malformed(
-        self, why: str, route: Route | None, client_id: str | None, connection: ConnectionInfo
+        self, why: str, route: Route | None, client_id: str | None, connection: Client
     ) -> CloseConnection:
         name = route.name if route else "no API's"
         self._log.warn(
@@ -318,7 +319,7 @@ class Dispatcher:
         response = self._error_reply(route, call, request, Error.UNKNOWN_SERVER_ERROR)
         return CloseConnection(kind) if response is None else response
 
-    def refuse(self, head: memoryview, size: int, connection: ConnectionInfo) -> bytes:
+    def refuse(self, head: memoryview, size: int, connection: Client) -> bytes:
         foreign = recognise(head)
         if foreign is not None:
             self._log.warn(
@@ -334,13 +335,13 @@ class Dispatcher:
         )
         return b""
 
-    def expired(self, reason: str, connection: ConnectionInfo) -> None:
+    def expired(self, reason: str, connection: Client) -> None:
         self._log.warn("slow", f"{connection} was cut off: {reason}")
 
     # --- routes -----------------------------------------------------------------------------------
 
     def _first_of_its_kind(
-        self, number: int, frame: memoryview, connection: ConnectionInfo
+        self, number: int, frame: memoryview, connection: Client
     ) -> Answer:
         """A request with a new API or version: its handler is imported, its decoder compiled."""
         try:
@@ -354,7 +355,7 @@ class Dispatcher:
 
     def _find_route(self, number: int) -> Route | None:
         key, version = number >> 16, number & 0xFFFF
-        handler = self._find_handler(key) if key in spec.api_files() else None
+        handler = self._apis.handler(key)
         if handler is None or version not in handlers.versions(spec.api(key)):
             return None
         api = spec.api(key)

@@ -160,6 +160,7 @@ class Deadlines:
         self._frames: dict[Expiring, tuple[int, int]] = {}
         self._readers: dict[Expiring, None] = {}  # those that have replies to take
         self._leaving: dict[Expiring, int] = {}  # since when, oldest first
+        self._logging_in: dict[Expiring, tuple[int, int]] = {}  # until when, and how long that is
         self._open: dict[Expiring, None] = {}
         self._timer: Timer | None = None
         self._skipped_ms = 0
@@ -186,6 +187,14 @@ class Deadlines:
         self._frames.pop(connection, None)
         self._readers.pop(connection, None)
         self._leaving.pop(connection, None)
+        self._logging_in.pop(connection, None)
+
+    def login_within(self, connection: Expiring, login_ms: int | None) -> None:
+        """Gives the peer this long to log in; None: it need not, or has done so."""
+        if login_ms is None:
+            self._logging_in.pop(connection, None)
+        else:
+            self._logging_in[connection] = (self.now_ms + login_ms, login_ms)
 
     def leaves(self, connection: Expiring) -> None:
         """The peer sends nothing more."""
@@ -211,7 +220,13 @@ class Deadlines:
         self._end_slow_frames()
         self._end_slow_readers()
         self._end_leaving()
+        self._end_logins()
         self._end_idle()
+
+    def _end_logins(self) -> None:
+        late = [(each, ms) for each, (due, ms) in self._logging_in.items() if self.now_ms >= due]
+        for connection, login_ms in late:
+            connection.expire(f"it did not log in within {login_ms} ms")
 
     def _end_leaving(self) -> None:
         while self._leaving:

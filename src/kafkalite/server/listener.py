@@ -6,13 +6,15 @@ network that it is given; decides nothing about requests.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kafkalite.config.broker import BrokerConfig
 from kafkalite.config.listeners import Listener
 from kafkalite.env.clock import Clock, Timer
 from kafkalite.env.later import Later
 from kafkalite.env.network import Address, Buffers, Link, Network, Port
-from kafkalite.handlers.call import ConnectionInfo
-from kafkalite.server.connection import Common, Connection, Service
+from kafkalite.server.connection import Common, Connection
+from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.door import Door
 from kafkalite.server.limits import (
     Deadlines,
@@ -21,31 +23,35 @@ from kafkalite.server.limits import (
     RequestMemory,
 )
 from kafkalite.server.quotas import ConnectionQuotas, RateOf
+from kafkalite.server.terms import Terms
 
 STOP_LOOK_MS = 20
 
 
 class Server:
-    """Listeners of one broker and their connections."""
+    """Listeners of one broker and their connections, each on the terms that `terms_of` gives it for
+    the listener it came in by."""
 
     def __init__(
         self,
         network: Network,
         clock: Clock,
         config: BrokerConfig,
-        service: Service,
+        terms_of: Callable[[ConnectionInfo], Terms],
         log: LimitedLog,
         rate_of: RateOf = lambda host: None,
     ) -> None:
         self._network = network
         self._clock = clock
         self._config = config
+        self._terms_of = terms_of
         self._log = log
         self._quotas = ConnectionQuotas(config, clock, rate_of)
         limits = Limits.of(config)
         memory = RequestMemory(limits.max_queued_request_bytes)
         self._deadlines = Deadlines(clock, limits, memory)
-        self._common = Common(service, limits, memory, self._deadlines, network.soon)
+        self._common = Common(limits, memory, self._deadlines, network.soon)
+        self._listeners: dict[str, Listener] = {}
         self._ports: dict[str, Port] = {}
         self._doors: dict[str, Door] = {}
         self._connections: dict[Connection, None] = {}
@@ -62,6 +68,7 @@ class Server:
         backlog = self._config.get_int("socket.listen.backlog.size")
         try:
             for listener in self._config.listeners if listeners is None else listeners:
+                self._listeners[listener.name] = listener
                 door = Door(listener.name, self._quotas, self._clock, self._log, self._let_in)
                 door.port = self._ports[listener.name] = self._network.listen(
                     listener.host, listener.port, backlog, door.arrived, self._buffers()
@@ -80,8 +87,11 @@ class Server:
         return Buffers(*sizes)
 
     def _let_in(self, name: str, link: Link) -> None:
-        info = ConnectionInfo(name, link.local_address, link.peer_address)
-        connection = Connection(self._common, link, info, self._ended)
+        listener = self._listeners[name]
+        info = ConnectionInfo(
+            name, link.local_address, link.peer_address, listener.kind, listener.protocol
+        )
+        connection = Connection(self._common, self._terms_of(info), link, info, self._ended)
         self._connections[connection] = None
         link.start(connection)
         if self._quotas.has_too_many and self._quotas.is_protected(name):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kafkalite.handlers.call import ConnectionInfo
+    from kafkalite.server.connection_info import ConnectionInfo
     from kafkalite.testing.exchange import Exchange, Reply
 
 _LOG = logging.getLogger(__name__)

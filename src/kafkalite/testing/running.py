@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafkalite.env.background import ThreadBackground
     from kafkalite.env.disk import Disk
     from kafkalite.protocol.errors import KafkaError
-    from kafkalite.server.connection import Service
+    from kafkalite.server.terms import Service
     from kafkalite.testing.clock import SteeredClock
     from kafkalite.testing.stage import Stage
 

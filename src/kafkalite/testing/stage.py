@@ -15,12 +15,13 @@ from typing import Any
 from kafkalite.env.clock import Clock
 from kafkalite.env.disk import FileRange
 from kafkalite.env.later import Later
-from kafkalite.handlers.call import CloseConnection, ConnectionInfo
+from kafkalite.handlers.call import CloseConnection
 from kafkalite.protocol import codec, headers, spec
 from kafkalite.protocol.errors import MalformedFrame
 from kafkalite.protocol.messages import RequestHeader, ResponseHeader, message_class
-from kafkalite.server.connection import Answer, Outcome, Reply, Service
+from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.error_reply import error_reply
+from kafkalite.server.terms import Answer, NewTerms, Outcome, Reply, Service
 from kafkalite.testing.faults import Act, Fault, Faults
 from kafkalite.testing.observing import Observers
 
@@ -90,7 +91,7 @@ class Stage:
         observers, now_ms = self._observers, self._clock.now_ms
         exchange = observers.asked(connection, frame, now_ms())
         answer = self._acted(frame, connection)
-        _when_there(answer, lambda outcome: observers.answered(exchange, outcome, now_ms()))
+        _when_there(answer, lambda outcome: observers.answered(exchange, _seen(outcome), now_ms()))
         return answer
 
     def _acted(self, frame: memoryview, connection: ConnectionInfo) -> Answer:
@@ -232,6 +233,10 @@ def _when_there(answer: Answer, then: Callable[[Outcome], None]) -> None:
         then([] if answer is None else answer)
 
 
+def _seen(outcome: Outcome) -> Reply | CloseConnection:
+    return outcome.reply if isinstance(outcome, NewTerms) else outcome
+
+
 def _reply_of(asked: _Asked, response: Any) -> Reply:
     header = asked.header
     key, version = header.request_api_key, header.request_api_version
@@ -242,7 +247,7 @@ def _reply_of(asked: _Asked, response: Any) -> Reply:
 
 def _throttled(asked: _Asked, outcome: Outcome, duration_ms: int) -> Outcome:
     """A reply that says for how long its client is to be silent, where it has a place for that."""
-    if isinstance(outcome, CloseConnection) or not outcome:
+    if not isinstance(outcome, list) or not outcome:
         return outcome
     whole = b"".join(
         part.read() if isinstance(part, FileRange) else bytes(part) for part in outcome

@@ -18,6 +18,7 @@ from kafkalite.config import (
     topic_value,
 )
 from kafkalite.config.dynamic import check_change
+from kafkalite.config.listeners import BROKER, CONTROLLER, parse_listeners, protocol_map
 
 # The file that Apache Kafka ships as config/server.properties: its keys, our comments.
 SHIPPED = """
@@ -126,6 +127,17 @@ def test_listeners_may_be_ipv6_and_named():
     )
     assert [str(each) for each in config.listeners] == ["INTERNAL://[::1]:0", "OUT://0.0.0.0:9094"]
     assert config.listeners[1].protocol == "SASL_SSL"
+
+
+def test_a_listener_is_for_clients_or_for_controllers():
+    texts, protocols = ["PLAINTEXT://:1", "controller://:2"], protocol_map("PLAINTEXT:PLAINTEXT")
+    listeners = parse_listeners("listeners", texts, protocols, {"CONTROLLER"})
+    assert [(each.name, each.kind) for each in listeners] == [
+        ("PLAINTEXT", BROKER),
+        ("CONTROLLER", CONTROLLER),
+    ]
+    config = BrokerConfig({"listeners": ",".join(texts)})
+    assert [each.name for each in config.listeners] == ["PLAINTEXT"]
 
 
 def test_layers_win_in_kafkas_order():

@@ -17,9 +17,10 @@ from kafkalite.coordinators.groups.topics import ImageTopics
 from kafkalite.env import manual_env
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import Later
-from kafkalite.handlers.call import Call, ConnectionInfo
+from kafkalite.handlers.call import Call
 from kafkalite.protocol import codec, messages
 from kafkalite.replication.partitions import Partitions
+from kafkalite.server.connection_info import ConnectionInfo
 from tests.unit.coordinators.fakes import FakePartition
 from tests.unit.handlers.in_steps import settled
 

@@ -6,12 +6,18 @@ from typing import Any
 import pytest
 
 from kafkalite import handlers
+from kafkalite.config.listeners import BROKER, CONTROLLER
 from kafkalite.coordinators.cluster import features
-from kafkalite.handlers.api_versions import CLIENT_METRICS, api_versions, served, unknown_version
-from kafkalite.handlers.call import Call, ConnectionInfo
+from kafkalite.handlers.api_set import ApiSet
+from kafkalite.handlers.api_versions import CLIENT_METRICS, api_versions, unknown_version
+from kafkalite.handlers.call import Call
 from kafkalite.protocol import codec, spec
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import ApiVersionsRequest
+from kafkalite.server.connection_info import ConnectionInfo
+
+PRODUCE, FETCH, METADATA, API_VERSIONS, CREATE_TOPICS = 0, 1, 3, 18, 19
+API_SETS = {kind: ApiSet(kind) for kind in (BROKER, CONTROLLER)}
 
 
 def ask(
@@ -19,14 +25,15 @@ def ask(
     name: str = "a-client",
     software_version: str = "1.2.3",
     configs: dict[tuple[int, str], dict[str, str]] | None = None,
+    kind: str = BROKER,
 ) -> Any:
     metadata = SimpleNamespace(
         image=SimpleNamespace(configs=configs or {}),
         finalized_features={"metadata.version": 30, "group.version": 1},
         features_epoch=42,
     )
-    context: Any = SimpleNamespace(metadata=metadata)
-    connection = ConnectionInfo("PLAINTEXT", ("127.0.0.1", 9092), ("127.0.0.1", 1))
+    context: Any = SimpleNamespace(metadata=metadata, api_sets=API_SETS)
+    connection = ConnectionInfo("PLAINTEXT", ("127.0.0.1", 9092), ("127.0.0.1", 1), kind)
     request = ApiVersionsRequest(
         client_software_name=name, client_software_version=software_version
     )
@@ -44,6 +51,18 @@ def test_the_table_is_what_has_a_handler_and_nothing_else():
     assert list(listed) == sorted(listed)
 
 
+def test_each_kind_of_listener_tells_of_its_own_apis():
+    listed = {
+        kind: [entry.api_key for entry in ask(4, kind=kind)[0].api_keys]
+        for kind in (BROKER, CONTROLLER)
+    }
+    assert {PRODUCE, FETCH, METADATA, CREATE_TOPICS, API_VERSIONS} <= set(listed[BROKER])
+    assert {FETCH, CREATE_TOPICS, API_VERSIONS} <= set(listed[CONTROLLER])
+    assert not {PRODUCE, METADATA} & set(listed[CONTROLLER])
+    for kind, keys in listed.items():
+        assert [key for key in keys if kind not in spec.api(key).listeners] == []
+
+
 def test_client_metrics_are_asked_for_only_when_somebody_wants_them():
     def listed(**options: Any) -> set[int]:
         return {entry.api_key for entry in ask(4, **options)[0].api_keys}
@@ -53,7 +72,7 @@ def test_client_metrics_are_asked_for_only_when_somebody_wants_them():
 
 
 def test_unstable_versions_are_not_advertised():
-    for entry in served():
+    for entry in ApiSet(BROKER).advertised:
         api = spec.api(entry.api_key)
         assert entry.max_version not in api.unstable
         assert entry.max_version >= entry.min_version

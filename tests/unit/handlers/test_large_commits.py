@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from kafkalite.env.later import Later
-from kafkalite.handlers.call import ConnectionInfo
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     AddOffsetsToTxnRequest,
@@ -19,6 +18,7 @@ from kafkalite.protocol.messages import (
     OffsetFetchRequest,
     TxnOffsetCommitRequest,
 )
+from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.sim.effort import MOST_CALLS, CountingClock
 from tests.unit.handlers.counted import asked, begun
 from tests.unit.handlers.whole_broker import WholeBroker

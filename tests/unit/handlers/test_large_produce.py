@@ -11,13 +11,14 @@ from kafkalite.env.background import QueuedBackground
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import Steps
 from kafkalite.handlers import produce, produce_acknowledged
-from kafkalite.handlers.call import CloseConnection, ConnectionInfo
+from kafkalite.handlers.call import CloseConnection
 from kafkalite.handlers.produce import MANY
 from kafkalite.handlers.produce_entry import Entry
 from kafkalite.protocol import codec
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import DeleteTopicsRequest, ProduceRequest
 from kafkalite.protocol.runtime import ManyElements
+from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.dispatch import SMALL_RECORDS_BYTES
 from kafkalite.sim.effort import CountingClock
 from tests.unit.handlers.counted import asked

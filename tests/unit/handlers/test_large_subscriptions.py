@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from kafkalite.handlers.call import ConnectionInfo
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
 )
+from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.sim.effort import MOST_CALLS, CountingClock
 from tests.unit.handlers.counted import asked, begun, broker_with
 from tests.unit.handlers.whole_broker import WholeBroker

@@ -8,8 +8,8 @@ import pytest
 
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.slicing import STEPS_AT_ONCE, STEPS_PER_SLICE, Slices, Steps
-from kafkalite.handlers.call import ConnectionInfo
 from kafkalite.handlers.long_work import LongWork
+from kafkalite.server.connection_info import ConnectionInfo
 
 Told = list[Any]
 

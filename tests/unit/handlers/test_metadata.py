@@ -3,6 +3,9 @@
 import pytest
 
 from kafkalite.coordinators.cluster.brokers import FenceBroker
+from kafkalite.env.slicing import InSteps, finish
+from kafkalite.handlers.call import Call, Encoded
+from kafkalite.handlers.metadata import STEP_NAMES, metadata
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import MetadataRequest
 from tests.unit.handlers.whole_broker import WholeBroker
@@ -147,6 +150,27 @@ def test_a_kept_reply_knows_what_has_come_since(world):
     assert [(each.name, len(each.partitions)) for each in after.topics] == [("a", 1), ("b", 2)]
     world.controller.decide(FenceBroker(1))
     assert [each.leader_id for each in world.ask(everything, 12).topics[0].partitions] == [-1]
+
+
+def is_kept(world, call, principal):
+    world.connection.principal = principal
+    return isinstance(metadata(world.context, call, MetadataRequest(topics=None)), Encoded)
+
+
+@pytest.mark.parametrize(("steps_before", "kept_for_first"), [(0, False), (1, True), (2, True)])
+def test_a_reply_is_kept_for_nobody_but_whom_it_was_made_for(world, steps_before, kept_for_first):
+    for number in range(3 * STEP_NAMES):
+        world.create(f"topic-{number}")
+    call = Call(3, 12, 1, "a-client", world.connection)
+    world.connection.principal = "User:first"
+    answer = metadata(world.context, call, MetadataRequest(topics=None))
+    assert isinstance(answer, InSteps)
+    for _ in range(steps_before):
+        next(answer.steps)
+    world.connection.principal = "User:second"
+    assert isinstance(finish(answer.steps), Encoded)
+    assert not is_kept(world, call, "User:second")
+    assert is_kept(world, call, "User:first") == kept_for_first
 
 
 def test_a_kept_reply_is_given_only_to_the_same_question(world):

@@ -20,7 +20,7 @@ from kafkalite.env.clock import ManualClock
 from kafkalite.env.disk import Disk, FileRange
 from kafkalite.env.later import Later
 from kafkalite.env.network import SYSTEM_BUFFERS, Attempt, Buffers, Link
-from kafkalite.handlers.call import CloseConnection, ConnectionInfo
+from kafkalite.handlers.call import CloseConnection
 from kafkalite.protocol import codec, headers, spec
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import CreateTopicsRequest, DeleteTopicsRequest, message_class
@@ -28,6 +28,7 @@ from kafkalite.records.batch import iterate_headers
 from kafkalite.records.convert import iterate_any
 from kafkalite.records.record import BatchBuilder, Record
 from kafkalite.replication.partition import Partition
+from kafkalite.server.connection_info import ConnectionInfo
 
 CORRELATION_ID = 7
 

@@ -22,7 +22,7 @@ from kafkalite.env import Env, manual_env
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import Later
 from kafkalite.env.memory import MemoryDisk
-from kafkalite.handlers.call import Call, ConnectionInfo, Encoded
+from kafkalite.handlers.call import Call, Encoded
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.fetch_sessions import FetchSessions
 from kafkalite.log.manager import LogManager
@@ -31,6 +31,7 @@ from kafkalite.protocol.errors import KafkaError
 from kafkalite.protocol.messages import CreateTopicsRequest, message_class
 from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.waiting import Waiting
+from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.error_reply import error_reply
 from tests.unit.handlers.in_steps import settled
 

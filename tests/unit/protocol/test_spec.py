@@ -24,6 +24,20 @@ def test_a_field_line_says_everything_of_a_field() -> None:
     assert not field.is_array
 
 
+def test_a_field_says_what_kind_of_thing_it_names() -> None:
+    plain, named, several, old = request(
+        "    a: string @2+\n    b: string? topic = null @1+\n    c: [int32]? broker\n"
+        "    d: string inflexible group @0-1\n"
+    ).root.fields
+    assert [field.resource for field in (plain, named, several, old)] == [
+        None,
+        "topic",
+        "broker",
+        "group",
+    ]
+    assert (named.default, list(named.versions), old.is_inflexible) == ("null", [1, 2, 3, 4], True)
+
+
 def test_versions_are_those_of_the_message_where_none_are_given() -> None:
     always, since, once = request("    a: int8\n    b: int8 @3+\n    c: int8 @1\n").root.fields
     assert [list(field.versions) for field in (always, since, once)] == [
@@ -92,6 +106,9 @@ def test_messages_that_are_not_of_an_api() -> None:
         (HEAD + "    name: string tga 3\n", ":3:18: unexpected 'tga 3'"),
         (HEAD + "    name: string @7+\n", ":3:18: versions that the message does not have"),
         (HEAD + "    name: string @3-2\n", ":3:18: versions that the message does not have"),
+        (HEAD + "    name: string topics\n", ":3:18: unexpected 'topics'"),
+        (HEAD + "    name: strin topic\n", ":3:11: unknown type strin"),
+        (HEAD + "    a: [A] topic\n        b: int8\n", ":3:12: a struct names nothing"),
         (HEAD + "    name: int8?\n", ":3:15: int8 cannot be null"),
         (HEAD + "   name: int8\n", ":3:4: indented too far, or not by four spaces"),
         (HEAD + "        name: int8\n", ":3:9: indented too far, or not by four spaces"),

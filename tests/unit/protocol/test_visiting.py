@@ -1,10 +1,23 @@
 """Messages gone through by their specs: which fields come, and what is made of them."""
 
+import random
 from typing import Any
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from kafkalite.protocol import spec
-from kafkalite.protocol.messages import FetchRequest, MetadataRequest, OffsetFetchRequest
-from kafkalite.protocol.visiting import to_message, to_values
+from kafkalite.protocol.messages import (
+    DeleteGroupsRequest,
+    FetchRequest,
+    MetadataRequest,
+    OffsetFetchRequest,
+    ProduceRequest,
+    message_class,
+)
+from kafkalite.protocol.visiting import Resource, resources_of, to_message, to_values
+from tests.unit.protocol.random_messages import every_message, random_message
 
 
 def as_it_is(value: Any, field: spec.Field) -> Any:
@@ -50,3 +63,59 @@ def test_a_message_is_made_of_another_or_of_its_values() -> None:
     assert copy.topics[0] is not topic
     values = to_values(request, 1, as_it_is)
     assert to_message(OffsetFetchRequest, 1, values, as_it_is, dict.__getitem__) == request
+
+
+# --- what a message names ---------------------------------------------------------------------
+
+
+def produce(*topics: str) -> ProduceRequest:
+    partition = ProduceRequest.PartitionData(index=0, records=b"not looked at")
+    data = [ProduceRequest.TopicData(name=name, partition_data=[partition]) for name in topics]
+    return ProduceRequest(transactional_id="x", topic_data=data)
+
+
+def test_names_come_in_the_order_of_the_fields_with_their_kind() -> None:
+    named = [("transactional", "x"), ("topic", "b"), ("topic", "a"), ("topic", "b")]
+    assert list(resources_of(produce("b", "a", "b"), 12)) == named
+
+
+def test_a_name_that_the_version_does_not_have_is_not_there() -> None:
+    assert list(resources_of(produce("a"), 2)) == [("topic", "a")]
+    assert list(resources_of(produce("a"), 13)) == [("transactional", "x")]
+
+
+def test_each_element_of_an_array_is_a_name() -> None:
+    request = DeleteGroupsRequest(groups_names=["g", "h"])
+    assert list(resources_of(request, 2)) == [("group", "g"), ("group", "h")]
+
+
+@pytest.mark.parametrize("topics", [None, []])
+def test_nothing_is_named_by_null(topics: Any) -> None:
+    assert list(resources_of(MetadataRequest(topics=topics), 9)) == []
+    nameless = MetadataRequest(topics=[MetadataRequest.Topic(name=None)])
+    assert list(resources_of(nameless, 12)) == []
+
+
+def test_names_come_one_by_one() -> None:
+    topics: list[Any] = [MetadataRequest.Topic(name="a"), "no topic"]
+    names = resources_of(MetadataRequest(topics=topics), 9)
+    assert next(names) == ("topic", "a")
+
+
+def whole_way(message: Any, version: int) -> list[Resource]:
+    """Every value of a message gone to, and those noted that name something."""
+    named: list[Resource] = []
+
+    def leaf(value: Any, field: spec.Field) -> None:
+        if field.resource is not None:
+            named.append((field.resource, value))
+
+    to_values(message, version, leaf)
+    return named
+
+
+@given(chance=st.randoms(use_true_random=False), message=st.sampled_from(every_message()))
+def test_nothing_that_is_named_is_passed_over(chance: random.Random, message: Any) -> None:
+    version = chance.choice(message.versions)
+    one = random_message(chance, message_class(message.name), version)
+    assert list(resources_of(one, version)) == whole_way(one, version)

@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import Later
 from kafkalite.env.network import Address, Part, Receiver
-from kafkalite.handlers.call import CloseConnection, ConnectionInfo
-from kafkalite.server.connection import Answer, Common, Connection, Outcome
+from kafkalite.handlers.call import CloseConnection
+from kafkalite.server.connection import Common, Connection
+from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.limits import SWEEP_MS, Deadlines, Limits, RequestMemory
+from kafkalite.server.terms import Answer, Outcome, Terms
 
 PEER = ("203.0.113.7", 50_000)
 
@@ -145,7 +147,6 @@ class World:
         self.deadlines.start()
         self._soon: deque[Callable[[], None]] = deque()
         self.common = Common(
-            self.service,
             self.limits,
             self.memory,
             self.deadlines,
@@ -154,9 +155,10 @@ class World:
         )
         self.ended: list[Connection] = []
 
-    def connect(self, link: FakeLink) -> Connection:
+    def connect(self, link: FakeLink, terms: Terms | None = None) -> Connection:
         info = ConnectionInfo("PLAINTEXT", link.local_address, link.peer_address)
-        connection = Connection(self.common, link, info, self.ended.append)
+        terms = terms or Terms(self.service)
+        connection = Connection(self.common, terms, link, info, self.ended.append)
         link.start(connection)
         return connection
 

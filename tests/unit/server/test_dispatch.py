@@ -7,24 +7,29 @@ from typing import Any
 
 import pytest
 
+from kafkalite.config.listeners import BROKER, CONTROLLER
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.disk import FileRange
 from kafkalite.env.later import Later
 from kafkalite.env.memory import MemoryDisk
 from kafkalite.env.slicing import InSteps, Slices
-from kafkalite.handlers.call import CloseConnection, ConnectionInfo
+from kafkalite.handlers.api_set import ApiSet
+from kafkalite.handlers.call import CloseConnection
 from kafkalite.handlers.long_work import LongWork
 from kafkalite.protocol import codec
 from kafkalite.protocol.errors import Error, KafkaError, MalformedFrame
 from kafkalite.protocol.messages import (
     ApiVersionsResponse,
+    BrokerHeartbeatRequest,
     FetchRequest,
     FetchResponse,
     HeartbeatRequest,
     HeartbeatResponse,
     ProduceRequest,
     ProduceResponse,
+    message_class,
 )
+from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.dispatch import Dispatcher
 from kafkalite.server.limits import LimitedLog
 
@@ -40,11 +45,11 @@ def request(message: Any, version: int, *, correlation_id: int = 7, has_tags: bo
 class Answering:
     """A dispatcher whose every API is one handler."""
 
-    def __init__(self, handler: Any) -> None:
+    def __init__(self, handler: Any, kind: str = BROKER) -> None:
         context: Any = SimpleNamespace(long_work=LongWork(Slices(ManualClock())))
         self.connection = ConnectionInfo("PLAINTEXT", ("127.0.0.1", 9092), ("10.1.2.3", 555))
         self.log = LimitedLog(ManualClock())
-        self.dispatcher = Dispatcher(context, self.log, lambda key: handler)
+        self.dispatcher = Dispatcher(context, self.log, ApiSet(kind, lambda key: handler))
 
     def __call__(self, frame: Any) -> Any:
         return self.dispatcher.answer(frame, self.connection)
@@ -81,6 +86,35 @@ def test_a_handler_is_told_of_the_request_and_its_response_is_framed():
     assert (call.api_key, call.version, call.correlation_id, call.client_id) == (12, 3, 7, "me")
     assert message.group_id == "g"
     assert body_of(reply, HeartbeatResponse, 3).error_code == Error.REBALANCE_IN_PROGRESS
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "version", "is_served"),
+    [
+        (BROKER, HeartbeatRequest(), 3, True),
+        (CONTROLLER, HeartbeatRequest(), 3, False),
+        (BROKER, BrokerHeartbeatRequest(), 0, False),
+        (CONTROLLER, BrokerHeartbeatRequest(), 0, True),
+    ],
+)
+def test_an_api_of_another_kind_of_listener_ends_the_connection(
+    kind: str, message: Any, version: int, is_served: bool
+) -> None:
+    """As in Apache Kafka, at both kinds."""
+    name = type(message).__name__.replace("Request", "Response")
+    answering = Answering(lambda *_: message_class(name)(), kind)
+    has_tags = version in type(message).SPEC.flexible
+    reply = answering(request(message, version, has_tags=has_tags))
+    assert isinstance(reply, list) == is_served
+    assert reply == CloseConnection("unserved") or is_served
+    assert answering.log.counts["unserved"] == (not is_served)
+
+
+@pytest.mark.parametrize("kind", [BROKER, CONTROLLER])
+def test_an_unknown_version_of_api_versions_is_answered_at_every_listener(kind: str) -> None:
+    frame = memoryview(bytearray(struct.pack(">hhih", API_VERSIONS, 99, 7, -1)))
+    response = body_of(Answering(lambda *_: None, kind)(frame), ApiVersionsResponse, 0)
+    assert response.error_code == Error.UNSUPPORTED_VERSION
 
 
 def test_flexible_versions_have_tags_in_both_headers():

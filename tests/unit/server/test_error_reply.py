@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from kafkalite import handlers
+from kafkalite.config.listeners import BROKER
+from kafkalite.handlers.api_set import ApiSet
 from kafkalite.protocol import codec, spec
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
@@ -15,7 +17,7 @@ from kafkalite.protocol.messages import (
 )
 from kafkalite.server.error_reply import error_reply
 
-SERVED = [(api, version) for api in handlers.served() for version in handlers.versions(api)]
+SERVED = [(api, version) for api in ApiSet(BROKER).apis for version in handlers.versions(api)]
 # Their errors travel per partition, group or entity that the request does not list.
 WITHOUT_A_SLOT: frozenset[str] = frozenset()
 

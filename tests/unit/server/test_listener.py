@@ -11,10 +11,13 @@ import pytest
 import uvloop
 
 from kafkalite.config.broker import BrokerConfig
+from kafkalite.config.listeners import BROKER, CONTROLLER, Listener
 from kafkalite.env.clock import ManualClock, RealClock
 from kafkalite.env.sockets import SocketNetwork
+from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.limits import LimitedLog
 from kafkalite.server.listener import Server
+from kafkalite.server.terms import Terms
 from tests.unit.server.support import FakeService, frame
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
@@ -29,11 +32,20 @@ class Running:
         given.setdefault("listeners", "PLAINTEXT://127.0.0.1:0")
         clock = RealClock(loop)
         self.service = FakeService()
+        self.infos: list[ConnectionInfo] = []
         self.server = Server(
-            SocketNetwork(loop), clock, BrokerConfig(given), self.service, LimitedLog(clock)
+            SocketNetwork(loop),
+            clock,
+            BrokerConfig(given),
+            self.terms_of,
+            LimitedLog(clock),
         )
         self.server.start()
         self.clients: list[socket.socket] = []
+
+    def terms_of(self, info: ConnectionInfo) -> Terms:
+        self.infos.append(info)
+        return Terms(self.service, owed_replies=1 if info.listener == "NARROW" else 2)
 
     def connect(self, name: str = "PLAINTEXT") -> socket.socket:
         client = socket.create_connection(self.server.addresses[name])
@@ -47,6 +59,11 @@ class Running:
                 return
             self.loop.run_until_complete(asyncio.sleep(0.001))
         raise AssertionError("it never happened")
+
+    def settle(self) -> None:
+        """Lets the loop do what it has to."""
+        for _ in range(20):
+            self.loop.run_until_complete(asyncio.sleep(0.001))
 
     def read(self, client: socket.socket, count: int) -> bytes:
         """Up to `count` bytes; fewer when the connection ends."""
@@ -184,6 +201,41 @@ def test_stopping_ends_the_idle_at_once_and_the_busy_within_the_grace(loop):
         client.close()
 
 
+def test_each_listener_has_its_own_terms_and_what_is_known_of_it_its_connections_know(loop):
+    running = Running(
+        loop,
+        listeners="WIDE://127.0.0.1:0,NARROW://127.0.0.1:0",
+        listener_security_protocol_map="WIDE:PLAINTEXT,NARROW:SASL_SSL",
+    )
+    for name in ("NARROW", "WIDE"):
+        running.connect(name).send(frame(name.encode()))
+        running.until(lambda name=name: name.encode() in running.service.requests)
+    assert [(each.listener, each.protocol, each.kind) for each in running.infos] == [
+        ("NARROW", "SASL_SSL", BROKER),
+        ("WIDE", "PLAINTEXT", BROKER),
+    ]
+    for client in running.clients:
+        client.send(frame(b"later-1") + frame(b"later-2"))
+        running.until(lambda: b"later-1" in running.service.laters)
+        if client is running.clients[1]:
+            running.until(lambda: b"later-2" in running.service.laters)
+        else:
+            running.settle()
+            assert b"later-2" not in running.service.laters
+    running.stop()
+
+
+def test_a_listener_of_controllers_is_one_to_its_connections(loop):
+    running = Running(loop)
+    running.server.stop_listening()
+    running.server.start([Listener("PLAINTEXT", "127.0.0.1", 0, "PLAINTEXT", CONTROLLER)])
+    client = running.connect()
+    client.send(frame(b"hello"))
+    assert running.read(client, 9) == frame(b"hello")
+    assert [(each.listener, each.kind) for each in running.infos] == [("PLAINTEXT", CONTROLLER)]
+    running.stop()
+
+
 def test_stopping_with_nobody_connected_is_done_at_once(loop):
     running = Running(loop)
     assert running.server.stop(10_000).is_resolved
@@ -210,5 +262,5 @@ def test_as_many_may_wait_to_be_accepted_as_is_configured(given, expected):
     listeners = {"listeners": "A://:0,B://:0"}
     protocols = {"listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT"}
     config = BrokerConfig({**listeners, **protocols, **given})
-    Server(Network(), clock, config, FakeService(), LimitedLog(clock)).start()
+    Server(Network(), clock, config, lambda info: Terms(FakeService()), LimitedLog(clock)).start()
     assert asked == [expected, expected]

@@ -9,6 +9,8 @@ import pytest
 
 from kafkalite import handlers
 from kafkalite.client.wire import NoReply, Wire, decode_response, request_frame
+from kafkalite.config.listeners import BROKER
+from kafkalite.handlers.api_set import ApiSet
 from kafkalite.protocol import spec
 from kafkalite.protocol.messages import message_class
 from kafkalite.protocol.primitives import MAX_STRING_BYTES
@@ -16,7 +18,7 @@ from kafkalite.testing.embedded import EmbeddedKafka
 
 LONGEST = "a" * MAX_STRING_BYTES
 # A Produce that fails as a whole ends its connection: its producer would write twice.
-NAMES = sorted(api.name for api in handlers.served() if api.name != "Produce")
+NAMES = sorted(api.name for api in ApiSet(BROKER).apis if api.name != "Produce")
 A_KIND = 3  # of resources, patterns, operations and permissions of access rules
 
 
