@@ -40,8 +40,9 @@ def advance(run: Run, duration_ms: int, outcome: Outcome, *, expire_members: boo
     for node_id, broker in run.brokers.items():
         broker.server.skip(duration_ms)
         if not expire_members:
-            for group_id, member_id in run.stages[node_id].connected_members():
-                broker.context.groups.spare(group_id, member_id, duration_ms)
+            for stage in run.stages[node_id]:
+                for group_id, member_id in stage.connected_members():
+                    broker.context.groups.spare(group_id, member_id, duration_ms)
     run.clock.jump(duration_ms)
     settle(run, outcome)
 

@@ -62,7 +62,7 @@ class Run:
         self.background: ThreadBackground | None = None
         self.env: Env | None = None
         self.clock: SteeredClock | None = None
-        self.stages: dict[int, Stage] = {}
+        self.stages: dict[int, list[Stage]] = {}  # of each broker: one for each kind of listener
         self._is_killed = False
         self._local_brokers: LocalBrokers | None = None
         self._actions: deque[Action] = deque()
@@ -371,7 +371,7 @@ class Run:
         assert self.clock is not None
         controls = self._controls
         stage = Stage(service, self.clock, controls.faults, controls.observers)
-        self.stages[node_id] = stage
+        self.stages.setdefault(node_id, []).append(stage)
         return stage
 
     def _create_topics(self, wanted: list[tuple[str, int]], then: Callable[[], None]) -> None:
