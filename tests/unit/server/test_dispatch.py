@@ -224,6 +224,14 @@ def test_what_cannot_even_be_told_ends_the_connection(outcome, caplog, monkeypat
     assert "cannot be told of" in caplog.text
 
 
+def test_who_asked_for_what_may_last_or_not_is_told_nothing():
+    outcome = OutcomeUnknown(Error.KAFKA_STORAGE_ERROR)
+    for response in (outcome, Later.of(outcome), InSteps(in_steps(outcome))):
+        reply = Answering(lambda *_, response=response: response)(heartbeat())
+        told = reply.value if isinstance(reply, Later) else reply
+        assert isinstance(told, CloseConnection)
+
+
 def test_a_mistake_of_ours_is_logged_with_its_stack_and_told_as_such(caplog):
     reply = Answering(raising(ZeroDivisionError("oh")))(heartbeat())
     assert body_of(reply, HeartbeatResponse, 3).error_code == Error.UNKNOWN_SERVER_ERROR
