@@ -191,8 +191,10 @@ def test_while_the_markers_are_on_their_way_everybody_waits() -> None:
         for commit in (True, False):
             assert world.end(told, commit=commit) is Error.CONCURRENT_TRANSACTIONS
         assert world.add(told, B) is Error.CONCURRENT_TRANSACTIONS
-        had = {"expected_producer_id": told.producer_id, "expected_epoch": told.producer_epoch}
-        assert world.init(**had) is Error.CONCURRENT_TRANSACTIONS
+        again = world.init(
+            expected_producer_id=told.producer_id, expected_epoch=told.producer_epoch
+        )
+        assert again is Error.CONCURRENT_TRANSACTIONS
     world.clock.advance(1_000)
     assert world.end(after, commit=False) == Identity(1000, 2)
 
