@@ -5,6 +5,7 @@ and keeps its epoch, from version 2 on (KIP-890) they join by being written to a
 with every end.
 """
 
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -398,6 +399,48 @@ def test_stale_markers_are_refused(peer: Peer, made: str) -> None:
 def test_marker_for_a_partition_that_is_not_there(peer: Peer, topic: str) -> None:
     refused = peer.write_marker((1, 0), topic, commit=True)
     assert refused is Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize(("later", "coordinator_epoch"), [(1, 0), (0, 1_000)])
+def test_who_refuses_a_marker_leaves_the_transaction_prepared(
+    peer: Peer, topic: str, later: int, coordinator_epoch: int
+) -> None:
+    """A marker of a client's own has told of a later producer, or of a later coordinator."""
+    peer.topic(topic, 2)
+    who = peer.init()
+    told = who[0], who[1] + later
+    told_so = peer.write_marker(told, topic, commit=False, coordinator_epoch=coordinator_epoch)
+    assert told_so is NONE
+    peer.add(who, topic, 0, 1)
+    assert peer.end(who, commit=True)[0] is NONE
+    peer.await_end(topic, 1, index=1)
+    time.sleep(0.3)  # both markers were sent at once
+    assert peer.describe().transaction_state == "PrepareCommit"
+    assert peer.end_offset(topic, committed=False) == 1
+
+
+def test_while_a_transaction_ends_everybody_waits(peer: Peer, made: str) -> None:
+    """It never does, since its partition refuses the marker."""
+    who = peer.init()
+    assert peer.write_marker((who[0], who[1] + 9), made, commit=False) is NONE
+    peer.add(who, made)
+    error, after = peer.try_end(who, commit=True, v=NEW_END)
+    assert (error, after) == (NONE, (who[0], who[1] + 1))
+    stranger = who[0] + 1, 0
+    for each in (who, after, stranger):
+        assert peer.try_init(each)[0] is Error.CONCURRENT_TRANSACTIONS
+        assert peer.try_add(each, made) is Error.CONCURRENT_TRANSACTIONS
+        for commit in (True, False):
+            told, _ = peer.try_end(each, commit=commit, v=NEW_END)
+            assert told is Error.CONCURRENT_TRANSACTIONS
+    old_flow = {
+        after: Error.CONCURRENT_TRANSACTIONS,
+        who: Error.PRODUCER_FENCED,
+        stranger: Error.INVALID_PRODUCER_ID_MAPPING,
+    }
+    for each, refusal in old_flow.items():
+        for commit in (True, False):
+            assert peer.try_end(each, commit=commit, v=OLD_END)[0] is refusal
 
 
 # --- groups ---------------------------------------------------------------------------------------

@@ -116,6 +116,9 @@ class Peer:
 
     def add(self, who: Identity, topic: str, *indexes: int, v: int = 3) -> Error:
         """Adds partitions, as producers before transaction version 2 do."""
+        return patiently(lambda: (self.try_add(who, topic, *indexes, v=v), None))[0]
+
+    def try_add(self, who: Identity, topic: str, *indexes: int, v: int = 3) -> Error:
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.transactional_id,
             v3_and_below_producer_id=who[0], v3_and_below_producer_epoch=who[1],
@@ -123,14 +126,10 @@ class Peer:
                 AddPartitionsToTxnRequest.Topic(name=topic, partitions=list(indexes or (0,)))
             ],
         )
-
-        def ask() -> tuple[Error, None]:
-            answer = self.client.call(request, v, AddPartitionsToTxnResponse)
-            [result] = answer.results_by_topic_v3_and_below
-            [code] = {one.partition_error_code for one in result.results_by_partition}
-            return Error(code), None
-
-        return patiently(ask)[0]
+        answer = self.client.call(request, v, AddPartitionsToTxnResponse)
+        [result] = answer.results_by_topic_v3_and_below
+        [code] = {one.partition_error_code for one in result.results_by_partition}
+        return Error(code)
 
     def add_offsets(self, who: Identity, group: str, v: int = 3) -> Error:
         request = AddOffsetsToTxnRequest(
@@ -236,6 +235,12 @@ class Peer:
         [found] = answer.topics[0].partitions
         assert found.error_code == 0, found
         return found.offset
+
+    def await_end(self, topic: str, offset: int, *, index: int) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while self.end_offset(topic, committed=True, index=index) < offset:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
 
     def fetch(self, topic: str, *, committed: bool, index: int = 0) -> FetchResponse.Partition:
         wanted = FetchRequest.Partition(

@@ -11,14 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kafkalite.client.wire import NoAnswer
-from kafkalite.protocol.messages import DescribeTransactionsRequest
 from kafkalite.records.batch import CONTROL_BIT
 from kafkalite.testing.comparison import differences
 from kafkalite.testing.comparison.comparing import ABSENT, Difference
 from tests.differential.generating import Step
 from tests.differential.memory import Memory
-from tests.differential.running import TRANSACTIONAL_IDS, Outcome, Runner, Speaker
+from tests.differential.running import LEFT_PREPARED, Outcome, Runner
 
 MARKER = "responses[].partitions[].records[].records[].value"
 ACTIVE_PRODUCER = "topics[].partitions[].active_producers[].coordinator_epoch"
@@ -28,11 +26,6 @@ COMPACTED_ONCE = "apples-RUN"  # as it was made when the conversation began
 EPOCHS = frozenset(
     "current_leader_epoch leader_epoch last_fetched_epoch committed_leader_epoch".split()
 )
-
-
-# Of a producer of which a client's own marker has told a later epoch: that of its coordinator is
-# refused, and both give it up.
-ENDS_NOWHERE = "neither ends a transaction"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +55,12 @@ class Restarting(Runner):
     def _step(self, step: Step, outcome: Outcome, memory: Memory | None) -> None:
         super()._step(step, outcome, memory)
         self.apart.update(each.name for each in self._rows)
-        self.has_parted = self.has_parted or any(each.parts_states for each in self._rows)
-
-    def _settle(self, step: Step) -> None:
-        try:
-            super()._settle(step)
-        except NoAnswer:
-            ours, theirs = map(_states, self.sides)
-            if ours != theirs or not any(each.startswith("Prepare") for each in ours):
-                raise
-            self.apart[ENDS_NOWHERE] += 1
-            self.has_parted = True
+        self.apart[LEFT_PREPARED] += self.is_left_prepared
+        self.has_parted = (
+            self.has_parted
+            or self.is_left_prepared
+            or any(each.parts_states for each in self._rows)
+        )
 
     def _compare(self, step: Step, ours: Any, theirs: Any) -> list[Difference]:
         rows = ROWS if self.has_restarted else ROWS_OF_THE_OLD if self.is_old else ()
@@ -85,12 +73,6 @@ class Restarting(Runner):
             else:
                 self._rows.append(row)
         return rest
-
-
-def _states(side: Speaker) -> list[str]:
-    names = [side.names.text_out(name) for name in TRANSACTIONAL_IDS]
-    answer = side.ask(DescribeTransactionsRequest(transactional_ids=names), 0)
-    return [each.transaction_state for each in answer.transaction_states]
 
 
 def _is_epoch(difference: Difference) -> bool:

@@ -13,10 +13,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafkalite.protocol import messages, spec
-from kafkalite.protocol.messages import ApiVersionsRequest, DeleteTopicsRequest
+from kafkalite.protocol.messages import (
+    ApiVersionsRequest,
+    DeleteTopicsRequest,
+    DescribeTransactionsRequest,
+)
 from kafkalite.testing.comparison import differences, settling
 from kafkalite.testing.comparison.comparing import Comparison, Difference, resolve
 from kafkalite.testing.comparison.side import Side
+from kafkalite.testing.comparison.wire import NoAnswer
 from tests.differential.generating import Step
 from tests.differential.ledger import Ledger
 from tests.differential.memory import Memory
@@ -32,6 +37,7 @@ SILENT_AFTER_S = {
 ATTEMPTS, PAUSE_S = 12, 0.03
 CREATING = frozenset(("CreateTopics", "Metadata"))
 TRANSACTIONAL_IDS = ("till-RUN", "bank-RUN")
+LEFT_PREPARED = "a transaction that both leave prepared"
 
 
 @dataclass(slots=True)
@@ -75,7 +81,13 @@ class Speaker(Side):
 
 
 class Runner:
-    """Two brokers, and conversations with both."""
+    """Two brokers, and conversations with both.
+
+    A conversation that writes markers of its own may leave a transaction that neither ends: its
+    partition refuses the coordinator's, and both give it up.
+    """
+
+    has_marked = is_left_prepared = False  # in this conversation
 
     def __init__(
         self, ours: Speaker, theirs: Speaker, *, served: dict[str, range] | None = None
@@ -102,6 +114,8 @@ class Runner:
             self._step(step, outcome, memory)
             if outcome.differences or any(map(parts_states, outcome.allowed)):
                 break
+            if self.is_left_prepared:
+                break
             before = [each.request for each in outcome.steps[:-1]]
             if leaves_unlike(step.request, outcome.answers[-1], before):
                 break
@@ -111,6 +125,7 @@ class Runner:
     def begin(self) -> None:
         """A new conversation, which knows nothing of those before."""
         self.count += 1
+        self.has_marked = self.is_left_prepared = False
         for side in self.sides:
             side.begin(f"{self.prefix}n{self.count}e")
         self.comparison = Comparison(*(side.names for side in self.sides))
@@ -132,7 +147,17 @@ class Runner:
         self.comparison.learn(ours, theirs)
         if memory is not None and isinstance(ours, dict):
             memory.learn(resolve(ours, self.sides[0].names))
-        self._settle(step)
+        self.has_marked = self.has_marked or step.api == "WriteTxnMarkers"
+        try:
+            self._settle(step)
+        except NoAnswer:
+            self.is_left_prepared = self.has_marked and self._leave_prepared()
+            if not self.is_left_prepared:
+                raise
+
+    def _leave_prepared(self) -> bool:
+        ours, theirs = map(_states, self.sides)
+        return ours == theirs and any(each.startswith("Prepare") for each in ours)
 
     def _answers(self, step: Step) -> tuple[Any, Any]:
         """Asks both at once, and again whoever may answer otherwise in a moment."""
@@ -160,6 +185,12 @@ class Runner:
             elif step.api in settling.TRANSACTIONAL:
                 names = [side.names.text_out(name) for name in TRANSACTIONAL_IDS]
                 settling.settle_transactions(side, names)
+
+
+def _states(side: Speaker) -> list[str]:
+    names = [side.names.text_out(name) for name in TRANSACTIONAL_IDS]
+    answer = side.ask(DescribeTransactionsRequest(transactional_ids=names), 0)
+    return [each.transaction_state for each in answer.transaction_states]
 
 
 def _note(outcome: Outcome, step: Step, ours: Any, theirs: Any) -> None:

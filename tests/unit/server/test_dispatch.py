@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kafkalite.config.listeners import BROKER, CONTROLLER
+from kafkalite.coordinators.cluster.controller import OutcomeUnknown
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.disk import FileRange
 from kafkalite.env.later import Later

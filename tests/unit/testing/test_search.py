@@ -5,20 +5,31 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kafkalite.protocol.messages import DeleteTopicsRequest, JoinGroupRequest, MetadataRequest
+from kafkalite.protocol.messages import (
+    AddPartitionsToTxnRequest,
+    DeleteTopicsRequest,
+    EndTxnRequest,
+    JoinGroupRequest,
+    MetadataRequest,
+)
+from kafkalite.testing.comparison import settling
 from kafkalite.testing.comparison.comparing import Difference
+from kafkalite.testing.comparison.names import PRODUCER_ID, canonical_id
+from kafkalite.testing.comparison.wire import NoAnswer
 from kafkalite.testing.embedded import EmbeddedKafka
 from tests.differential import conversing
 from tests.differential.generating import Step
 from tests.differential.pools import REBALANCE_TIMEOUT_MS
-from tests.differential.running import Outcome
+from tests.differential.running import Outcome, Runner, Speaker
 from tests.differential.shrinking import shrink
+from tests.differential.steps import TOPIC, created, earliest, init, markers
 
 ROOT = Path(__file__).parents[3]
 
@@ -93,6 +104,42 @@ def test_a_conversation_is_cut_down_to_what_differs() -> None:
     least = shrink(runner, run(steps))
     assert [sorted(topics(each)) for each in least.steps] == [["a"], ["b"], ["c"]]
     assert least.differences
+
+
+def _refused(runner: Runner, *, beside: bool) -> Iterator[Step]:
+    """A transaction whose partition was told of a later producer, by this conversation or not."""
+    producer_id = canonical_id(PRODUCER_ID, 1)
+    who = {"producer_id": producer_id, "producer_epoch": 0}
+    topic = AddPartitionsToTxnRequest.Topic(name=TOPIC, partitions=[0])
+    add = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="till-RUN", v3_and_below_topics=[topic],
+        **{f"v3_and_below_{name}": value for name, value in who.items()},
+    )  # fmt: skip
+    marker = markers(producer_id, TOPIC)
+    marker.request.markers[0].producer_epoch = 1
+    yield created()
+    yield init("till-RUN")
+    if beside:
+        for side in runner.sides:
+            assert isinstance(side.ask_again(marker.request, marker.version), bytes)
+    else:
+        yield marker
+    yield Step(add, 1)
+    yield Step(EndTxnRequest(transactional_id="till-RUN", committed=True, **who), 0)
+    yield earliest()
+
+
+def test_a_conversation_is_over_where_its_own_marker_leaves_a_transaction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(settling, "PATIENCE_S", 1)
+    with EmbeddedKafka() as ours, EmbeddedKafka() as theirs:
+        sides = [Speaker("127.0.0.1", each.port) for each in (ours, theirs)]
+        with closing(Runner(*sides)) as runner:
+            outcome = runner.run(_refused(runner, beside=False))
+            assert (outcome.differences, outcome.steps[-1].api) == ([], "EndTxn")
+            with pytest.raises(NoAnswer, match="until a transaction ends"):
+                runner.run(_refused(runner, beside=True))
 
 
 def test_no_member_of_a_conversation_is_dropped_at_once() -> None:

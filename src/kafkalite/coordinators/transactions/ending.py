@@ -3,7 +3,8 @@
 Owns no state. Before transaction version 2 the epoch of a request must be the current one, and a
 repeated request is known by the state alone. From version 2 on (KIP-890) the epoch rises with each
 end, so a repeated request is known by the epoch before, or, when the producer id was replaced
-because its epochs were used up, by the last epoch of the id before.
+because its epochs were used up, by the last epoch of the id before. While an end is under way
+everybody has to wait.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Outcome(Enum):
 
 
 P, D = Outcome.PREPARE, Outcome.DONE_ALREADY
-BUSY, WRONG = Error.CONCURRENT_TRANSACTIONS, Error.INVALID_TXN_STATE
+WRONG = Error.INVALID_TXN_STATE
 
 # (state, is a commit asked for) -> outcome or refusal
 BEFORE_VERSION_2: dict[tuple[State, bool], Outcome | Error] = {
@@ -43,10 +44,6 @@ BEFORE_VERSION_2: dict[tuple[State, bool], Outcome | Error] = {
     (State.COMPLETE_COMMIT, False): WRONG,
     (State.COMPLETE_ABORT, True): WRONG,
     (State.COMPLETE_ABORT, False): D,
-    (State.PREPARE_COMMIT, True): BUSY,
-    (State.PREPARE_COMMIT, False): WRONG,
-    (State.PREPARE_ABORT, True): WRONG,
-    (State.PREPARE_ABORT, False): BUSY,
     (State.EMPTY, True): WRONG,
     (State.EMPTY, False): WRONG,
 }
@@ -63,10 +60,6 @@ SINCE_VERSION_2: dict[tuple[State, bool, bool], Outcome | Error] = {
     (State.COMPLETE_ABORT, True, False): WRONG,
     (State.COMPLETE_ABORT, False, True): D,
     (State.COMPLETE_ABORT, False, False): P,
-    (State.PREPARE_COMMIT, True, True): BUSY,
-    (State.PREPARE_COMMIT, False, True): WRONG,
-    (State.PREPARE_ABORT, True, True): WRONG,
-    (State.PREPARE_ABORT, False, True): BUSY,
     (State.EMPTY, True, False): WRONG,
     (State.EMPTY, False, False): P,
 }
@@ -76,13 +69,22 @@ def outcome_of(current: Transaction, event: EndTransaction) -> Outcome:
     """What to do about the request; raises KafkaError when it is refused."""
     if event.client_version < 2:
         _check_producer(current, event)
+        refuse_while_it_ends(current)
         found = BEFORE_VERSION_2[current.state, event.is_commit]
     else:
+        refuse_while_it_ends(current)
         is_repeated = _is_repeated(current, event)
         found = SINCE_VERSION_2[current.state, event.is_commit, is_repeated]
     if isinstance(found, Error):
         raise KafkaError(found)
     return found
+
+
+def refuse_while_it_ends(current: Transaction | None) -> None:
+    """Since version 2 before anything else: its producer was told at once who it is afterwards, and
+    may come as that (KAFKA-18464)."""
+    if current is not None and current.state in PREPARED:
+        raise KafkaError(Error.CONCURRENT_TRANSACTIONS)
 
 
 def _check_producer(current: Transaction, event: EndTransaction) -> None:
@@ -103,9 +105,7 @@ def _is_repeated(current: Transaction, event: EndTransaction) -> bool:
     is_current = current.producer_epoch == event.producer_epoch
     if current.producer_id != event.producer_id and not was_replaced:
         raise KafkaError(Error.INVALID_PRODUCER_ID_MAPPING)
-    if current.state in PREPARED:
-        is_known = was_bumped
-    elif current.state in SETTLED and current.state is not State.EMPTY:
+    if current.state in SETTLED and current.state is not State.EMPTY:
         is_known = was_bumped or was_replaced or is_current
     else:
         is_known = is_current

@@ -2,8 +2,9 @@
 
 Owns what is under way from one broker's transaction coordinator: tries again until every partition
 has its marker and the shard knows it. Never decides about a transaction. Invariant: an errand lasts
-until its shard has taken its report, or until the shard that sent it is given up, whose successor
-sends its own; one that starts again may write a second marker, which changes nothing.
+until its shard has taken its report, until the shard that sent it is given up, whose successor
+sends its own, or until a marker is refused and the others are written; one that starts again may
+write a second marker, which changes nothing.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ ROUND_PAUSE_MS = 100
 REPORT_PAUSE_MS = 20
 MISTAKE_PAUSE_MS = 5_000
 
-# The partition has been ended by somebody newer: there is nothing left to write there.
-SUPERSEDED = (Error.INVALID_PRODUCER_EPOCH, Error.TRANSACTION_COORDINATOR_FENCED)
+# The partition has a marker of a later epoch. That is not to say that this transaction has ended
+# there: what is open goes with the next marker that is taken, whatever that says.
+REFUSED = (Error.INVALID_PRODUCER_EPOCH, Error.TRANSACTION_COORDINATOR_FENCED)
 
 
 @dataclass(slots=True, eq=False)
@@ -41,6 +43,7 @@ class Errand:
     # Whether the shard that sent it is still in charge, and how it is told that all is written.
     is_wanted: Callable[[], bool]
     report: Callable[[], Later[Any]]
+    is_refused: bool = False
 
 
 class Errands:
@@ -136,7 +139,8 @@ class Errands:
         pause_ms = ROUND_PAUSE_MS
         for outcome in outcomes:
             for where, error in outcome.items():
-                if error in SUPERSEDED:
+                if error in REFUSED:
+                    errand.is_refused = True
                     log.warning(
                         "%s-%d refused a marker of %s: %s", *where, errand.marker, error.name
                     )
@@ -147,8 +151,19 @@ class Errands:
         if left:
             errand.marker = replace(errand.marker, partitions=tuple(left))
             self._later(errand, pause_ms, self._round)
+        elif errand.is_refused:
+            self._give_up(errand)
         else:
             self._report(errand)
+
+    def _give_up(self, errand: Errand) -> None:
+        """As Apache Kafka does: nobody but a coordinator of a later epoch may be taken there."""
+        if self._goes_on(errand):
+            del self.under_way[errand]
+            log.warning(
+                "the transaction of %r stays prepared until its coordinator loads its log again: a"
+                " marker was refused", errand.transaction.transactional_id,
+            )  # fmt: skip
 
     # --- reports ----------------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
 Owns the transactions whose ids fall into the partition, decides what may happen to them and when
 their time is up. Never writes a marker itself: it sends the errand once the decision is committed.
-Invariant: the transactions are the fold of the log; a prepared one always has its errand under way.
+Invariant: the transactions are the fold of the log; a prepared one has its errand under way, unless
+a leader has refused a marker of it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from kafkalite.coordinators.effects import Effects, Producer, Record, Timer
 from kafkalite.coordinators.transactions import events
-from kafkalite.coordinators.transactions.ending import outcome_of
+from kafkalite.coordinators.transactions.ending import outcome_of, refuse_while_it_ends
 from kafkalite.coordinators.transactions.records import (
     OLD_VALUE_VERSION,
     VALUE_VERSION,
@@ -119,10 +120,9 @@ class TransactionShard:
 
     def init_producer_id(self, event: events.InitProducerId, now_ms: int) -> Effects:
         current = self.transactions.get(event.transactional_id)
+        refuse_while_it_ends(current)
         if current is not None and not _may_initialize(current, event):
             raise KafkaError(Error.PRODUCER_FENCED)
-        if current is not None and current.state in PREPARED:
-            raise KafkaError(Error.CONCURRENT_TRANSACTIONS)
         if current is not None and current.state is State.ONGOING:
             return self._fence(event, current, now_ms, KafkaError(Error.CONCURRENT_TRANSACTIONS))
         if _lacks_producer_id(event, current is None or _must_rotate(current, event)):
@@ -135,6 +135,7 @@ class TransactionShard:
         )
 
     def add_partitions(self, event: events.AddPartitions, now_ms: int) -> Effects:
+        refuse_while_it_ends(self.transactions.get(event.transactional_id))
         current = self._owned(event)
         is_ongoing = current.state is State.ONGOING
         if is_ongoing and set(event.partitions) <= set(current.partitions):

@@ -91,7 +91,7 @@ def settle_transactions(side: Side, transactional_ids: Iterable[str]) -> None:
             each.transaction_state.startswith("Prepare")
             for each in side.ask(question, 0).transaction_states
         ),
-        "a transaction ends",
+        f"a transaction ends at {side.host}:{side.port}",
     )
 
 

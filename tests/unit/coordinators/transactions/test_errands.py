@@ -8,7 +8,7 @@ import pytest
 
 from kafkalite.coordinators.runtime import APPEND_TIMEOUT_MS, RELOAD_PAUSE_MS
 from kafkalite.coordinators.transactions import events
-from kafkalite.coordinators.transactions.errands import MISTAKE_PAUSE_MS, Errands
+from kafkalite.coordinators.transactions.errands import MISTAKE_PAUSE_MS, ROUND_PAUSE_MS, Errands
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error, KafkaError
 from tests.unit.coordinators.transactions.world import FakeMarkers, World
@@ -142,6 +142,30 @@ def test_a_mistake_with_a_late_answer_leaves_no_transaction_behind(
     assert "trying again" in caplog.text
     world.clock.advance(MISTAKE_PAUSE_MS)
     assert world.state == "CompleteCommit"
+
+
+@pytest.mark.parametrize(
+    "refusal", [Error.INVALID_PRODUCER_EPOCH, Error.TRANSACTION_COORDINATOR_FENCED]
+)
+def test_a_marker_that_is_refused_leaves_its_transaction_to_a_later_coordinator(
+    refusal: Error, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Called complete, what its partition still has open would end with the next one."""
+    world = World()
+    who = world.init()
+    world.add(who, A, B)
+    world.markers.failures = {A: [refusal], B: [Error.NOT_LEADER_OR_FOLLOWER]}
+    world.end(who, commit=True)
+    world.clock.advance(ROUND_PAUSE_MS)
+    assert world.markers.written == {B: [((1000, 1), True)]}
+    world.clock.advance(TIMEOUT_MS)
+    assert world.state == "PrepareCommit"
+    assert "stays prepared" in caplog.text
+    assert not world.transactions.errands.under_way
+    world.stop()
+    world.start()
+    assert world.state == "CompleteCommit"
+    assert world.markers.written[A] == [((1000, 1), True)]
 
 
 def test_errands_end_with_the_shard_that_sent_them() -> None:

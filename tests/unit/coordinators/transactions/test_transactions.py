@@ -180,6 +180,41 @@ def test_markers_are_written_again_until_every_partition_has_one() -> None:
     assert world.markers.written == {A: [((1000, 1), True)], B: [((1000, 1), True)]}
 
 
+def test_while_the_markers_are_on_their_way_everybody_waits() -> None:
+    """Also who goes on with what it has after the end, which may be another id (KAFKA-18464)."""
+    world = World()
+    who = world.init()
+    world.add(who, A)
+    world.markers.failures[A] = [Error.NOT_LEADER_OR_FOLLOWER]
+    after = world.end(who, commit=True)
+    for told in (who, after, Identity(1000, 7), Identity(1001, 0)):
+        for commit in (True, False):
+            assert world.end(told, commit=commit) is Error.CONCURRENT_TRANSACTIONS
+        assert world.add(told, B) is Error.CONCURRENT_TRANSACTIONS
+        again = world.init(
+            expected_producer_id=told.producer_id, expected_epoch=told.producer_epoch
+        )
+        assert again is Error.CONCURRENT_TRANSACTIONS
+    world.clock.advance(1_000)
+    assert world.end(after, commit=False) == Identity(1000, 2)
+
+
+def test_while_markers_of_the_old_flow_are_on_their_way_who_asks_is_looked_at_first() -> None:
+    world = World()
+    who = world.init()
+    world.add(who, A, version=0)
+    world.markers.failures[A] = [Error.NOT_LEADER_OR_FOLLOWER]
+    world.end(who, commit=True, version=0)
+    answers = {
+        Identity(1000, 0): Error.CONCURRENT_TRANSACTIONS,
+        Identity(1000, 1): Error.PRODUCER_FENCED,
+        Identity(1001, 0): Error.INVALID_PRODUCER_ID_MAPPING,
+    }
+    for told, answer in answers.items():
+        for commit in (True, False):
+            assert world.end(told, commit=commit, version=0) is answer
+
+
 def test_a_deleted_partition_needs_no_marker() -> None:
     world = World()
     who = world.init()
@@ -236,7 +271,7 @@ def test_admission_waits_for_the_transaction_before() -> None:
 
 
 def test_every_state_has_its_row() -> None:
-    ends = {State.ONGOING, State.PREPARE_COMMIT, State.PREPARE_ABORT, *SETTLED}
+    ends = {State.ONGOING, *SETTLED}  # in the others everybody waits
     assert {state for state, _ in BEFORE_VERSION_2} == ends
     assert {state for state, _, _ in SINCE_VERSION_2} == ends
     assert set(PREVIOUS) == set(State) - {State.PREPARE_EPOCH_FENCE}
