@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from kafkalite.client.wire import NoAnswer
 from kafkalite.protocol import messages, spec
 from kafkalite.protocol.messages import (
     ApiVersionsRequest,
@@ -21,7 +22,6 @@ from kafkalite.protocol.messages import (
 from kafkalite.testing.comparison import differences, settling
 from kafkalite.testing.comparison.comparing import Comparison, Difference, resolve
 from kafkalite.testing.comparison.side import Side
-from kafkalite.testing.comparison.wire import NoAnswer
 from tests.differential.generating import Step
 from tests.differential.ledger import Ledger
 from tests.differential.memory import Memory

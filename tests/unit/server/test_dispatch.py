@@ -47,7 +47,9 @@ class Answering:
     """A dispatcher whose every API is one handler."""
 
     def __init__(self, handler: Any, kind: str = BROKER) -> None:
-        context: Any = SimpleNamespace(long_work=LongWork(Slices(ManualClock())))
+        context: Any = SimpleNamespace(
+            long_work=LongWork(Slices(ManualClock())), metadata=SimpleNamespace(lasts=True)
+        )
         self.connection = ConnectionInfo("PLAINTEXT", ("127.0.0.1", 9092), ("10.1.2.3", 555))
         self.log = LimitedLog(ManualClock())
         self.dispatcher = Dispatcher(context, self.log, ApiSet(kind, lambda key: handler))

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from kafkalite.client.wire import NoAnswer
 from kafkalite.protocol.messages import (
     AddPartitionsToTxnRequest,
     DeleteTopicsRequest,
@@ -22,7 +23,6 @@ from kafkalite.protocol.messages import (
 from kafkalite.testing.comparison import settling
 from kafkalite.testing.comparison.comparing import Difference
 from kafkalite.testing.comparison.names import PRODUCER_ID, canonical_id
-from kafkalite.testing.comparison.wire import NoAnswer
 from kafkalite.testing.embedded import EmbeddedKafka
 from tests.differential import conversing
 from tests.differential.generating import Step

@@ -115,6 +115,8 @@ class LocalController:
         self._arm_snapshot_timer()
         self.absence.end()
         self.metadata.controller_id = self.node_id
+        if self.config.fsync_every_append:
+            self.metadata.ahead_of = self.log
 
     def leave(self) -> None:
         """As `close`, while other brokers of this process go on with the metadata as it is: what
@@ -122,6 +124,7 @@ class LocalController:
         self.metadata.controller_id = None
         self.absence.begin()
         self._close_log()
+        self.metadata.ahead_of = None
 
     def come_back(self, home: LogHome, directory_id: bytes) -> None:
         """Finds the log of a controller that has left. Nothing is written before `open`."""
@@ -186,15 +189,6 @@ class LocalController:
         reply: R = enacted.reply
         return reply
 
-    def _once_durable(self, reply: R) -> Later[R | KafkaError]:
-        """A reply that comes when all records so far are as durable as is configured; an error in
-        its place when their disk fails."""
-        if not self.config.fsync_every_append:
-            return Later.of(reply)
-        return self.log.when_durable().map(
-            lambda error: reply if error is None else OutcomeUnknown(error.code, error.message)
-        )
-
     def once_durable(self, then: Callable[[], None]) -> None:
         """Goes on when all records so far are on stable storage: never when their disk fails, and
         the broker then ends."""
@@ -255,11 +249,12 @@ class LocalController:
 
     def _enacted(self, enacted: _Enacted, answer: Later[Any]) -> None:
         self._publish(enacted)
-        if enacted.changes is None:
-            answer.resolve(enacted.reply)
-            return
-        applied = self.metadata.when_applied(self.metadata.offset)
-        applied.then(lambda _: self._once_durable(enacted.reply).then(answer.resolve))
+        metadata = self.metadata
+        # A refusal, too, may tell of what others changed and does not last yet.
+        applied = Later.of(None)
+        if enacted.changes is not None:
+            applied = metadata.when_applied(metadata.offset)
+        applied.then(lambda _: metadata.once_it_lasts(enacted.reply).then(answer.resolve))
 
     def _publish(self, enacted: _Enacted) -> None:
         if enacted.changes is None:

@@ -8,13 +8,27 @@ of this process. Invariant: what is published is in the image already.
 from __future__ import annotations
 
 from collections import deque
+from typing import Protocol, TypeVar
 
 from kafkalite.coordinators.cluster.changes import Changes
+from kafkalite.coordinators.cluster.controller import OutcomeUnknown
 from kafkalite.coordinators.cluster.features import KRAFT_VERSION
 from kafkalite.coordinators.cluster.folding import Folded, put_in_place
 from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.cluster.publishing import AtOnce, Publishing, Subscriber
 from kafkalite.env.later import Later
+from kafkalite.protocol.errors import KafkaError
+
+R = TypeVar("R")
+
+
+class Log(Protocol):
+    """Where the records of the image are, as far as it is about stable storage."""
+
+    @property
+    def is_durable(self) -> bool: ...
+
+    def when_durable(self) -> Later[KafkaError | None]: ...
 
 
 class Metadata:
@@ -29,6 +43,9 @@ class Metadata:
         self.kraft_version = 0
         # Who leads the metadata log, while that is known.
         self.controller_id: int | None = None
+        # The log that the image may be ahead of the disk with: only a process that leads it, and
+        # has every append synced, tells of records that a power cut could still take back.
+        self.ahead_of: Log | None = None
         self._publishing = Publishing()
         # Offsets of what somebody is not through with, in the order of publishing.
         self._followed: deque[int] = deque()
@@ -44,6 +61,21 @@ class Metadata:
     def features_epoch(self) -> int:
         """The offset up to which finalized features are known: that of the last record."""
         return self.offset
+
+    @property
+    def lasts(self) -> bool:
+        """Whether all of the metadata is as durable as is configured. While it is not, nobody is
+        told of it, and nothing is done because of it that cannot be undone."""
+        return self.ahead_of is None or self.ahead_of.is_durable
+
+    def once_it_lasts(self, reply: R) -> Later[R | KafkaError]:
+        """A reply that comes when all records so far are as durable as is configured; an error in
+        its place when their disk fails."""
+        if self.ahead_of is None or self.ahead_of.is_durable:
+            return Later.of(reply)
+        return self.ahead_of.when_durable().map(
+            lambda error: reply if error is None else OutcomeUnknown(error.code, error.message)
+        )
 
     def subscribe(self, subscriber: Subscriber, at_once: AtOnce | None = None) -> None:
         """Has a callback told of every change, after it is in the image and before its reply; and

@@ -265,24 +265,24 @@ def test_only_a_registered_broker_is_given_producer_ids(env):
     assert controller.submit(AllocateProducerIds(9)).value.code == Error.BROKER_ID_NOT_REGISTERED
 
 
-def test_with_fsync_a_reply_waits_until_the_records_last(env):
+def test_with_fsync_a_reply_waits_until_what_it_tells_of_lasts(env):
     controller = open_controller(env, {"kafkalite.durability": "fsync"})
-    asked = []
-    when_durable = controller.log.when_durable
-
-    def counted():
-        asked.append(controller.log.end_offset)
-        return when_durable()
-
-    controller.log.when_durable = counted
+    env.clock.advance(1_000)
+    controller.log.log.durability.hold()
     topic = CreateTopicsRequest.Topic(name="t", num_partitions=1, replication_factor=1)
-    later = controller.submit(CreateTopics(CreateTopicsRequest(topics=[topic])))
-    assert len(asked) == 1
-    env.clock.advance(1000)
-    assert later.is_resolved
-    again = controller.submit(CreateTopics(CreateTopicsRequest(topics=[topic])))
-    assert again.is_resolved
-    assert len(asked) == 1
+    wanted = CreateTopics(CreateTopicsRequest(topics=[topic]))
+    created = controller.submit(wanted)
+    again = controller.submit(wanted)
+    env.clock.advance(1_000)
+    assert not controller.metadata.lasts
+    assert not created.is_resolved
+    assert not again.is_resolved  # what is refused because of it
+    controller.log.log.durability.release()
+    env.clock.advance(1_000)
+    assert controller.metadata.lasts
+    assert created.value.topics[0].error_code == Error.NONE
+    assert again.value.topics[0].error_code == Error.TOPIC_ALREADY_EXISTS
+    assert controller.submit(wanted).is_resolved
 
 
 def auto_creation(controller):
