@@ -44,7 +44,7 @@ from kafkalite.coordinators.transactions.front import (
 )
 from kafkalite.coordinators.transactions.markers import Markers
 from kafkalite.coordinators.transactions.producer_ids import ProducerIds
-from kafkalite.env import Env, collector
+from kafkalite.env import Env
 from kafkalite.env.later import Later
 from kafkalite.env.network import Address, Network
 from kafkalite.handlers.context import Context
@@ -362,7 +362,6 @@ class Broker:
         known = (self.metadata.image.topic_name(topic_id) for topic_id, _ in changes.partitions)
         names = [name for name in known if name is not None] + [name for name, _ in deleted]
         if deleted:
-            collector.of_process.unsettle()
             self.metadata.once_it_lasts(deleted).then(self._on_topics_deleted)
         if names:
             self.context.groups.on_topics_changed(list(dict.fromkeys(names)))

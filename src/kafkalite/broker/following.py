@@ -25,7 +25,7 @@ def run(slices: Slices, work: Waits, done: Callable[[], None]) -> None:
         if waited_for is None:
             done()
         else:
-            waited_for.then(lambda _: slices.run(_until_wait(work), go_on))
+            waited_for.then(lambda _: run(slices, work, done))
 
     slices.run(_until_wait(work), go_on)
 

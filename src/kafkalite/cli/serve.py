@@ -119,6 +119,7 @@ class _Serving:
             click.echo(f"kafkalite cannot start: {_reason(error)}", err=True)
             return 1
         run(self._loop)
+        collector.of_process.unsettle()
         self._background.close()
         return self._exit_code
 
@@ -154,7 +155,12 @@ class _Serving:
             broker.stop().then(lambda _: self._fail(reason))
         else:
             collector.of_process.settle()
+            self._tend()
             self._show_banner(broker)
+
+    def _tend(self) -> None:
+        collector.of_process.tend()
+        self._loop.call_later(collector.TEND_S, self._tend)
 
     def _show_banner(self, broker: Broker) -> None:
         """Whoever cannot read it is served all the same."""

@@ -202,7 +202,8 @@ class Runtime:
         event, later, timer = asked
         assert self.shard is not None
         if isinstance(decision, KafkaError):
-            self._answer(later, decision)
+            # Not with its stack, which has the answer and would be had by it: a circle.
+            self._answer(later, decision.with_traceback(None))
         elif isinstance(decision, Exception):
             if self.shard.mark(event) != before:
                 raise decision

@@ -96,6 +96,7 @@ class Turns:
     def look(self, late_s: float) -> None:
         """Looks at each loop once; so much later than was meant."""
         frames = sys._current_frames()
+        frames.pop(threading.get_ident(), None)  # which has them: a circle, of all stacks there are
         now_s = time.monotonic()
         for watched in tuple(self._loops):
             frame = frames.get(watched.thread_id)

@@ -207,7 +207,13 @@ class LogDirectory:
         self, keys: Sequence[TopicPartition], offsets_of: OffsetsOf, then: Callable[[bool], None]
     ) -> None:
         """The same of several, off the event loop; `then` is told whether it could be done."""
-        left = [RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS]
+        self._forget_in([RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS], keys, offsets_of, then)
+
+    def _forget_in(
+        self, left: list[str], keys: Sequence[TopicPartition], offsets_of: OffsetsOf,
+        then: Callable[[bool], None],
+    ) -> None:  # fmt: skip
+        go_on = partial(self._forget_in, left, keys, offsets_of, then)
 
         def tells(name: str) -> bool:
             return any(self.saved(name, *key) is not None for key in keys)
@@ -218,18 +224,15 @@ class LogDirectory:
             else:
                 go_on()
 
-        def go_on() -> None:
-            while left and self.home.is_online:
-                if left[0] in self._under_way:
-                    self._afterwards.append(go_on)
-                    return
-                name = left.pop(0)
-                if tells(name):
-                    self.write_later(name, offsets_of(name), partial(written, name))
-                    return
-            then(True)
-
-        go_on()
+        while left and self.home.is_online:
+            if left[0] in self._under_way:
+                self._afterwards.append(go_on)
+                return
+            name = left.pop(0)
+            if tells(name):
+                self.write_later(name, offsets_of(name), partial(written, name))
+                return
+        then(True)
 
     def saved_recovery_point(self, topic: str, partition: int) -> int:
         return self._written.get(RECOVERY_POINTS, {}).get((topic, partition), 0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from weakref import ref
 
 from kafkalite.env.later import Later
 from kafkalite.log import reader
@@ -30,7 +31,7 @@ class Durability:
         "_directory_changes",
         "_has_new_epochs",
         "_holds",
-        "_log",
+        "_log_of",
         "_rolled_from",
         "_snapshots",
         "_truncations",
@@ -40,7 +41,9 @@ class Durability:
     )
 
     def __init__(self, log: PartitionLog, durable_offset: int) -> None:
-        self._log = log
+        # Weakly, and whoever is told only until the end: what is deleted goes with its last
+        # reference, and needs no collector of garbage.
+        self._log_of = ref(log)
         self.watermark = Watermark(log.home.env.clock, durable_offset)
         self.on_moved: Callable[[], None] | None = None  # told at once; must act on nobody else
         self._wanted_offset = 0  # somebody needs everything below it to last
@@ -51,6 +54,12 @@ class Durability:
         self._rolled_from: int | None = None  # of the first segment completed since the last sync
         self._truncations = 0  # how often what a sync under way has to tell became worth nothing
         self._holds = 0  # by what has to last before anything here counts as durable
+
+    @property
+    def _log(self) -> PartitionLog:
+        log = self._log_of()
+        assert log is not None, "a log is asked for that nobody has any more"
+        return log
 
     @property
     def durable_offset(self) -> int:
@@ -161,6 +170,9 @@ class Durability:
         self._holds += 1
         self._log.home.flusher.forget(self)
         self.watermark.fail(error)
+        on_moved, self.on_moved = self.on_moved, None
+        if on_moved is not None:
+            on_moved()
 
     def _is_durable_up_to(self, offset: int) -> None:
         if self.watermark.raise_to(offset) and self.on_moved is not None:
@@ -186,8 +198,9 @@ class Durability:
     def flush(self, *, is_complete: bool = False) -> None:
         """Has a sync begun, or the next one take part; the files of a log that is out of service
         may be gone."""
-        if self._log.lost is None:
-            self._log.home.flusher.request(self, is_complete=is_complete)
+        log = self._log_of()
+        if log is not None and log.lost is None:
+            log.home.flusher.request(self, is_complete=is_complete)
 
     def flush_work(self, *, is_complete: bool) -> FlushWork:
         """What is to be synced so that the log lasts up to its end now."""
@@ -228,6 +241,9 @@ class Durability:
         self._snapshots = None
 
     def flushed(self, work: FlushWork) -> None:
+        log = self._log_of()
+        if log is None:
+            return  # it was deleted meanwhile
         # What was cut off meanwhile has lasted, but not what was written in its place.
         is_valid = work.truncations == self._truncations and not self._holds
         end_offset = work.end_offset if is_valid else 0
@@ -235,7 +251,6 @@ class Durability:
             self._directories = ()
             if work.is_complete:
                 self._rolled_from = None
-        log = self._log
         if work.is_complete:
             log.recovery_point = max(log.recovery_point, end_offset)
             log.last_flush_ms = log.home.env.clock.now_ms()

@@ -28,22 +28,26 @@ def forget(
         keys = [(each.topic, each.partition) for each in new if each.home is directory.home]
         if keys and directory.may_tell_of(keys):
             left.append((directory, keys))
-    refusing: set[LogHome] = set()
+    _forget_in(manager, left, set(), then)
 
-    def go_on() -> None:
-        if not left:
-            then(refusing)
-            return
-        directory, keys = left.pop()
 
-        def forgotten(is_done: bool) -> None:
-            if not is_done:
-                refusing.add(directory.home)
-            go_on()
+def _forget_in(
+    manager: LogManager,
+    left: list[tuple[LogDirectory, list[TopicPartition]]],
+    refusing: set[LogHome],
+    then: Callable[[set[LogHome]], None],
+) -> None:
+    if not left:
+        then(refusing)
+        return
+    directory, keys = left.pop()
 
-        directory.forget_later(keys, partial(manager.offsets, directory), forgotten)
+    def forgotten(is_done: bool) -> None:
+        if not is_done:
+            refusing.add(directory.home)
+        _forget_in(manager, left, refusing, then)
 
-    go_on()
+    directory.forget_later(keys, partial(manager.offsets, directory), forgotten)
 
 
 def make_now(manager: LogManager, new: NewLog) -> Made:

@@ -13,6 +13,7 @@ else; any other failure takes the directory offline.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import Steps, finish
@@ -27,9 +28,9 @@ from kafkalite.log.home import LogHome
 from kafkalite.log.names import METADATA_DIRECTORY, PARTITION_METADATA
 from kafkalite.log.producers import (
     AppendOrigin,
+    LookBack,
     Producers,
     ProducerState,
-    SeenBatch,
     Verification,
 )
 from kafkalite.log.reader import FoundOffset, LogRead, Place
@@ -49,6 +50,7 @@ class PartitionLog:
     """The records of one partition on this broker's disk."""
 
     __slots__ = (
+        "__weakref__",
         "_snapshot_offset",
         "bases",
         "config",
@@ -326,9 +328,10 @@ class PartitionLog:
         if self.producers is not None:
             self.producers.expire(now_ms, self.home.settings.producer_id_expiration_ms)
 
-    def look_back(self, state: ProducerState) -> list[SeenBatch]:
-        """The batches of a producer before those of its snapshot."""
-        return look_back(self.segments, state)
+    @property
+    def look_back(self) -> LookBack:
+        """Tells the batches of a producer before those of its snapshot; it holds no log."""
+        return partial(look_back, self.segments)
 
     # --- changing what is there -------------------------------------------------------------------
 
@@ -434,8 +437,6 @@ class PartitionLog:
         if self.lost is None:
             self.lost = error
             self.durability.end(error)
-            if self.durability.on_moved is not None:
-                self.durability.on_moved()
 
     def storage_error(self, error: OSError) -> KafkaError:
         """What a peer is told of a failure with the files. Those of a log that is out of service

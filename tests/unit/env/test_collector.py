@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from collections.abc import Iterator
 
 import pytest
 
 from kafkalite.env.clock import ManualClock
-from kafkalite.env.collector import MOST_S, PAUSE_S, Collector
+from kafkalite.env.collector import (
+    GROWN_BUSY,
+    GROWN_IDLE,
+    IDLE,
+    MOST_S,
+    PAUSE_S,
+    TEND_S,
+    Collector,
+)
 from kafkalite.env.slicing import STEPS_AT_ONCE, Slices
 
 
@@ -80,6 +89,16 @@ class Knot:
         Knot.alive -= 1
 
 
+@pytest.fixture
+def settled() -> Iterator[Collector]:
+    """As in a program that is its broker."""
+    gc.collect()
+    collector = Collector()
+    collector.settle()
+    yield collector
+    collector.unsettle()
+
+
 def test_what_was_there_when_it_settled_is_looked_at_no_more():
     Knot()
     collector = Collector()
@@ -92,6 +111,104 @@ def test_what_was_there_when_it_settled_is_looked_at_no_more():
         collector.unsettle()
     gc.collect()
     assert Knot.alive == 0
+
+
+def test_what_survived_a_look_is_looked_at_no_more(settled):
+    knot = Knot()
+    gc.collect()
+    del knot
+    gc.collect()
+    assert Knot.alive == 1
+    settled.unsettle()
+    gc.collect()
+    assert Knot.alive == 0
+
+
+@pytest.mark.parametrize("is_let_go", [False, True])
+def test_no_look_is_at_much_however_much_is_made(settled, is_let_go):
+    """Python counts what was made less what was let go of, whatever age that was."""
+    looked_at = []
+
+    def look(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            young = range(info["generation"] + 1)
+            looked_at.append(sum(len(gc.get_objects(generation)) for generation in young))
+
+    old: list[list[int]] = [[number] for number in range(200_000)] if is_let_go else []
+    gc.freeze()
+    kept: list[list[int]] = []
+
+    def steps():
+        for _ in range(400):
+            for number in range(500):
+                kept.append([number])
+                if is_let_go:
+                    old.pop()
+            yield
+
+    clock, done = ManualClock(), []
+    gc.callbacks.append(look)
+    try:
+        Slices(clock, settled).run(steps(), done.append)
+        clock.advance(0)
+        gc.collect()
+    finally:
+        gc.callbacks.remove(look)
+    assert done
+    assert len(kept) == 200_000
+    assert 0 < max(looked_at) < 25_000
+
+
+def test_garbage_that_was_left_out_is_found_when_the_process_has_grown(settled, monkeypatch):
+    blocks, computed_s, now_s = 1_000_000, 0.0, 0.0
+    monkeypatch.setattr(sys, "getallocatedblocks", lambda: blocks)
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    monkeypatch.setattr(time, "process_time", lambda: computed_s)
+
+    def left(grown: float, busy_s: float) -> int:
+        nonlocal blocks, computed_s, now_s
+        settled.settle()
+        Knot()
+        gc.freeze()
+        before = blocks
+        blocks, computed_s, now_s = int(blocks * grown), computed_s + busy_s, now_s + TEND_S
+        settled.tend()
+        alive, blocks = Knot.alive, before
+        gc.unfreeze()
+        gc.collect()
+        return alive
+
+    settled.tend()
+    idle_s, busy_s = TEND_S * IDLE / 2, TEND_S / 2
+    assert left(GROWN_IDLE * 1.1, idle_s) == 0
+    assert left(GROWN_IDLE * 0.9, idle_s) == 1
+    assert left(GROWN_BUSY * 1.1, busy_s) == 0
+    assert left(GROWN_BUSY * 0.9, busy_s) == 1
+
+
+def test_a_process_that_stays_as_it_is_is_not_looked_at_again(settled, monkeypatch):
+    settled.tend()
+    monkeypatch.setattr(gc, "unfreeze", lambda: pytest.fail("it looks at everything"))
+    settled.tend()
+    settled.tend()
+    monkeypatch.undo()
+
+
+def test_it_goes_on_while_long_work_is_under_way_once_it_has_settled(settled):
+    clock = ManualClock()
+    Slices(clock, settled).run(long_work(), lambda _: None)
+    assert gc.isenabled()
+    clock.advance(0)
+
+
+def test_all_is_as_it_was_when_it_is_unsettled():
+    before = gc.get_threshold(), list(gc.callbacks), gc.get_freeze_count()
+    collector = Collector()
+    collector.settle()
+    collector.settle()
+    assert gc.get_threshold() != before[0]
+    collector.unsettle()
+    assert (gc.get_threshold(), list(gc.callbacks), gc.get_freeze_count()) == before
 
 
 def test_who_keeps_objects_from_it_finds_them_kept():
