@@ -17,7 +17,7 @@ from collections.abc import Callable
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import Steps, finish
 from kafkalite.log import appending, reader, rolling, truncation
-from kafkalite.log.appending import AppendResult
+from kafkalite.log.append import Append, AppendResult, Writable
 from kafkalite.log.checkpoints import write_partition_metadata
 from kafkalite.log.config import LogConfig
 from kafkalite.log.durability import Durability
@@ -38,7 +38,6 @@ from kafkalite.log.seals import SEALS, Closed, Seals
 from kafkalite.log.segment import Segment
 from kafkalite.log.snapshots import snapshot_offsets, write_snapshot
 from kafkalite.log.txn_index import AbortedTransaction
-from kafkalite.log.validator import Checked, Writable
 from kafkalite.log.watermark import Watermark
 from kafkalite.protocol.errors import Error, KafkaError
 
@@ -171,26 +170,16 @@ class PartitionLog:
 
     def append_as_leader(
         self,
-        records: Writable | Checked,
+        records: Writable,
         leader_epoch: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         now_ms: int | None = None,
-        *,
-        verification: Verification | None = None,
-        is_verified: bool = True,
-        transaction_version: int = 0,
     ) -> AppendResult:
-        """Gives a batch its offsets and writes it; raises KafkaError, and then nothing has changed.
-
-        What was examined before (see `validator.examine`) is not looked at again.
-        `is_verified` false asks for the proof (`verification`, see `start_verification`) that the
-        coordinator of a transaction knows of this partition. `transaction_version` is that of the
-        marker, when it is one.
-        """
-        return appending.append_as_leader(
-            self, records, leader_epoch, origin, now_ms, verification, is_verified,
-            transaction_version,
-        )  # fmt: skip
+        """The same for a batch that nothing comes along with, see `appending.append_as_leader`."""
+        if now_ms is None:
+            now_ms = self.home.env.clock.now_ms()
+        append = Append(records, now_ms, origin=origin, leader_epoch=leader_epoch)
+        return appending.append_as_leader(self, append)
 
     def append_as_follower(
         self, records: Writable, leader_epoch: int | None = None, now_ms: int | None = None

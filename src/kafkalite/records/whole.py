@@ -38,6 +38,53 @@ _RISEN = bytes(ZIGZAG[byte & 0x7F] + 64 for byte in range(256))
 _ODD = (-1, 0)
 
 
+def lone_delta(data: memoryview, position: int) -> int | None:  # noqa: C901, numbers in line
+    """The timestamp delta of the one record that fills `data` from a position on: what
+    `highest_delta` says, where it is not negative."""
+    size = len(data)
+    try:
+        end = data[position]
+        position += 1
+        if end >= 0x80:
+            end = end & 0x7F | data[position] << 7
+            position += 1
+            if end >= 1 << 14:
+                end = end & 0x3FFF | data[position] << 14
+                position += 1
+        if end != size - position << 1:  # in zigzag; also of four bytes and more
+            return None
+        delta = data[position + 1]
+        position += 2
+        if delta < 0x80:
+            delta = ZIGZAG[delta]
+        else:
+            delta, position = read_varlong(data, position - 1)
+        if data[position]:
+            return None
+        length = data[position + 1]  # of the key
+        position += 2
+        if length >= 0x80:
+            length = length & 0x7F | data[position] << 7
+            position += 1
+        if not length & 1:
+            position += length >> 1
+        length = data[position]  # of the value
+        position += 1
+        if length >= 0x80:
+            length = length & 0x7F | data[position] << 7
+            position += 1
+            if length >= 1 << 14:
+                length = length & 0x3FFF | data[position] << 14
+                position += 1
+        if not length & 1:
+            position += length >> 1
+        if position != size - 1 or data[position] or delta < 0:
+            return None
+    except (IndexError, InvalidRecords):
+        return None
+    return delta
+
+
 def highest_delta(data: bytes | memoryview, count: int) -> int | None:
     """The highest timestamp delta of so many records that fill `data`, of one at least.
 
