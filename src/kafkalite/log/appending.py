@@ -10,9 +10,8 @@ way is the shortest here. What of a batch was checked where is told in `validato
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafkalite.log.append import Append, AppendResult, Checked, Writable
+from kafkalite.log.log_state import LogState
 from kafkalite.log.producers import AppendOrigin, Marker, SeenBatch
 from kafkalite.log.replay import marker_of, note_completed
 from kafkalite.log.rolling import segment_for
@@ -21,13 +20,10 @@ from kafkalite.log.validator import accept, check, check_as_given, only_batch
 from kafkalite.protocol.errors import KafkaError
 from kafkalite.records.batch import NO_PRODUCER_ID, NO_TIMESTAMP, BatchHeader
 
-if TYPE_CHECKING:
-    from kafkalite.log.partition_log import PartitionLog
-
 _CLIENT = AppendOrigin.CLIENT  # looked up for every batch
 
 
-def append_as_leader(log: PartitionLog, append: Append) -> AppendResult:
+def append_as_leader(log: LogState, append: Append) -> AppendResult:
     """Gives a batch its offsets and writes it; raises KafkaError, and then nothing has changed."""
     if log.home.failure is not None:
         log.home.check_online()
@@ -63,7 +59,7 @@ def append_as_leader(log: PartitionLog, append: Append) -> AppendResult:
     return AppendResult(offset, last_offset, NO_TIMESTAMP, log.log_start_offset)
 
 
-def _append_checked(log: PartitionLog, append: Append, checked: Checked) -> AppendResult:
+def _append_checked(log: LogState, append: Append, checked: Checked) -> AppendResult:
     header = checked.headers[0]
     marker = None
     if header.producer_id > NO_PRODUCER_ID:
@@ -90,7 +86,7 @@ def _append_checked(log: PartitionLog, append: Append, checked: Checked) -> Appe
 
 
 def append_as_follower(
-    log: PartitionLog,
+    log: LogState,
     records: Writable,
     leader_epoch: int | None,
     now_ms: int | None,
@@ -110,13 +106,13 @@ def append_as_follower(
 # --- checking -------------------------------------------------------------------------------------
 
 
-def _seen(log: PartitionLog, header: BatchHeader, origin: AppendOrigin) -> SeenBatch | None:
+def _seen(log: LogState, header: BatchHeader, origin: AppendOrigin) -> SeenBatch | None:
     if origin != AppendOrigin.CLIENT or log.producers is None:
         return None
     return log.producers.find_duplicate(header)
 
 
-def _judge(log: PartitionLog, header: BatchHeader, marker: Marker | None, append: Append) -> None:
+def _judge(log: LogState, header: BatchHeader, marker: Marker | None, append: Append) -> None:
     """Raises KafkaError for what its producer, or the coordinator of it, may not write."""
     producers = log.needed_producers()
     if marker is not None:
@@ -131,7 +127,7 @@ def _judge(log: PartitionLog, header: BatchHeader, marker: Marker | None, append
 
 
 def _segment_for(
-    log: PartitionLog, checked: Checked, now_ms: int, *, is_given: bool = False
+    log: LogState, checked: Checked, now_ms: int, *, is_given: bool = False
 ) -> Segment:
     last = checked.headers[-1]
     return segment_for(
@@ -140,7 +136,7 @@ def _segment_for(
     )  # fmt: skip
 
 
-def _roll_if_due(log: PartitionLog, checked: Checked, now_ms: int) -> None:
+def _roll_if_due(log: LogState, checked: Checked, now_ms: int) -> None:
     """For batches that are not written: Kafka looks at their producer only after it has."""
     try:
         _segment_for(log, checked, now_ms)
@@ -149,7 +145,7 @@ def _roll_if_due(log: PartitionLog, checked: Checked, now_ms: int) -> None:
 
 
 def _write(
-    log: PartitionLog,
+    log: LogState,
     checked: Checked,
     markers: list[Marker | None],
     now_ms: int,
@@ -174,14 +170,14 @@ def _write(
         log.durability.flush(is_complete=True)
 
 
-def _note_epoch(log: PartitionLog, epoch: int, offset: int) -> None:
+def _note_epoch(log: LogState, epoch: int, offset: int) -> None:
     if epoch >= 0:
         log.epochs.assign(epoch, offset)
         log.durability.epochs_changed()
 
 
 def _note_producers(
-    log: PartitionLog,
+    log: LogState,
     segment: Segment,
     headers: list[BatchHeader],
     markers: list[Marker | None],

@@ -8,18 +8,33 @@ never syncs anything itself: that is the flusher's, off the event loop. Invarian
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from kafkalite.env.later import Later
-from kafkalite.log import reader
+from kafkalite.log.epochs import LeaderEpochs
 from kafkalite.log.flusher import FlushWork
+from kafkalite.log.home import LogHome
 from kafkalite.log.names import INDEX, LEADER_EPOCHS, LOG, PARTITION_METADATA, TIME_INDEX, TXN_INDEX
-from kafkalite.log.seals import SEALS
+from kafkalite.log.seals import SEALS, Seals
+from kafkalite.log.segment import Segment
 from kafkalite.log.watermark import Watermark
 from kafkalite.protocol.errors import KafkaError
 
-if TYPE_CHECKING:
-    from kafkalite.log.partition_log import PartitionLog
+
+class Flushed(Protocol):
+    """What of a log is looked at here; the last two are set when a complete flush is through."""
+
+    home: LogHome
+    directory: str
+    segments: list[Segment]
+    epochs: LeaderEpochs
+    seals: Seals | None
+    log_end_offset: int
+    lost: KafkaError | None
+    recovery_point: int
+    last_flush_ms: int
+
+    def slot_of(self, offset: int) -> int: ...
 
 
 class Durability:
@@ -39,7 +54,7 @@ class Durability:
         "watermark",
     )
 
-    def __init__(self, log: PartitionLog, durable_offset: int) -> None:
+    def __init__(self, log: Flushed, durable_offset: int) -> None:
         self._log = log
         self.watermark = Watermark(log.home.env.clock, durable_offset)
         self.on_moved: Callable[[], None] | None = None  # told at once; must act on nobody else
@@ -196,7 +211,7 @@ class Durability:
         from_offset = log.recovery_point if is_complete else self.durable_offset
         if is_complete and self._rolled_from is not None:
             from_offset = min(from_offset, self._rolled_from)
-        for segment in log.segments[max(0, reader.slot_of(log.bases, from_offset)) :]:
+        for segment in log.segments[max(0, log.slot_of(from_offset)) :]:
             work.files.append(segment.path(LOG))
             if is_complete:
                 segment.write_waiting()
