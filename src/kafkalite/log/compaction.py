@@ -22,12 +22,13 @@ from kafkalite.log.filter import Batch, Filter, Rules, Totals
 from kafkalite.log.flusher import FlushWork, sync_all
 from kafkalite.log.latest import LatestOffsets
 from kafkalite.log.names import CLEANED, INDEX, LOG, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX
-from kafkalite.log.raw import body_of, is_dense, keys_of, pieces_of
+from kafkalite.log.raw import body_of, is_dense, keys_of
 from kafkalite.log.recovery import whole_batches
 from kafkalite.log.segment import Segment
 from kafkalite.log.txn_index import AbortedTransaction
 from kafkalite.records.batch import read_header
 from kafkalite.records.convert import iterate_any
+from kafkalite.records.walks import pieces_of
 
 STEP_BYTES = 256 * 1024
 

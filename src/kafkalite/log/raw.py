@@ -1,12 +1,10 @@
 """The records of a batch v2 as pieces of its bytes, for compaction.
 
-Owns the loops that compaction spends its time in: they find where each record begins and ends
-and what its key is, and cut nothing else out. `records.record` reads the same in full; a test
-holds them together. Invariant: the pieces, one behind the other, are the body of the batch.
+Owns what is made of the pieces that `records.walks` finds, and the short way to the keys of records
+that are laid out alike. Invariant: the pieces, one behind the other, are the body of the batch.
 
-`pieces_of` reads whatever a batch may hold. `keys_of` and `pieces_at` are shorter ways for what
-nearly every batch is, and say nothing of any other: no offset is left out, each record has a key of
-less than 64 bytes, and none has 8 KB.
+`keys_of` is for what nearly every batch is, and says nothing of any other: no offset is left out,
+each record has a key of less than 64 bytes, and none has 8 KB.
 """
 
 from __future__ import annotations
@@ -29,9 +27,19 @@ from kafkalite.records.batch import (
     TimestampType,
     codec,
 )
-from kafkalite.records.errors import InvalidRecords, RecordsTooLarge
-from kafkalite.records.varint import ZIGZAG, encode_varint, read_varint, read_varlong
-from kafkalite.records.whole import LOW_OFFSET_BYTES, ONE_BYTE_OFFSETS, TWO_BYTE_OFFSETS
+from kafkalite.records.errors import RecordsTooLarge
+from kafkalite.records.varint import encode_varint, read_varint, read_varlong
+from kafkalite.records.walks import (
+    IS_LONG,
+    LARGE,
+    LOW_OFFSET_BYTES,
+    NO_SHORT_KEY,
+    ONE_BYTE_OFFSETS,
+    SMALL,
+    TWO_BYTE_OFFSETS,
+    Piece,
+    keys_one_by_one,
+)
 
 # A batch of more is read as a stream (see large.py).
 MAX_BODY_BYTES = 64 * 1024 * 1024
@@ -39,15 +47,6 @@ MAX_PIECES = 500_000
 _LENGTH_POSITION = 8
 _BASE_TIMESTAMP_POSITION = 27
 _COUNT_POSITION = 57
-# The bytes of a record, its length among them, by that length: 0, which leads nowhere, for one that
-# is negative. Lengths of one and of two bytes.
-_SMALL = tuple(0 if byte & 1 else 1 + (byte >> 1) for byte in range(1 << 7))
-_LARGE = tuple(0 if number & 1 else 2 + (number >> 1) for number in range(1 << 14))
-_IS_LONG = 0x80  # in the first byte of a number that has more
-_NO_SHORT_KEY = 0x81  # in the length of a key that is null or has 64 bytes
-
-# Offset delta, key, whether there is a value, timestamp delta, start and end in the body.
-Piece = tuple[int, bytes | None, bool, int, int, int]
 
 
 def body_of(data: bytes, header: BatchHeader) -> bytes | None:
@@ -70,90 +69,14 @@ def is_dense(header: BatchHeader) -> bool:
     return header.magic == 2 and header.record_count == header.last_offset_delta + 1
 
 
-def pieces_of(body: bytes, count: int) -> list[Piece]:  # noqa: C901, the numbers are decoded in line
-    """Every record of a body. Varints of one and two bytes, nearly all there are, are in line."""
-    pieces: list[Piece] = []
-    position, zigzag = 0, ZIGZAG
-    try:
-        for _ in range(count):
-            start = position
-            if (byte := body[position]) < 0x80:
-                position += 1
-                end = position + zigzag[byte]
-            elif (second := body[position + 1]) < 0x80:
-                position += 2
-                end = position + zigzag[byte & 0x7F | second << 7]
-            else:
-                length, position = read_varint(body, position)
-                end = position + length
-            position += 1  # the attributes
-            if (byte := body[position]) < 0x80:
-                timestamp = zigzag[byte]
-                position += 1
-            elif (second := body[position + 1]) < 0x80:
-                timestamp = zigzag[byte & 0x7F | second << 7]
-                position += 2
-            else:
-                timestamp, position = read_varlong(body, position)
-            if (byte := body[position]) < 0x80:
-                delta = zigzag[byte]
-                position += 1
-            elif (second := body[position + 1]) < 0x80:
-                delta = zigzag[byte & 0x7F | second << 7]
-                position += 2
-            else:
-                delta, position = read_varint(body, position)
-            if (byte := body[position]) < 0x80:
-                length = zigzag[byte]
-                position += 1
-            else:
-                length, position = read_varint(body, position)
-            key = None
-            if length >= 0:
-                key = body[position : position + length]
-                position += length
-            pieces.append((delta, key, body[position] & 1 == 0, timestamp, start, end))
-            if end <= start:
-                raise InvalidRecords(f"a record of {end - start} bytes")
-            position = end
-    except IndexError:
-        raise InvalidRecords("a record ends inside one of its fields") from None
-    if position != len(body):
-        raise InvalidRecords(f"{len(body) - position} bytes follow the last record")
-    return pieces
-
-
 def keys_of(body: bytes, count: int) -> list[bytes] | None:
     """The keys of all records, which are at the offset deltas 0, 1, 2, …"""
     if count > TWO_BYTE_OFFSETS:
         return None
     try:
-        return _keys_alike(body, count) or _keys_one_by_one(body, count)
+        return _keys_alike(body, count) or keys_one_by_one(body, count)
     except IndexError:
         return None
-
-
-def _keys_one_by_one(body: bytes, count: int) -> list[bytes] | None:
-    keys: list[bytes] = []
-    add, position, small, large = keys.append, 0, _SMALL, _LARGE
-    for low in LOW_OFFSET_BYTES[:count]:
-        if (byte := body[position]) < _IS_LONG:
-            place = position + 2
-            position += small[byte]
-        elif (second := body[position + 1]) < _IS_LONG:
-            place = position + 3
-            position += large[byte & 0x7F | second << 7]
-        else:
-            return None
-        while body[place] >= _IS_LONG:  # the timestamp delta
-            place += 1
-        if body[place + 1] != low:
-            return None
-        place += 3 if low < _IS_LONG else 4
-        if (length := body[place - 1]) & _NO_SHORT_KEY:
-            return None
-        add(body[place : place + (length >> 1)])
-    return keys if position == len(body) else None
 
 
 def _keys_alike(body: bytes, count: int) -> list[bytes] | None:
@@ -172,27 +95,27 @@ def _keys_of_run(body: bytes, start: int, lows: bytes) -> tuple[list[bytes], int
     count = len(lows)
     place = start + 1
     stride = 0
-    if (byte := body[start]) < _IS_LONG:
-        stride = _SMALL[byte]
-    elif (second := body[place]) < _IS_LONG:
-        stride = _LARGE[byte & 0x7F | second << 7]
+    if (byte := body[start]) < IS_LONG:
+        stride = SMALL[byte]
+    elif (second := body[place]) < IS_LONG:
+        stride = LARGE[byte & 0x7F | second << 7]
         place += 1
     stop = start + count * stride
     if not stride or stop > len(body):
         return [], 0
-    while body[place + 1] >= _IS_LONG:
+    while body[place + 1] >= IS_LONG:
         place += 1
-        if min(body[place:stop:stride]) < _IS_LONG:
+        if min(body[place:stop:stride]) < IS_LONG:
             return [], 0
     times, offsets = body[place + 1 : stop : stride], body[place + 2 : stop : stride]
-    place += 3 if lows[0] < _IS_LONG else 4
+    place += 3 if lows[0] < IS_LONG else 4
     length = body[place]
     is_alike = (
         times.isascii()
         and offsets == lows
-        and not length & _NO_SHORT_KEY
+        and not length & NO_SHORT_KEY
         and _is_same(body[start:stop:stride])
-        and (byte < _IS_LONG or _is_same(body[start + 1 : stop : stride]))
+        and (byte < IS_LONG or _is_same(body[start + 1 : stop : stride]))
         and _is_same(body[place:stop:stride])
     )
     if not is_alike:
@@ -203,53 +126,6 @@ def _keys_of_run(body: bytes, start: int, lows: bytes) -> tuple[list[bytes], int
 
 def _is_same(column: bytes) -> bool:
     return column == column[:1] * len(column)
-
-
-def _starts_of(body: bytes, count: int) -> list[int] | None:
-    """Where each record begins, and the end of the last."""
-    starts: list[int] = []
-    add, position, small, large = starts.append, 0, _SMALL, _LARGE
-    for _ in range(count):
-        add(position)
-        if (byte := body[position]) < _IS_LONG:
-            position += small[byte]
-        elif (second := body[position + 1]) < _IS_LONG:
-            position += large[byte & 0x7F | second << 7]
-        else:
-            return None
-    add(position)
-    return starts if position == len(body) else None
-
-
-def pieces_at(body: bytes, count: int, deltas: list[int]) -> list[Piece] | None:
-    """The pieces of a few of so many records; their keys are not looked at. The deltas rise."""
-    if count > TWO_BYTE_OFFSETS:
-        return None
-    pieces: list[Piece] = []
-    last = -1
-    try:
-        starts = _starts_of(body, count)
-        if starts is None:
-            return None
-        for delta in deltas:
-            start = starts[delta]
-            place = start + (2 if body[start] < _IS_LONG else 3)
-            if (byte := body[place]) < _IS_LONG:
-                timestamp = ZIGZAG[byte]
-                place += 1
-            else:
-                timestamp, place = read_varlong(body, place)
-            if body[place] != LOW_OFFSET_BYTES[delta] or delta <= last:
-                return None
-            last = delta
-            place += 1 if delta < ONE_BYTE_OFFSETS else 2
-            if (length := body[place]) & _NO_SHORT_KEY:
-                return None
-            place += 1 + (length >> 1)
-            pieces.append((delta, None, body[place] & 1 == 0, timestamp, start, starts[delta + 1]))
-    except (IndexError, InvalidRecords):
-        return None
-    return pieces
 
 
 def with_pieces(data: bytes, header: BatchHeader, body: bytes, kept: list[Piece]) -> bytearray:

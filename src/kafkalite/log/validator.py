@@ -60,7 +60,8 @@ from kafkalite.records.batch import (
 from kafkalite.records.convert import Wanted, up_convert_in_steps
 from kafkalite.records.errors import CorruptRecords, InvalidRecords, TruncatedRecords
 from kafkalite.records.scan import BadRecord, RecordRules, scan_in_steps
-from kafkalite.records.whole import highest_delta, lone_delta
+from kafkalite.records.walks import lone_delta
+from kafkalite.records.whole import highest_delta
 
 _PRODUCER = "producer"
 _CODECS = {

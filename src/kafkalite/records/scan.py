@@ -27,7 +27,6 @@ from kafkalite.records.record import (
     check_countable,
     check_header_count,
     check_header_key,
-    read_fields,
 )
 from kafkalite.records.varint import (
     MAX_VARINT_BYTES,
@@ -35,6 +34,7 @@ from kafkalite.records.varint import (
     read_varint,
     read_varlong,
 )
+from kafkalite.records.walks import read_fields
 from kafkalite.records.whole import highest_delta_in_steps
 from kafkalite.records.window import STEP_CHUNKS, Window, open_window
 
