@@ -22,7 +22,7 @@ from kafkalite.log.filter import Batch, Filter, Rules, Totals
 from kafkalite.log.flusher import FlushWork, sync_all
 from kafkalite.log.latest import LatestOffsets
 from kafkalite.log.names import CLEANED, INDEX, LOG, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX
-from kafkalite.log.raw import body_of, is_dense, keys_of
+from kafkalite.log.record_pieces import body_of, is_dense, keys_of
 from kafkalite.log.recovery import whole_batches
 from kafkalite.log.segment import Segment
 from kafkalite.log.txn_index import AbortedTransaction

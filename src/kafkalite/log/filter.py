@@ -15,7 +15,7 @@ from kafkalite.env.slicing import Steps
 from kafkalite.log import large
 from kafkalite.log.ended import Aborted, Markers
 from kafkalite.log.latest import LatestOffsets
-from kafkalite.log.raw import body_of, is_dense, with_pieces
+from kafkalite.log.record_pieces import body_of, is_dense, with_pieces
 from kafkalite.log.txn_index import AbortedTransaction
 from kafkalite.records.batch import NO_PRODUCER_ID, BatchHeader, TimestampType, codec
 from kafkalite.records.convert import iterate_any

@@ -13,7 +13,7 @@ from hashlib import blake2b
 
 from kafkalite.env.slicing import Steps
 from kafkalite.log.latest import DIGEST_BYTES, LONG_KEY
-from kafkalite.log.raw import begins_at_append_time, patched
+from kafkalite.log.record_pieces import begins_at_append_time, patched
 from kafkalite.records.batch import NO_TIMESTAMP, BatchHeader, codec
 from kafkalite.records.errors import InvalidRecords
 from kafkalite.records.packing import Packer

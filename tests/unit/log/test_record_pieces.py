@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkalite.log.raw import body_of, keys_of, with_pieces
+from kafkalite.log.record_pieces import body_of, keys_of, with_pieces
 from kafkalite.records.batch import Compression, TimestampType, read_header, verify
 from kafkalite.records.errors import InvalidRecords
 from kafkalite.records.record import BatchBuilder, iterate_records
