@@ -14,7 +14,7 @@ from typing import TypeAlias
 from kafkalite.env.slicing import Steps
 from kafkalite.log import large
 from kafkalite.log.ended import Aborted, Markers
-from kafkalite.log.latest import LatestOffsets
+from kafkalite.log.key_map import LatestOffsets
 from kafkalite.log.record_pieces import body_of, is_dense, with_pieces
 from kafkalite.log.txn_index import AbortedTransaction
 from kafkalite.records.batch import NO_PRODUCER_ID, BatchHeader, TimestampType, codec

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from kafkalite.env.slicing import Steps
-from kafkalite.log.latest import DIGEST_BYTES, LONG_KEY
+from kafkalite.log.key_map import DIGEST_BYTES, LONG_KEY
 from kafkalite.log.record_pieces import begins_at_append_time, patched
 from kafkalite.records.batch import NO_TIMESTAMP, BatchHeader, codec
 from kafkalite.records.errors import InvalidRecords
