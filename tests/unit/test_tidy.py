@@ -63,7 +63,8 @@ LOG_LAYERS: dict[str, str] = {
     "one log": "partition_log",
     "what becomes of it": "appending reader retention rolling truncation",
     "as it is in memory": "durability log_state",
-    "compaction, which sees files and no log": "compaction ended filter key_map large record_pieces",
+    "compaction, which sees files and no log": "compaction ended filter key_map large"
+    " record_pieces",
     "what a log is made of": "append epochs home leftovers producers recovery replay seals segment"
     " snapshots validator",
     "files, settings, words": "checkpoints config failures flusher index names throttle txn_index"

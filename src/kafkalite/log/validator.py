@@ -14,7 +14,7 @@ Who checks what of a batch on its way in, in this order:
 | the same where nobody has read the header before             | `only_batch`                   |
 | leader, enough replicas in sync                              | `replication/partition`        |
 | base offset, size, checksum, count, sequence, codec          | `examine`                      |
-| all fields of all records: is each right, yes or no answer   | `records/whole`                |
+| all fields of all records: is each right, yes or no answer   | `records/quick_check`          |
 | which is not, and why; also keys, and timestamps in bounds   | `records/scan`, by `rules_for` |
 | producer: repetition, epoch, sequence, transaction, marker   | `log/producers`                |
 | room in a segment                                            | `log/rolling`                  |
@@ -59,9 +59,9 @@ from kafkalite.records.batch import (
 )
 from kafkalite.records.convert import Wanted, up_convert_in_steps
 from kafkalite.records.errors import CorruptRecords, InvalidRecords, TruncatedRecords
+from kafkalite.records.quick_check import highest_delta
 from kafkalite.records.scan import BadRecord, RecordRules, scan_in_steps
 from kafkalite.records.walks import lone_delta
-from kafkalite.records.whole import highest_delta
 
 _PRODUCER = "producer"
 _CODECS = {

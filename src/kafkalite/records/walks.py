@@ -10,7 +10,7 @@ one, and none elsewhere. Invariant: two of them say the same of a record; tests 
 | ----------------- | ------------------------------- | -------------------------------- |
 | `read_fields`     | `record`, `scan`, a run's first | any: all but headers             |
 | `lone_delta`      | Produce: a batch of one         | no headers: time, if it is whole |
-| `walk_dense`      | Produce: others, by `whole`     | the same, no offset left out     |
+| `walk_dense`      | Produce: by `quick_check`       | the same, no offset left out     |
 | `pieces_of`       | compaction: any batch           | any: key, time, has it a value   |
 | `keys_one_by_one` | compaction: nearly all          | dense, short keys: the keys      |
 | `pieces_at`       | compaction: the few it keeps    | the same: time, has it a value   |
