@@ -7,18 +7,18 @@ checksum.
 
 Who checks what of a batch on its way in, in this order:
 
-| what                                                         | where                          |
-| ------------------------------------------------------------ | ------------------------------ |
-| the request: its acks, its one transaction, what is internal | `handlers/produce*`            |
-| one whole batch, of a format and codec of the request's time | `handlers/produce`             |
-| the same where nobody has read the header before             | `only_batch`                   |
-| leader, enough replicas in sync                              | `replication/partition`        |
-| base offset, size, checksum, count, sequence, codec          | `examine`                      |
-| all fields of all records: is each right, yes or no answer   | `records/quick_check`          |
-| which is not, and why; also keys, and timestamps in bounds   | `records/scan`, by `rules_for` |
-| producer: repetition, epoch, sequence, transaction, marker   | `log/producers`                |
-| room in a segment                                            | `log/rolling`                  |
-| offsets and epochs that another leader gave                  | `check_as_given`               |
+| what                                                         | where                   |
+| ------------------------------------------------------------ | ----------------------- |
+| the request: its acks, its one transaction, what is internal | `handlers/produce*`     |
+| one whole batch, of a format and codec of the request's time | `handlers/produce`      |
+| the same where nobody has read the header before             | `only_batch`            |
+| leader, enough replicas in sync                              | `replication/partition` |
+| base offset, size, checksum, count, sequence, codec          | `examine`               |
+| all fields of all records: is each right, yes or no answer   | `records/quick_check`   |
+| which is not, and why; keys, times in bounds (`rules_for`)   | `records/full_check`    |
+| producer: repetition, epoch, sequence, transaction, marker   | `log/producers`         |
+| room in a segment                                            | `log/rolling`           |
+| offsets and epochs that another leader gave                  | `check_as_given`        |
 
 `accept` has no rule of its own: it says yes to what nearly every client sends and `examine` would
 take as it is, in few steps, and nothing of any other. A test holds one to the other.
@@ -59,8 +59,8 @@ from kafkalite.records.batch import (
 )
 from kafkalite.records.convert import Wanted, up_convert_in_steps
 from kafkalite.records.errors import CorruptRecords, InvalidRecords, TruncatedRecords
+from kafkalite.records.full_check import BadRecord, RecordRules, scan_in_steps
 from kafkalite.records.quick_check import highest_delta
-from kafkalite.records.scan import BadRecord, RecordRules, scan_in_steps
 from kafkalite.records.walks import lone_delta
 
 _PRODUCER = "producer"

@@ -1,7 +1,7 @@
 """Whether the records of an uncompressed batch are all whole, as fast as Python can tell.
 
 Reads every field of every record, as Apache Kafka does on the way in, and says yes or nothing:
-what is odd, though it may be right, is left to scan.py. Invariant: what is taken here, `scan`
+what is odd, though it may be right, is left to full_check.py. Invariant: what is taken here, `scan`
 takes, with dense offsets and the same highest timestamp.
 
 Records that are laid out alike lie at equal distances, so one slice with a step reads the same

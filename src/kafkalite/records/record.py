@@ -3,7 +3,7 @@
 Reading holds one window of decompressed bytes beside the record at hand, so a batch that
 inflates to gigabytes is walked through in bounded memory. Invariant: a record is yielded only
 when its fields fill exactly the length that it declares. To look at records without making
-them, as a Produce does, see scan.py.
+them, as a Produce does, see full_check.py.
 """
 
 from __future__ import annotations

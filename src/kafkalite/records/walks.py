@@ -8,7 +8,7 @@ one, and none elsewhere. Invariant: two of them say the same of a record; tests 
 
 | walk              | whose                           | records                          |
 | ----------------- | ------------------------------- | -------------------------------- |
-| `read_fields`     | `record`, `scan`, a run's first | any: all but headers             |
+| `read_fields`     | `record`, `full_check`, a run's | any: all but headers             |
 | `lone_delta`      | Produce: a batch of one         | no headers: time, if it is whole |
 | `walk_dense`      | Produce: by `quick_check`       | the same, no offset left out     |
 | `pieces_of`       | compaction: any batch           | any: key, time, has it a value   |
