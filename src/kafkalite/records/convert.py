@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 
 from kafkalite.env.slicing import Steps
-from kafkalite.records import down, full_check, legacy, record
+from kafkalite.records import down_convert, full_check, legacy, record
 from kafkalite.records.batch import (
     NO_LEADER_EPOCH,
     NO_TIMESTAMP,
@@ -170,7 +170,7 @@ def down_convert_in_steps(buffer: Buffer, magic: int, fetch_offset: int = 0) -> 
 
 def _add_batch(messages: legacy.MessageSet, buffer: Buffer, header: BatchHeader) -> Steps[None]:
     if header.magic == 2:
-        yield from down.add_batch(messages, buffer, header)
+        yield from down_convert.add_batch(messages, buffer, header)
         return
     for number, each in enumerate(legacy.iterate_records(buffer, header), 1):
         if messages.add(each) or number % STEP_RECORDS == 0:
