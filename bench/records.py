@@ -24,8 +24,8 @@ from crc32c import crc32c
 
 from kafkalite.records import batch
 from kafkalite.records.batch import Compression
+from kafkalite.records.full_check import scan
 from kafkalite.records.record import BatchBuilder, Record, iterate_records
-from kafkalite.records.scan import scan
 from kafkalite.records.varint import encode_varint
 from tests.unit.records.building import build_batch
 

@@ -29,8 +29,8 @@ from kafkalite.records.batch import (
     read_header,
 )
 from kafkalite.records.errors import CorruptRecords
+from kafkalite.records.full_check import scan
 from kafkalite.records.record import BatchBuilder
-from kafkalite.records.scan import scan
 from tests.compat import brokers
 from tests.unit.records.mutations import mutated
 

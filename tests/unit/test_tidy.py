@@ -6,7 +6,7 @@ an excess, fails as well, so that what was won is kept. Columns are ruff's to co
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -45,6 +45,42 @@ ASIDE: dict[str, frozenset[str]] = {
     "pipelines": frozenset({"jvm", "spark"}),
 }
 
+# Inside the rooms nothing imports in a circle, be it for type checkers only; but for these modules.
+CIRCLES: frozenset[frozenset[str]] = frozenset({
+    frozenset({"config.broker", "config.dynamic", "config.reopening", "config.together"}),
+    frozenset({"coordinators.groups.foreign", "coordinators.groups.state"}),
+    frozenset({"jvm.jars", "jvm.java"}),
+    frozenset({"sim.history", "sim.topics"}),
+    frozenset({"testing.comparison.batches", "testing.comparison.names"}),
+    frozenset({
+        "testing.comparison.allowed", "testing.comparison.differences", "testing.comparison.orders"
+    }),
+})  # fmt: skip
+# Layers of the largest room, from the top down: a module imports from its own row and below.
+LOG_LAYERS: dict[str, str] = {
+    "all logs of a broker": "manager periodic cleaner cleaning mover retention_pass finding"
+    " loading retired forerunners log_table",
+    "how one is found, made and opened": "choosing describing directory loader making offline",
+    "one log": "partition_log",
+    "what becomes of it": "appending reader retention rolling truncation",
+    "as it is in memory": "durability log_state",
+    "compaction, which sees files and no log": "compaction ended filter key_map large"
+    " record_pieces",
+    "what a log is made of": "append epochs home leftovers producers recovery replay seals segment"
+    " snapshots validator",
+    "files, settings, words": "checkpoints config failures flusher index names throttle txn_index"
+    " vacated watermark",
+}
+# The parts of the coordinators, and what of another part each may know.
+COORDINATORS: dict[str, frozenset[str]] = {
+    "": frozenset(),  # the runtime that they share
+    "cluster": frozenset({""}),
+    "groups": frozenset({"", "cluster.image"}),
+    "transactions": frozenset({""}),
+}
+# What one handler of an API has of another's.
+SHARED_HANDLERS: frozenset[tuple[str, str]] = frozenset({("describe_cluster", "metadata")})
+
 # Time, files, sockets, threads and chance come in through env.
 OUTSIDE_WORLD = frozenset(
     "asyncio concurrent fcntl mmap multiprocessing os random secrets select selectors shutil signal"
@@ -75,6 +111,51 @@ def test_imports_point_down() -> None:
         if not _may_import(room, target)
     ]
     assert wrong == []
+
+
+def test_nothing_in_a_room_imports_in_a_circle() -> None:
+    assert frozenset(_circles(_imports_within_rooms())) == CIRCLES
+
+
+def test_a_circle_is_found() -> None:
+    imports = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": {"d"}, "e": {"a"}}
+    assert list(_circles(imports)) == [frozenset("abc")]
+
+
+def test_the_layers_of_the_log_hold() -> None:
+    rows = [names.split() for names in LOG_LAYERS.values()]
+    rank = {f"log.{name}": number for number, row in enumerate(rows) for name in row}
+    inside = {name: found for name, found in _imports_within_rooms().items() if _is_in(name, "log")}
+    assert inside.keys() == rank.keys()
+    wrong = [
+        f"{name} imports {target}"
+        for name, targets in inside.items()
+        for target in targets
+        if rank[target] < rank[name]
+    ]
+    assert wrong == []
+
+
+def test_coordinators_know_of_each_other_what_the_map_says() -> None:
+    wrong = [
+        f"{name} imports {target}"
+        for name, targets in _imports_within_rooms().items()
+        if _is_in(name, "coordinators")
+        for target in targets
+        if not _may_know(_inside(name), _inside(target))
+    ]
+    assert wrong == []
+
+
+def test_handlers_of_apis_do_not_import_each_other() -> None:
+    apis = {f"handlers.{name}" for name in _handlers()}
+    found = {
+        (_inside(name), _inside(target))
+        for name, targets in _imports_within_rooms().items()
+        for target in targets & apis
+        if name in apis
+    }
+    assert found == SHARED_HANDLERS
 
 
 def test_every_room_is_in_the_table() -> None:
@@ -199,6 +280,80 @@ def _room_of_import(imported: str) -> str:
     parts = imported.split(".")
     inside = parts[0] == "kafkalite" and len(parts) > 1
     return parts[1] if inside and not parts[1].startswith("__") else ""
+
+
+def _is_in(name: str, room: str) -> bool:
+    return name.startswith(f"{room}.")
+
+
+def _top(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _inside(name: str) -> str:
+    """`cluster.image` of `coordinators.cluster.image`."""
+    return name.partition(".")[2]
+
+
+def _may_know(name: str, target: str) -> bool:
+    part, other = (each.rpartition(".")[0] for each in (name, target))
+    return part == other or other in COORDINATORS[part] or target in COORDINATORS[part]
+
+
+@cache
+def _imports_within_rooms() -> dict[str, set[str]]:
+    """By module, `log.index` for `kafkalite.log.index`: what it imports of its own room, also for
+    type checkers only. A package is what its `__init__` is."""
+    paths = {
+        path.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", "."): path
+        for path in _modules("src")
+    }
+    names = {name.removesuffix(".__init__"): path for name, path in paths.items()}
+    return {
+        name: {
+            target
+            for target in _modules_imported_by(path, names)
+            if target in names and target != name and _top(target) == _top(name)
+        }
+        for name, path in names.items()
+    }
+
+
+def _modules_imported_by(path: Path, names: Container[str]) -> Iterator[str]:
+    """Without the package's name; `from x import y` means x.y where that is a module."""
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.Import):
+            yield from (_short(alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                whole = _short(f"{node.module}.{alias.name}")
+                yield whole if whole in names else _short(node.module)
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("kafkalite.")
+
+
+def _circles(imports: dict[str, set[str]]) -> Iterator[frozenset[str]]:
+    """The modules that reach each other, where there are several."""
+    reached = {name: _reached(name, imports) for name in imports}
+    left = {name for name in imports if name in reached[name]}
+    while left:
+        name = min(left)
+        circle = {other for other in reached[name] if name in reached[other]} | {name}
+        left -= circle
+        if len(circle) > 1:
+            yield frozenset(circle)
+
+
+def _reached(start: str, imports: dict[str, set[str]]) -> set[str]:
+    found: set[str] = set()
+    waiting = [start]
+    while waiting:
+        new = imports[waiting.pop()] - found
+        found |= new
+        waiting += new
+    return found
 
 
 def _may_touch_the_world(path: Path) -> bool:

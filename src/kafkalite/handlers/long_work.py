@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import Slices, Steps, Work, caught
 from kafkalite.handlers.call import Call, Client
-from kafkalite.log.validator import Checked
+from kafkalite.log.append import Checked
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.replication.partition import Partition
 

@@ -65,9 +65,14 @@ def produce(
     if len(entries) == 1:
         entry = entries[0]
         if not entry.is_transactional and not entry.answer.error_code:
-            return _append_all(context, call, request, response, entries)
+            # The usual request; `_append_all` in short.
+            now_ms = context.env.clock.now_ms()
+            entry.append(context.long_work, now_ms, is_all=request.acks == ALL_IN_SYNC)
+            return _once_examined(context, call, request, response, entries)
     odd = [entry for entry in entries if entry.is_transactional or entry.answer.error_code]
-    error = finish(whole_refusal(request)) if odd and call.version >= BATCHES_V2_VERSION else None
+    error = None
+    if odd and call.version >= BATCHES_V2_VERSION:
+        error = finish(whole_refusal(request, entries))
     # A partition may be named twice, and a topic.
     if len(entries) > 1 and (odd or len(response.responses) > 1 or _has_twice(entries)):
         entries = finish(once_each(response, entries))
@@ -240,22 +245,28 @@ def _append_all(
     now_ms = clock.now_ms()
     end_ms = clock.monotonic_ms() + TURN_MS if len(entries) > FEW_ENTRIES else None
     is_late = False
-    examined: list[Later[Exception | None]] = []
     for entry in entries:
         entry.append(
             context.long_work, now_ms, is_all=request.acks == ALL_IN_SYNC, is_late=is_late
         )
-        if entry.examined is not None:
-            examined.append(entry.examined)
         is_late = is_late or (end_ms is not None and clock.monotonic_ms() >= end_ms)
+    return _once_examined(context, call, request, response, entries)
+
+
+def _once_examined(
+    context: Context,
+    call: Call,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    entries: list[Entry],
+) -> Reply | Replies:
+    examined = [entry.examined for entry in entries if entry.examined is not None]
     if not examined:
         return _appended(context, call, request, response, entries)
-    return _once_examined(
-        examined, lambda: _appended(context, call, request, response, entries)
-    )
+    return _once_all(examined, lambda: _appended(context, call, request, response, entries))
 
 
-def _once_examined(examined: list[Later[Exception | None]], then: Callable[[], Any]) -> Replies:
+def _once_all(examined: list[Later[Exception | None]], then: Callable[[], Any]) -> Replies:
     """What comes of it when all have been looked at; a mistake that was made with one, if any."""
     reply: Replies = Later()
     waiting = len(examined)
@@ -362,7 +373,7 @@ def _many(
         yield
     error = None
     if is_odd and call.version >= BATCHES_V2_VERSION:
-        error = yield from whole_refusal(request)
+        error = yield from whole_refusal(request, entries)
     entries = yield from once_each(response, entries)
     for some in pieces(entries, LOOKED_AT_PER_STEP):
         if error is not None:
@@ -417,7 +428,7 @@ def _append_many(
                 examined.append(entry.examined)
         yield
     told = _tell_many(context, call, request, response, entries)
-    return _once_examined(examined, lambda: InSteps(told)) if examined else (yield from told)
+    return _once_all(examined, lambda: InSteps(told)) if examined else (yield from told)
 
 
 def _tell_many(

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 
 from kafkalite.env.later import Later
 from kafkalite.handlers.long_work import LongWork
-from kafkalite.log.validator import Checked, RefusedRecords
+from kafkalite.log.append import Append, AppendResult, Checked
+from kafkalite.log.producers import WAIVED, Verification
+from kafkalite.log.validator import RefusedRecords
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ProduceRequest, ProduceResponse
 from kafkalite.records.batch import CODEC_MASK, NO_PRODUCER_ID, BatchHeader
-from kafkalite.replication.partition import NOT_ASKED, Partition, Proof
+from kafkalite.replication.partition import Partition
 
 Answer = ProduceResponse.PartitionResponse
 RecordError = ProduceResponse.RecordError
@@ -31,7 +33,7 @@ class Entry:
     answer: Answer
     partition: Partition | None = None
     header: BatchHeader | None = None
-    proof: Proof = NOT_ASKED
+    verification: Verification | None = WAIVED  # see `Append`
     end_offset: int = 0
     is_transactional: bool = False
     # While others must go first, or there is much to look at; filled with a mistake of ours.
@@ -69,32 +71,37 @@ class Entry:
         partition, records, header = self.partition, self.records, self.header
         if self.answer.error_code != Error.NONE or partition is None or records is None:
             return
-        is_light = (
-            header is not None
-            and header.record_count <= LIGHT_RECORDS
-            and not header.attributes & CODEC_MASK
-        )
-        if is_light and not is_late and not long_work.is_busy(partition):
-            self._append(partition, records, now_ms, is_all=is_all)
+        append = Append(records, now_ms, header, self.verification)
+        if (
+            header is None
+            or is_late
+            or header.record_count > LIGHT_RECORDS
+            or header.attributes & CODEC_MASK
+            or long_work.is_busy(partition)
+        ):
+            self._examine(long_work, partition, append, is_all=is_all, is_late=is_late)
+            return
+        try:
+            result = partition.write(append, is_all=is_all)
+        except KafkaError as error:
+            self.refuse(error)
         else:
-            self._examine(long_work, partition, now_ms, is_all=is_all, is_late=is_late)
+            self._appended(result)
 
     def _examine(
         self,
         long_work: LongWork,
         partition: Partition,
-        now_ms: int,
+        append: Append,
         *,
         is_all: bool,
         is_late: bool,
     ) -> None:
         self.keep_records()
         assert self.records is not None
+        append.records = self.records
         # Only versions before batches v2 come this far without a header.
-        steps = partition.examine(
-            self.records, now_ms, is_old_format_taken=self.header is None
-        )
-
+        append.is_old_format_taken = self.header is None
         is_over = False
 
         def done(outcome: Checked | Exception) -> None:
@@ -102,7 +109,7 @@ class Entry:
             is_over = True
             mistake = None
             try:
-                self._take(partition, outcome, now_ms, is_all=is_all)
+                self._take(partition, append, outcome, is_all=is_all)
             except Exception as error:
                 if self.examined is None:
                     raise
@@ -111,7 +118,7 @@ class Entry:
                 self.examined.resolve(mistake)
 
         try:
-            long_work.examine(partition, steps, done, is_late=is_late)
+            long_work.examine(partition, partition.examine(append), done, is_late=is_late)
         except KafkaError as error:
             self.refuse(error)
             return
@@ -119,23 +126,20 @@ class Entry:
             self.examined = Later()
 
     def _take(
-        self, partition: Partition, outcome: Checked | Exception, now_ms: int, *, is_all: bool
+        self, partition: Partition, append: Append, outcome: Checked | Exception, *, is_all: bool
     ) -> None:
-        if isinstance(outcome, KafkaError):
-            self.refuse(outcome)
-        elif isinstance(outcome, Exception):
+        if isinstance(outcome, Checked):
+            append.checked = outcome
+            try:
+                self._appended(partition.write(append, is_all=is_all))
+                return
+            except KafkaError as error:
+                outcome = error
+        if not isinstance(outcome, KafkaError):
             raise outcome
-        else:
-            self._append(partition, outcome, now_ms, is_all=is_all)
+        self.refuse(outcome)
 
-    def _append(
-        self, partition: Partition, records: memoryview | Checked, now_ms: int, *, is_all: bool
-    ) -> None:
-        try:
-            result = partition.append(records, now_ms, is_all=is_all, proof=self.proof)
-        except KafkaError as error:
-            self.refuse(error)
-            return
+    def _appended(self, result: AppendResult) -> None:
         answer = self.answer
         answer.base_offset = result.base_offset
         answer.log_append_time_ms = result.log_append_time_ms

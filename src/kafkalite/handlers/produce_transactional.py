@@ -16,7 +16,6 @@ from kafkalite.handlers.produce_entry import Entry
 from kafkalite.handlers.stepwise import pieces
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ProduceRequest
-from kafkalite.replication.partition import Proof
 
 VERIFICATION = "transaction.partition.verification.enable"
 ABORTABLE_VERSION = 11
@@ -82,7 +81,7 @@ def _needs_proof(call: Call, entry: Entry) -> bool:
     except KafkaError as error:
         entry.refuse(error)
         return False
-    entry.proof = Proof(verification)
+    entry.verification = verification
     return verification is not None
 
 

@@ -19,10 +19,10 @@ Key = tuple[str, bytes, int]
 LOOKED_AT_PER_STEP = 64
 
 
-def whole_refusal(request: ProduceRequest) -> Steps[KafkaError | None]:
+def whole_refusal(request: ProduceRequest, entries: list[Entry]) -> Steps[KafkaError | None]:
     """A batch of no known format, or transactional records without a transactional id."""
     try:
-        is_transactional = yield from _has_transactional(request)
+        is_transactional = yield from _has_transactional(entries)
     except CorruptRecords as error:
         return error
     if is_transactional and request.transactional_id is None:
@@ -30,23 +30,23 @@ def whole_refusal(request: ProduceRequest) -> Steps[KafkaError | None]:
     return None
 
 
-def _has_transactional(request: ProduceRequest) -> Steps[bool]:
+def _has_transactional(entries: list[Entry]) -> Steps[bool]:
     """Nothing behind the first one is looked at."""
-    looked_at = 0
-    for topic in request.topic_data:
-        for data in topic.partition_data:
-            looked_at += 1
-            if looked_at % LOOKED_AT_PER_STEP == 0:
-                yield
-            if data.records is not None and _is_transactional(data.records):
+    for some in pieces(entries, LOOKED_AT_PER_STEP):
+        for entry in some:
+            if entry.is_transactional or (entry.header is None and _is_transactional(entry)):
                 return True
+        if len(entries) > LOOKED_AT_PER_STEP:
+            yield
     return False
 
 
-def _is_transactional(records: memoryview) -> bool:
-    """Of the first batch; what is cut off is none."""
+def _is_transactional(entry: Entry) -> bool:
+    """Of the first batch of a partition that was refused before; what is cut off is none."""
+    if entry.records is None:
+        return False
     try:
-        return read_header(records).is_transactional
+        return read_header(entry.records).is_transactional
     except TruncatedRecords:
         return False
 

@@ -4,97 +4,79 @@ Owns the order of these steps and what a producer is told of a batch that is the
 waits for a disk and never changes a batch that is written. Invariant: when an append raises, no
 reader and no later append finds anything of it.
 
-`PartitionLog` says what the two functions take. Most batches are one at a time, of a producer
-without an id or with the next sequence number: that way is the shortest here.
+Most batches are one at a time, of a producer without an id or with the next sequence number: that
+way is the shortest here. What of a batch was checked where is told in `validator`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from kafkalite.log.plain import (
-    LAST_OFFSET_DELTA,
-    MAX_TIMESTAMP,
-    PRODUCER_ID,
-    Fields,
-    accept,
-    header_of,
-)
-from kafkalite.log.producers import AppendOrigin, Marker, SeenBatch, Verification
+from kafkalite.log.append import Append, AppendResult, Checked, Writable
+from kafkalite.log.log_state import LogState
+from kafkalite.log.producers import AppendOrigin, Marker, SeenBatch
 from kafkalite.log.replay import marker_of, note_completed
 from kafkalite.log.rolling import segment_for
 from kafkalite.log.segment import Segment
-from kafkalite.log.validator import Checked, Writable, check, check_as_given
+from kafkalite.log.validator import accept, check, check_as_given, only_batch
 from kafkalite.protocol.errors import KafkaError
 from kafkalite.records.batch import NO_PRODUCER_ID, NO_TIMESTAMP, BatchHeader
-from kafkalite.records.scan import BadRecord
-
-if TYPE_CHECKING:
-    from kafkalite.log.partition_log import PartitionLog
 
 _CLIENT = AppendOrigin.CLIENT  # looked up for every batch
 
 
-@dataclass(slots=True)
-class AppendResult:
-    """Where a batch is in the log now, or has been since it came for the first time."""
+def append_as_leader(log: LogState, append: Append) -> AppendResult:
+    """Gives a batch its offsets and writes it; raises KafkaError, and then nothing has changed."""
+    if log.home.failure is not None:
+        log.home.check_online()
+    config, offset = log.config, log.log_end_offset
+    if not config.is_plain or append.origin != _CLIENT or append.checked is not None:
+        return _append_checked(log, append, check(append, config, offset))
+    header = append.header
+    if header is None:
+        header = append.header = only_batch(append.records)
+    if not accept(append, header, config, offset):
+        return _append_checked(log, append, check(append, config, offset))
+    producer = None
+    if header.producer_id > NO_PRODUCER_ID:
+        producer = log.producers.going_on(header) if log.producers is not None else None
+        if producer is None:
+            return _append_checked(log, append, Checked(append.records, [header]))
+    # What is left is `_write` in short.
+    timestamp, last_offset = header.max_timestamp, offset + header.last_offset_delta
+    try:
+        segment = segment_for(log, header.size, offset, last_offset, timestamp, append.now_ms)
+        if append.leader_epoch != log.epochs.latest:
+            _note_epoch(log, append.leader_epoch, offset)
+        segment.append_one(
+            append.records, offset, last_offset, timestamp, config.index_interval_bytes
+        )
+    except OSError as error:
+        raise log.storage_error(error) from error
+    log.log_end_offset = last_offset + 1
+    if last_offset - log.recovery_point >= config.flush_messages - 1 > 0:
+        log.durability.flush(is_complete=True)
+    if producer is not None:
+        producer.go_on(header, last_offset)
+    return AppendResult(offset, last_offset, NO_TIMESTAMP, log.log_start_offset)
 
-    base_offset: int
-    last_offset: int
-    log_append_time_ms: int
-    log_start_offset: int
-    is_duplicate: bool = False
-    record_errors: list[BadRecord] | None = None  # always None: such a batch is refused
 
-
-def append_as_leader(
-    log: PartitionLog,
-    records: Writable | Checked,
-    leader_epoch: int,
-    origin: AppendOrigin,
-    now_ms: int | None,
-    verification: Verification | None,
-    is_verified: bool,
-    transaction_version: int,
-) -> AppendResult:
-    home = log.home
-    if home.failure is not None:
-        home.check_online()
-    if now_ms is None:
-        now_ms = home.env.clock.now_ms()
-    start, config = log.log_end_offset, log.config
-    checked: Checked | None = None
-    if config.is_plain and origin == _CLIENT and not isinstance(records, Checked):
-        fields = accept(records, config, start, leader_epoch, now_ms)
-        if fields is not None:
-            if fields[PRODUCER_ID] < 0:
-                return _append_plain(log, records, fields, leader_epoch, now_ms)
-            producer = log.producers.going_on(fields) if log.producers is not None else None
-            if producer is not None:
-                result = _append_plain(log, records, fields, leader_epoch, now_ms)
-                producer.go_on(fields, result.last_offset)
-                return result
-            checked = Checked(records, [header_of(fields, len(records), start, leader_epoch)])
-    if checked is None:
-        checked = check(records, config, origin, start, leader_epoch, now_ms)
+def _append_checked(log: LogState, append: Append, checked: Checked) -> AppendResult:
     header = checked.headers[0]
     marker = None
     if header.producer_id > NO_PRODUCER_ID:
         marker = marker_of(checked.records, header)
         try:
-            seen = _seen(log, header, origin)
+            seen = _seen(log, header, append.origin)
             if seen is None:
-                _judge(log, header, marker, origin, verification, is_verified, transaction_version)
+                _judge(log, header, marker, append)
         except KafkaError:
-            _roll_if_due(log, checked, now_ms)
+            _roll_if_due(log, checked, append.now_ms)
             raise
         if seen is not None:
-            _roll_if_due(log, checked, now_ms)
+            _roll_if_due(log, checked, append.now_ms)
             return AppendResult(
                 seen.first_offset, seen.last_offset, seen.timestamp, log.log_start_offset, True
             )
-    _write(log, checked, [marker], now_ms)
+    _write(log, checked, [marker], append.now_ms)
     return AppendResult(
         header.base_offset,
         log.log_end_offset - 1,
@@ -104,7 +86,7 @@ def append_as_leader(
 
 
 def append_as_follower(
-    log: PartitionLog,
+    log: LogState,
     records: Writable,
     leader_epoch: int | None,
     now_ms: int | None,
@@ -124,36 +106,28 @@ def append_as_follower(
 # --- checking -------------------------------------------------------------------------------------
 
 
-def _seen(log: PartitionLog, header: BatchHeader, origin: AppendOrigin) -> SeenBatch | None:
+def _seen(log: LogState, header: BatchHeader, origin: AppendOrigin) -> SeenBatch | None:
     if origin != AppendOrigin.CLIENT or log.producers is None:
         return None
     return log.producers.find_duplicate(header)
 
 
-def _judge(
-    log: PartitionLog,
-    header: BatchHeader,
-    marker: Marker | None,
-    origin: AppendOrigin,
-    verification: Verification | None,
-    is_verified: bool,
-    transaction_version: int,
-) -> None:
+def _judge(log: LogState, header: BatchHeader, marker: Marker | None, append: Append) -> None:
     """Raises KafkaError for what its producer, or the coordinator of it, may not write."""
     producers = log.needed_producers()
     if marker is not None:
-        producers.check_marker(header, marker, origin, transaction_version)
+        producers.check_marker(header, marker, append.origin, append.transaction_version)
         return
-    if header.is_transactional and not is_verified:
-        producers.check_verified(header, verification)
-    producers.check(header, origin)
+    if header.is_transactional:
+        producers.check_verified(header, append.verification)
+    producers.check(header, append.origin)
 
 
 # --- writing --------------------------------------------------------------------------------------
 
 
 def _segment_for(
-    log: PartitionLog, checked: Checked, now_ms: int, *, is_given: bool = False
+    log: LogState, checked: Checked, now_ms: int, *, is_given: bool = False
 ) -> Segment:
     last = checked.headers[-1]
     return segment_for(
@@ -162,7 +136,7 @@ def _segment_for(
     )  # fmt: skip
 
 
-def _roll_if_due(log: PartitionLog, checked: Checked, now_ms: int) -> None:
+def _roll_if_due(log: LogState, checked: Checked, now_ms: int) -> None:
     """For batches that are not written: Kafka looks at their producer only after it has."""
     try:
         _segment_for(log, checked, now_ms)
@@ -170,27 +144,8 @@ def _roll_if_due(log: PartitionLog, checked: Checked, now_ms: int) -> None:
         raise log.storage_error(error) from error
 
 
-def _append_plain(
-    log: PartitionLog, records: Writable, fields: Fields, leader_epoch: int, now_ms: int
-) -> AppendResult:
-    """Writes what was accepted, apart from what it says of its producer; `_write` in short."""
-    config, offset, timestamp = log.config, log.log_end_offset, fields[MAX_TIMESTAMP]
-    last_offset = offset + fields[LAST_OFFSET_DELTA]
-    try:
-        segment = segment_for(log, len(records), offset, last_offset, timestamp, now_ms)
-        if leader_epoch != log.epochs.latest:
-            _note_epoch(log, leader_epoch, offset)
-        segment.append_one(records, offset, last_offset, timestamp, config.index_interval_bytes)
-    except OSError as error:
-        raise log.storage_error(error) from error
-    log.log_end_offset = last_offset + 1
-    if last_offset - log.recovery_point >= config.flush_messages - 1 > 0:
-        log.durability.flush(is_complete=True)
-    return AppendResult(offset, last_offset, NO_TIMESTAMP, log.log_start_offset)
-
-
 def _write(
-    log: PartitionLog,
+    log: LogState,
     checked: Checked,
     markers: list[Marker | None],
     now_ms: int,
@@ -215,14 +170,14 @@ def _write(
         log.durability.flush(is_complete=True)
 
 
-def _note_epoch(log: PartitionLog, epoch: int, offset: int) -> None:
+def _note_epoch(log: LogState, epoch: int, offset: int) -> None:
     if epoch >= 0:
         log.epochs.assign(epoch, offset)
         log.durability.epochs_changed()
 
 
 def _note_producers(
-    log: PartitionLog,
+    log: LogState,
     segment: Segment,
     headers: list[BatchHeader],
     markers: list[Marker | None],

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from kafkalite.env.clock import Timer
 from kafkalite.log.cleaning import Dirt, Pass
 from kafkalite.log.config import FOREVER
 from kafkalite.log.directory import LogDirectory
+from kafkalite.log.log_table import LogTable
 from kafkalite.log.names import CLEANER_OFFSETS
 from kafkalite.log.partition_log import PartitionLog
-from kafkalite.log.reader import slot_of
 from kafkalite.log.segment import Segment
 from kafkalite.protocol.errors import KafkaError
-
-if TYPE_CHECKING:
-    from kafkalite.log.manager import LogManager
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +64,7 @@ def _end_of_cleanable(log: PartitionLog, first_dirty: int, now_ms: int) -> int:
     as it was written: there a gap means a loss.
     """
     limit = min(log.last_stable_offset, log.recovery_point)
-    end = log.bases[max(0, slot_of(log.bases, limit))]
+    end = log.bases[max(0, log.slot_of(limit))]
     lag_ms = log.config.min_compaction_lag_ms
     if lag_ms > 0:
         for segment in log.segments[:-1]:
@@ -89,8 +85,8 @@ def _is_overdue(log: PartitionLog, dirty: list[Segment], now_ms: int) -> bool:
 class Cleaner:
     """The compaction of one broker."""
 
-    def __init__(self, manager: LogManager) -> None:
-        self._manager = manager
+    def __init__(self, logs: LogTable) -> None:
+        self._logs = logs
         self._offsets: dict[int, dict[TopicPartition, int]] = {}  # by directory
         self._hindered: dict[TopicPartition, Hindrance] = {}
         self._timer: Timer | None = None
@@ -98,12 +94,12 @@ class Cleaner:
         self._is_saving = False  # soon, for all that is forgotten in this turn
 
     def start(self) -> None:
-        for directory in self._manager.directories:
+        for directory in self._logs.directories:
             if directory.home.is_online:
                 self._offsets[id(directory)] = directory.all_saved(CLEANER_OFFSETS)
         self.save()
-        if self._manager.settings.log_cleaner_enable:
-            self._later(self._manager.settings.log_cleaner_backoff_ms)
+        if self._logs.settings.log_cleaner_enable:
+            self._later(self._logs.settings.log_cleaner_backoff_ms)
 
     def stop(self) -> None:
         if self._timer is not None:
@@ -112,20 +108,20 @@ class Cleaner:
         self.is_running = False
 
     def _later(self, delay_ms: int) -> None:
-        self._timer = self._manager.env.clock.call_later(delay_ms, self.run)
+        self._timer = self._logs.env.clock.call_later(delay_ms, self.run)
 
     def cleaned_to(self, log: PartitionLog) -> int:
         """The offset up to which a log is clean; the checkpoint of its directory says so."""
-        offsets = self._offsets.get(id(self._manager.directory_of(log)), {})
+        offsets = self._offsets.get(id(self._logs.directory_of(log)), {})
         return offsets.get((log.topic, log.partition), 0)
 
     # --- choosing ---------------------------------------------------------------------------------
 
     def choose(self) -> Dirt | None:
         """The log with the largest share of dirt among those that have enough of it."""
-        now_ms = self._manager.env.clock.now_ms()
+        now_ms = self._logs.env.clock.now_ms()
         best: Dirt | None = None
-        for log in self._manager:
+        for log in self._logs:
             if not log.config.is_compacted or not log.home.is_online or len(log.segments) < 2:
                 continue
             if self._is_hindered(log):
@@ -149,7 +145,7 @@ class Cleaner:
         hindrance = self._hindered.get(name)
         if hindrance is None:
             return False
-        if not hindrance.holds(log, self._manager.env.clock.monotonic_ms()):
+        if not hindrance.holds(log, self._logs.env.clock.monotonic_ms()):
             del self._hindered[name]
             return False
         return True
@@ -161,10 +157,10 @@ class Cleaner:
         dirt = self.choose()
         if dirt is None:
             self.save()
-            self._later(self._manager.settings.log_cleaner_backoff_ms)
+            self._later(self._logs.settings.log_cleaner_backoff_ms)
             return
         try:
-            begun = Pass(self._manager, dirt, self._passed)
+            begun = Pass(self._logs, dirt, self._passed)
         except (OSError, KafkaError) as error:
             self._cannot_begin(dirt.log, error)
             self._later(0)
@@ -191,15 +187,15 @@ class Cleaner:
         self.is_running = False
         if end_offset is None:
             self._hinder(done.log, done.hindering)
-        elif self._manager.get(done.log.topic, done.log.partition) is done.log:
+        elif self._logs.get(done.log.topic, done.log.partition) is done.log:
             self._remember(done, end_offset)
         self._later(0)
 
     def _hinder(self, log: PartitionLog, segment: Segment | None) -> None:
         """For a while, and while the log has the segment."""
-        until_ms = self._manager.env.clock.monotonic_ms()
-        until_ms += self._manager.settings.log_cleaner_backoff_ms
-        self._hindered = {k: v for k, v in self._hindered.items() if self._manager.get(*k)}
+        until_ms = self._logs.env.clock.monotonic_ms()
+        until_ms += self._logs.settings.log_cleaner_backoff_ms
+        self._hindered = {k: v for k, v in self._hindered.items() if self._logs.get(*k)}
         self._hindered[log.topic, log.partition] = Hindrance(until_ms, segment)
 
     def _remember(self, done: Pass, end_offset: int) -> None:
@@ -213,15 +209,15 @@ class Cleaner:
 
     def forget(self, log: PartitionLog) -> None:
         """A log leaves its directory, deleted or moved: the checkpoint tells of it no more."""
-        offsets = self._offsets.get(id(self._manager.directory_of(log)), {})
+        offsets = self._offsets.get(id(self._logs.directory_of(log)), {})
         if offsets.pop((log.topic, log.partition), None) is None or self._is_saving:
             return
         self._is_saving = True
-        self._manager.env.clock.call_later(0, self.save)
+        self._logs.env.clock.call_later(0, self.save)
 
     def save(self) -> None:
         self._is_saving = False
-        for directory in self._manager.directories:
+        for directory in self._logs.directories:
             if id(directory) in self._offsets:
                 directory.write_later(CLEANER_OFFSETS, self._known(directory))
 
@@ -233,7 +229,7 @@ class Cleaner:
     def _known(self, directory: LogDirectory) -> dict[TopicPartition, int]:
         """Of logs that lie in the directory: when two directories tell of one, Apache Kafka's
         cleaner ends at its start, for all of them."""
-        known = {(log.topic, log.partition) for log in self._manager if log.home is directory.home}
+        known = {(log.topic, log.partition) for log in self._logs if log.home is directory.home}
         offsets = self._offsets[id(directory)]
         self._offsets[id(directory)] = {name: offsets[name] for name in offsets if name in known}
         return dict(self._offsets[id(directory)])

@@ -11,11 +11,11 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from kafkalite.log.compaction import STEP_BYTES, Cleaned, Compaction, Plan, Source
 from kafkalite.log.directory import LogDirectory
 from kafkalite.log.flusher import FlushWork, sync_all
+from kafkalite.log.log_table import LogTable
 from kafkalite.log.names import (
     CLEANED,
     INDEX,
@@ -27,14 +27,10 @@ from kafkalite.log.names import (
     offset_name,
 )
 from kafkalite.log.partition_log import PartitionLog
-from kafkalite.log.reader import slot_of
 from kafkalite.log.retention import remove_later
 from kafkalite.log.segment import Segment
 from kafkalite.log.snapshots import remove_within
 from kafkalite.records.errors import CorruptRecords
-
-if TYPE_CHECKING:
-    from kafkalite.log.manager import LogManager
 
 logger = logging.getLogger(__name__)
 
@@ -56,17 +52,17 @@ class Pass:
     """One pass on its way: map the keys, then write and put in place one group after the other."""
 
     def __init__(
-        self, manager: LogManager, dirt: Dirt, on_end: Callable[[Pass, int | None], None]
+        self, logs: LogTable, dirt: Dirt, on_end: Callable[[Pass, int | None], None]
     ) -> None:
         self.log = dirt.log
-        self.directory: LogDirectory = manager.directory_of(dirt.log)
-        self._env = manager.env
-        self._bytes_per_ms = manager.settings.log_cleaner_io_max_bytes_per_second / 1000
+        self.directory: LogDirectory = logs.directory_of(dirt.log)
+        self._env = logs.env
+        self._bytes_per_ms = logs.settings.log_cleaner_io_max_bytes_per_second / 1000
         self._on_end = on_end
         self.hindering: Segment | None = None  # the segment that the pass could not go through
-        self._manager = manager
-        self._plan = self._make_plan(dirt, manager.settings.log_cleaner_dedupe_buffer_size)
-        self._compaction = Compaction(manager.env.disk, self._plan)
+        self._logs = logs
+        self._plan = self._make_plan(dirt, logs.settings.log_cleaner_dedupe_buffer_size)
+        self._compaction = Compaction(logs.env.disk, self._plan)
         self._sizes = {source.base_offset: source.size for source in self._plan.sources}
         self._segments = {
             s.base_offset: s for s in self.log.segments if s.base_offset in self._sizes
@@ -102,13 +98,13 @@ class Pass:
         """Begins once all that the plan goes by is on the disk: a crash that took back the end of a
         transaction would not bring back what had to give way to its records."""
         log = self.log
-        segments = log.segments[max(0, slot_of(log.bases, log.durability.durable_offset)) :]
+        segments = log.segments[max(0, log.slot_of(log.durability.durable_offset)) :]
         self._synced(self._record, files=[segment.path(LOG) for segment in segments])
 
     def _record(self) -> None:
         """Recovery must not look at what comes. The points are those of now: retention relies on
         what it wrote meanwhile, and a topic may have been made anew."""
-        points = self._manager.offsets(self.directory, RECOVERY_POINTS)
+        points = self._logs.offsets(self.directory, RECOVERY_POINTS)
         self.directory.write_later(RECOVERY_POINTS, points, self._recorded)
 
     def _recorded(self, is_written: bool) -> None:

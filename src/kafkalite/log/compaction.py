@@ -20,14 +20,15 @@ from kafkalite.log.config import LogConfig
 from kafkalite.log.ended import Aborted
 from kafkalite.log.filter import Batch, Filter, Rules, Totals
 from kafkalite.log.flusher import FlushWork, sync_all
-from kafkalite.log.latest import LatestOffsets
+from kafkalite.log.key_map import LatestOffsets
 from kafkalite.log.names import CLEANED, INDEX, LOG, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX
-from kafkalite.log.raw import body_of, is_dense, keys_of, pieces_of
+from kafkalite.log.record_pieces import body_of, is_dense, keys_of
 from kafkalite.log.recovery import whole_batches
 from kafkalite.log.segment import Segment
 from kafkalite.log.txn_index import AbortedTransaction
 from kafkalite.records.batch import read_header
 from kafkalite.records.convert import iterate_any
+from kafkalite.records.walks import pieces_of
 
 STEP_BYTES = 256 * 1024
 
@@ -125,7 +126,7 @@ class Compaction:
             self.latest.end_offset = end
 
     def _map_batch(self, batch: Batch) -> Steps[bool]:
-        """False when the memory for keys is used up; `latest` knows how far it was enough."""
+        """False when the memory for keys is used up; `self.latest` knows how far it was enough."""
         header = batch.header
         if header.last_offset < self._plan.first_dirty_offset:
             return True

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from kafkalite.env.disk import DiskLock
 from kafkalite.env.randomness import random_uuid
@@ -28,6 +27,7 @@ from kafkalite.log.checkpoints import (
     write_properties,
 )
 from kafkalite.log.home import LogHome
+from kafkalite.log.log_state import LogState
 from kafkalite.log.names import (
     CLEAN_SHUTDOWN,
     HIGH_WATERMARKS,
@@ -38,9 +38,6 @@ from kafkalite.log.names import (
     parse_uuid,
     uuid_text,
 )
-
-if TYPE_CHECKING:
-    from kafkalite.log.partition_log import PartitionLog
 
 logger = logging.getLogger(__name__)
 
@@ -173,7 +170,7 @@ class LogDirectory:
         return offsets
 
     @staticmethod
-    def due(name: str, log: PartitionLog) -> int | None:
+    def due(name: str, log: LogState) -> int | None:
         """What a checkpoint is to say of a log, if anything."""
         if name == RECOVERY_POINTS:
             return log.recovery_point

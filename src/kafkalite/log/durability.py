@@ -8,19 +8,32 @@ never syncs anything itself: that is the flusher's, off the event loop. Invarian
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
-from weakref import ref
+from typing import Protocol
 
 from kafkalite.env.later import Later
-from kafkalite.log import reader
+from kafkalite.log.epochs import LeaderEpochs
 from kafkalite.log.flusher import FlushWork
+from kafkalite.log.home import LogHome
 from kafkalite.log.names import INDEX, LEADER_EPOCHS, LOG, PARTITION_METADATA, TIME_INDEX, TXN_INDEX
-from kafkalite.log.seals import SEALS
+from kafkalite.log.seals import SEALS, Seals
+from kafkalite.log.segment import Segment
 from kafkalite.log.watermark import Watermark
 from kafkalite.protocol.errors import KafkaError
 
-if TYPE_CHECKING:
-    from kafkalite.log.partition_log import PartitionLog
+
+class Flushed(Protocol):
+    """What of a log is looked at here; the last two are set when a complete flush is through."""
+
+    home: LogHome
+    directory: str
+    segments: list[Segment]
+    epochs: LeaderEpochs
+    seals: Seals | None
+    log_end_offset: int
+    recovery_point: int
+    last_flush_ms: int
+
+    def slot_of(self, offset: int) -> int: ...
 
 
 class Durability:
@@ -31,7 +44,8 @@ class Durability:
         "_directory_changes",
         "_has_new_epochs",
         "_holds",
-        "_log_of",
+        "_log",
+        "_lost",
         "_rolled_from",
         "_snapshots",
         "_truncations",
@@ -40,10 +54,11 @@ class Durability:
         "watermark",
     )
 
-    def __init__(self, log: PartitionLog, durable_offset: int) -> None:
-        # Weakly, and whoever is told only until the end: what is deleted goes with its last
-        # reference, and needs no collector of garbage.
-        self._log_of = ref(log)
+    def __init__(self, log: Flushed, durable_offset: int) -> None:
+        # Both until the end: what is deleted goes with its last reference, and needs no collector
+        # of garbage.
+        self._log: Flushed | None = log
+        self._lost: KafkaError | None = None  # why nothing more of it comes to last
         self.watermark = Watermark(log.home.env.clock, durable_offset)
         self.on_moved: Callable[[], None] | None = None  # told at once; must act on nobody else
         self._wanted_offset = 0  # somebody needs everything below it to last
@@ -56,12 +71,6 @@ class Durability:
         self._holds = 0  # by what has to last before anything here counts as durable
 
     @property
-    def _log(self) -> PartitionLog:
-        log = self._log_of()
-        assert log is not None, "a log is asked for that nobody has any more"
-        return log
-
-    @property
     def durable_offset(self) -> int:
         return self.watermark.offset
 
@@ -71,6 +80,8 @@ class Durability:
         """Files came or went; with `is_new`, the log's own directory too."""
         log = self._log
         self._directory_changes += 1
+        if log is None:
+            return
         if is_new:
             self._directories = (log.directory, log.home.path)
         elif not self._directories:
@@ -116,13 +127,15 @@ class Durability:
         self._directories = tuple(new if path == old else path for path in self._directories)
         self._directory_changes += 1
         self._truncations += 1
-        self._has_new_epochs |= self._log.epochs.latest >= 0
+        self._has_new_epochs |= self._log is not None and self._log.epochs.latest >= 0
         self._snapshots = None
 
     @property
     def has_contents(self) -> bool:
         """Whether records, or what is kept beside them, wait to be synced."""
         log = self._log
+        if log is None:
+            return False
         is_behind = log.recovery_point < log.log_end_offset
         has_new_files = self._has_new_epochs or bool(self._snapshots)
         return is_behind or has_new_files or self._rolled_from is not None
@@ -161,14 +174,16 @@ class Durability:
 
     def when_durable(self, offset: int) -> Later[KafkaError | None]:
         self.want(offset)
-        if offset > self.durable_offset and self._log.lost is not None:
-            return Later.of(self._log.lost)
+        if offset > self.durable_offset and self._lost is not None:
+            return Later.of(self._lost)
         return self.watermark.wait_for(offset)
 
     def end(self, error: KafkaError) -> None:
         """Nothing more of this log will be durable: a sync that runs may not find its files."""
         self._holds += 1
-        self._log.home.flusher.forget(self)
+        log, self._log, self._lost = self._log, None, error
+        if log is not None:
+            log.home.flusher.forget(self)
         self.watermark.fail(error)
         on_moved, self.on_moved = self.on_moved, None
         if on_moved is not None:
@@ -198,18 +213,19 @@ class Durability:
     def flush(self, *, is_complete: bool = False) -> None:
         """Has a sync begun, or the next one take part; the files of a log that is out of service
         may be gone."""
-        log = self._log_of()
-        if log is not None and log.lost is None:
+        log = self._log
+        if log is not None:
             log.home.flusher.request(self, is_complete=is_complete)
 
     def flush_work(self, *, is_complete: bool) -> FlushWork:
         """What is to be synced so that the log lasts up to its end now."""
         log = self._log
+        assert log is not None, "what is to be synced of a log that has gone"
         work = FlushWork(log.log_end_offset, self._truncations, is_complete=is_complete)
         from_offset = log.recovery_point if is_complete else self.durable_offset
         if is_complete and self._rolled_from is not None:
             from_offset = min(from_offset, self._rolled_from)
-        for segment in log.segments[max(0, reader.slot_of(log.bases, from_offset)) :]:
+        for segment in log.segments[max(0, log.slot_of(from_offset)) :]:
             work.files.append(segment.path(LOG))
             if is_complete:
                 segment.write_waiting()
@@ -227,6 +243,7 @@ class Durability:
 
     def _add_side_files(self, work: FlushWork) -> None:
         log = self._log
+        assert log is not None
         if self._has_new_epochs:
             log.epochs.save(log.home.disk, log.directory)
             work.files.append(f"{log.directory}/{LEADER_EPOCHS}")
@@ -241,7 +258,7 @@ class Durability:
         self._snapshots = None
 
     def flushed(self, work: FlushWork) -> None:
-        log = self._log_of()
+        log = self._log
         if log is None:
             return  # it was deleted meanwhile
         # What was cut off meanwhile has lasted, but not what was written in its place.

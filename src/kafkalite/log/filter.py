@@ -14,12 +14,13 @@ from typing import TypeAlias
 from kafkalite.env.slicing import Steps
 from kafkalite.log import large
 from kafkalite.log.ended import Aborted, Markers
-from kafkalite.log.latest import LatestOffsets
-from kafkalite.log.raw import Piece, body_of, is_dense, pieces_at, pieces_of, with_pieces
+from kafkalite.log.key_map import LatestOffsets
+from kafkalite.log.record_pieces import body_of, is_dense, with_pieces
 from kafkalite.log.txn_index import AbortedTransaction
 from kafkalite.records.batch import NO_PRODUCER_ID, BatchHeader, TimestampType, codec
 from kafkalite.records.convert import iterate_any
 from kafkalite.records.record import BatchBuilder, Record, build_empty
+from kafkalite.records.walks import Piece, pieces_at, pieces_of
 
 Kept: TypeAlias = bytes | bytearray | None
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from kafkalite.env.slicing import Steps
-from kafkalite.log.latest import DIGEST_BYTES, LONG_KEY
-from kafkalite.log.raw import begins_at_append_time, patched
+from kafkalite.log.key_map import DIGEST_BYTES, LONG_KEY
+from kafkalite.log.record_pieces import begins_at_append_time, patched
 from kafkalite.records.batch import NO_TIMESTAMP, BatchHeader, codec
 from kafkalite.records.errors import InvalidRecords
+from kafkalite.records.full_check import STEP_RECORDS, Cursor
 from kafkalite.records.packing import Packer
-from kafkalite.records.scan import STEP_RECORDS, Cursor
 from kafkalite.records.varint import encode_varint
 from kafkalite.records.window import open_window
 

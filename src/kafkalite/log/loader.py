@@ -39,7 +39,6 @@ from kafkalite.log.names import (
 from kafkalite.log.offline import UNKNOWN_TOPIC_ID
 from kafkalite.log.partition_log import PartitionLog
 from kafkalite.log.producers import Producers
-from kafkalite.log.reader import slot_of
 from kafkalite.log.recovery import Progress, Recovery, is_hole, rebuild, recover
 from kafkalite.log.replay import load_snapshot, replay
 from kafkalite.log.seals import SEALS, Seals, checksum_of, read_seals
@@ -492,7 +491,7 @@ def _first_unflushed(segments: list[Segment], recovery_point: int) -> int:
 def _epoch_from(log: PartitionLog, offset: int) -> int:
     """That of the first batch which holds an offset or lies behind it; -1 if none tells."""
     with suppress(CorruptRecords):
-        for segment in log.segments[max(0, slot_of(log.bases, offset)) :]:
+        for segment in log.segments[max(0, log.slot_of(offset)) :]:
             header = segment.find(offset)
             if header is not None:
                 return header.partition_leader_epoch

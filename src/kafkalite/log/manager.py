@@ -1,15 +1,15 @@
 """All logs of a broker, in all its log directories.
 
-Owns which log lies where, their opening, creation and deletion, and the periodic work: one timer
-for each kind, none for a single log. It never looks into a record. Invariant: a topic's
-partition has one log here, and beside it at most one future log that is to take its place.
+Owns their opening, creation and deletion, and the periodic work: one timer for each kind, none for
+a single log. It never looks into a record. Invariant: what is in the table is open, and has its
+name to itself.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 from kafkalite.env import Env
@@ -22,6 +22,7 @@ from kafkalite.log.finding import find_openings, has_no_record
 from kafkalite.log.forerunners import make_now
 from kafkalite.log.home import LogHome
 from kafkalite.log.loading import Loading, Opened
+from kafkalite.log.log_table import LogTable, TopicPartition
 from kafkalite.log.making import Made, NewLog
 from kafkalite.log.mover import Mover, NameDirectory, name_nothing, promote
 from kafkalite.log.names import (
@@ -33,7 +34,7 @@ from kafkalite.log.names import (
     renamed_directory,
     stray_path,
 )
-from kafkalite.log.offline import UNKNOWN_TOPIC_ID, Offline, OfflinePartition, unserved
+from kafkalite.log.offline import UNKNOWN_TOPIC_ID, OfflinePartition, unserved
 from kafkalite.log.partition_log import PartitionLog
 from kafkalite.log.periodic import Periodic
 from kafkalite.log.retired import OnceDurable, Retired, bring_back, now
@@ -41,11 +42,10 @@ from kafkalite.protocol.errors import Error, KafkaError
 
 logger = logging.getLogger(__name__)
 
-TopicPartition = tuple[str, int]
 _DEFAULTS = LogConfig()
 
 
-class LogManager:
+class LogManager(LogTable):
     """The logs of one broker."""
 
     def __init__(
@@ -62,45 +62,23 @@ class LogManager:
         name_directory: NameDirectory = name_nothing,
         on_offline: Callable[[LogHome], None] = lambda home: None,
     ) -> None:
-        self.env = env
-        self.settings = settings or LogSettings()
+        super().__init__(env, settings or LogSettings())
         self.identity = Identity(cluster_id, node_id)
         self.config_of = config_of
         self._topic_of = topic_of
         self._named_directory = named_directory
         self._found: dict[TopicPartition, list[Copy]] = {}  # until all are opened
         self.loading = Loading()
-        self.directories: list[LogDirectory] = []
         self._on_offline = on_offline
-        self._logs: dict[TopicPartition, PartitionLog] = {}
-        self._future: dict[TopicPartition, PartitionLog] = {}
-        self.offline = Offline()
-        self._retired = Retired(self)
+        self._retired = Retired(self.rename)
         # Logs in each directory, so that finding the emptiest is no walk over all of them.
         self._counts: Counter[str] = Counter()
         self.periodic = Periodic(self)
-        self.mover = Mover(self, name_directory)
+        self.mover = Mover(self, self, name_directory)
         self._is_locked = self._is_taken = False
         for path in directories:
             home = LogHome(env, path.rstrip("/"), self.settings, self._failed)
             self.directories.append(LogDirectory(home))
-
-    def __iter__(self) -> Iterator[PartitionLog]:
-        return iter(list(self._logs.values()))
-
-    def __len__(self) -> int:
-        return len(self._logs)
-
-    @property
-    def logs(self) -> list[PartitionLog]:
-        return list(self._logs.values())
-
-    def get(self, topic: str, partition: int) -> PartitionLog | None:
-        return self._logs.get((topic, partition))
-
-    def future(self, topic: str, partition: int) -> PartitionLog | None:
-        """The log that is being filled in another directory to take the place of this one."""
-        return self._future.get((topic, partition))
 
     # --- starting ---------------------------------------------------------------------------------
 
@@ -274,30 +252,6 @@ class LogManager:
         self._on_offline(home)
 
     # --- checkpoints ------------------------------------------------------------------------------
-
-    def logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
-        home = directory.home
-        logs = (*self._logs.values(), *self._future.values())
-        return [log for log in logs if log.home is home]
-
-    def offsets(self, directory: LogDirectory, name: str) -> dict[TopicPartition, int]:
-        """What a checkpoint of a directory is to say now."""
-        found = {}
-        for log in self.logs_in(directory):
-            offset = directory.due(name, log)
-            if offset is not None:
-                found[log.topic, log.partition] = offset
-        for offline in self.offline.within(directory.home):
-            saved = directory.saved(name, offline.topic, offline.partition)
-            if saved is not None:
-                found[offline.topic, offline.partition] = saved
-        return found
-
-    def checkpoint(self, name: str) -> None:
-        """Writes a checkpoint of every directory, off the event loop."""
-        for directory in self.directories:
-            if directory.home.is_online:
-                directory.write_later(name, self.offsets(directory, name))
 
     def _write_checkpoint(self, directory: LogDirectory, name: str) -> None:
         directory.write(name, self.offsets(directory, name))
@@ -489,9 +443,6 @@ class LogManager:
         self._retired.add(log, now)
 
     # --- describing -------------------------------------------------------------------------------
-
-    def directory_of(self, log: Copy) -> LogDirectory:
-        return next(found for found in self.directories if found.home is log.home)
 
     def describe(self) -> list[DirectoryInfo]:
         """Every directory with the logs in it, future ones too."""

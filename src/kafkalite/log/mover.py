@@ -15,19 +15,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from kafkalite.env.clock import Timer
 from kafkalite.env.disk import Disk, FileRange
+from kafkalite.log.home import LogHome
+from kafkalite.log.log_table import LogTable
 from kafkalite.log.names import partition_directory
 from kafkalite.log.partition_log import PartitionLog
 from kafkalite.log.throttle import Throttle
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.records.batch import iterate_headers
 from kafkalite.records.errors import CorruptRecords
-
-if TYPE_CHECKING:
-    from kafkalite.log.manager import LogManager
 
 logger = logging.getLogger(__name__)
 
@@ -66,29 +65,46 @@ class _Move:
         return self.log.topic, self.log.partition
 
 
+class Futures(Protocol):
+    """What a move asks of whoever opens and removes logs."""
+
+    def create_future(self, log: PartitionLog, directory: str) -> PartitionLog: ...
+
+    def drop_future(self, topic: str, partition: int) -> None: ...
+
+    def make_way(self, home: LogHome, path: str) -> bool: ...
+
+    def is_retired(self, path: str) -> bool: ...
+
+    def replace(self, log: PartitionLog, future: PartitionLog) -> None: ...
+
+    def retire(self, log: PartitionLog) -> None: ...
+
+
 class Mover:
     """All moves that are under way."""
 
-    def __init__(self, manager: LogManager, name_directory: NameDirectory) -> None:
-        self._manager = manager
+    def __init__(self, logs: LogTable, futures: Futures, name_directory: NameDirectory) -> None:
+        self._logs = logs
+        self._futures = futures
         self._name_directory = name_directory
         self._moves: dict[tuple[str, int], _Move] = {}
         # Logs whose place was taken, until the new one's name lasts.
         self._replaced: dict[PartitionLog, PartitionLog] = {}
         self._due: deque[_Move] = deque()  # whose next step is to be made
         self._is_stopped = False
-        settings = manager.settings
+        settings = logs.settings
         self._throttle = Throttle(
-            manager.env.clock, lambda: settings.replica_alter_log_dirs_io_max_bytes_per_second
+            logs.env.clock, lambda: settings.replica_alter_log_dirs_io_max_bytes_per_second
         )
 
     def move(self, topic: str, partition: int, path: str, on_moved: OnMoved) -> None:
         """Begins a move, unless it is under way; `on_moved` gets the log that has taken the place.
         One to another directory is given up for it."""
-        manager, key = self._manager, (topic, partition)
-        if path not in [directory.path for directory in manager.directories]:
+        logs, key = self._logs, (topic, partition)
+        if path not in [directory.path for directory in logs.directories]:
             raise KafkaError(Error.LOG_DIR_NOT_FOUND, f"{path} is no log directory")
-        log = manager.get(topic, partition)
+        log = logs.get(topic, partition)
         if log is None:
             raise KafkaError(Error.REPLICA_NOT_AVAILABLE, f"{topic}-{partition} is not here")
         move = self._moves.get(key)
@@ -97,11 +113,11 @@ class Mover:
         self._cancel(log)
         if log.home.path == path:
             return
-        self._begin(log, manager.create_future(log, path), on_moved)
+        self._begin(log, self._futures.create_future(log, path), on_moved)
 
     def resume(self, log: PartitionLog, on_moved: OnMoved) -> None:
         """Goes on with a move that a stop had cut short."""
-        future = self._manager.future(log.topic, log.partition)
+        future = self._logs.future(log.topic, log.partition)
         if future is not None and (log.topic, log.partition) not in self._moves:
             logger.info(
                 "%s-%d is still to be moved from %s to %s: %d of %d records' offsets are there",
@@ -134,7 +150,7 @@ class Mover:
         """Another directory is wanted: that of a move under way is not, whatever was asked of the
         metadata."""
         move = self._end(log.topic, log.partition)
-        self._manager.drop_future(log.topic, log.partition)
+        self._futures.drop_future(log.topic, log.partition)
         if move is not None and move.is_asked:
             self._name_again(log)
 
@@ -155,16 +171,16 @@ class Mover:
 
     def _later(self, move: _Move, after_ms: int = _PAUSE_MS) -> None:
         if self._is_current(move):
-            move.timer = self._manager.env.clock.call_later(after_ms, partial(self._is_due, move))
+            move.timer = self._logs.env.clock.call_later(after_ms, partial(self._is_due, move))
 
     def _is_due(self, move: _Move) -> None:
         """Steps come one after the other, and not all of those that are due in one turn."""
         if not self._due:
-            self._manager.env.clock.call_later(0, self._turn)
+            self._logs.env.clock.call_later(0, self._turn)
         self._due.append(move)
 
     def _turn(self) -> None:
-        clock = self._manager.env.clock
+        clock = self._logs.env.clock
         end_ms = clock.monotonic_ms() + _TURN_MS
         try:
             for _ in range(min(len(self._due), _STEPS_PER_TURN)):
@@ -182,8 +198,8 @@ class Mover:
 
     def _is_there(self, move: _Move) -> bool:
         """Whether its logs are in service, and neither was deleted meanwhile."""
-        manager = self._manager
-        return manager.get(*move.key) is move.log and manager.future(*move.key) is move.future
+        logs = self._logs
+        return logs.get(*move.key) is move.log and logs.future(*move.key) is move.future
 
     def stop(self) -> None:
         """Goes on with nothing; the next start does."""
@@ -255,8 +271,8 @@ class Mover:
     def _begin_again(self, move: _Move) -> None:
         """What the copy has is of no use."""
         move.must_last = None
-        self._manager.drop_future(*move.key)
-        move.future = self._manager.create_future(move.log, move.future.home.path)
+        self._futures.drop_future(*move.key)
+        move.future = self._futures.create_future(move.log, move.future.home.path)
         self._later(move)
 
     def _copy_rest(self, move: _Move) -> bool:
@@ -288,7 +304,7 @@ class Mover:
         assert found is not None, "a log that ends higher has nothing to read"
         self._throttle.take(found.length)
         disk, path = move.log.home.disk, found.file.path
-        self._manager.env.background.submit(
+        self._logs.env.background.submit(
             lambda: _read(disk, path, found), partial(self._read, move, offset, found)
         )
 
@@ -341,7 +357,7 @@ class Mover:
             "%s-%d stays in %s: it cannot be moved to %s (%s). Ask again when that is mended",
             *move.key, move.log.home.path, move.future.home.path, error,
         )  # fmt: skip
-        self._manager.drop_future(*move.key)
+        self._futures.drop_future(*move.key)
         if move.is_asked:
             self._name_again(move.log)
 
@@ -352,16 +368,16 @@ class Mover:
         after a power cut: with its directory named in the metadata, that log would count."""
         path = final_path(future)
         is_taken = any(log.directory == path for log in self._replaced)
-        return is_taken or path in future.home.vacated or self._manager.is_retired(path)
+        return is_taken or path in future.home.vacated or self._futures.is_retired(path)
 
     def _replace(self, move: _Move) -> None:
-        log, future, manager = move.log, move.future, self._manager
-        if manager.make_way(future.home, final_path(future)):
+        log, future, futures = move.log, move.future, self._futures
+        if futures.make_way(future.home, final_path(future)):
             future.home.vacated.sync_now()  # of what nobody knew, or since it was named
         promote(future)
         future.raise_start(log.log_start_offset)
         future.durability.took_over(log.durability.durable_offset)
-        manager.replace(log, future)
+        futures.replace(log, future)
         if log.producers is not None:
             future.needed_producers().take_verifications(log.producers)
         future.take_watermark(log)
@@ -373,7 +389,7 @@ class Mover:
         if not log.is_durable_on_append:
             future.durability.want(log.log_end_offset)
         disk, path = future.home.disk, future.home.path
-        manager.env.background.submit(
+        self._logs.env.background.submit(
             lambda: disk.sync_directory(path), partial(self._lasts, log, future)
         )
 
@@ -407,7 +423,7 @@ class Mover:
         if future is not None:
             where = f"it is moved to {future.home.path}"
             log.end(KafkaError(Error.NOT_LEADER_OR_FOLLOWER, where))
-            self._manager.retire(log)
+            self._futures.retire(log)
 
 
 def _read(disk: Disk, path: str, found: FileRange) -> bytearray:

@@ -1,9 +1,8 @@
-"""One partition's log: the segments, and what is known of them in memory.
+"""One partition's log: what can be done with it, and what a peer is told when it cannot.
 
-Owns every offset of the log but the high watermark's advance, and the error codes that a peer is
-told; how a batch comes into it is `appending`'s. It never waits for a disk: what must last is
-handed to the flusher of its directory. Invariant: log_start <= last_stable <= high_watermark <=
-log_end, and offsets never change once given.
+Owns the error codes of what goes wrong with the files, and the end of a log's service. What is
+known of it in memory is `log_state`'s, and each larger change is another module's. It never waits
+for a disk: what must last is handed to the flusher of its directory.
 
 After a write that failed the file may hold a part of the batch behind `size`; nobody sees it, the
 next append writes over it, and recovery cuts it. A disk that is full refuses the write and nothing
@@ -13,186 +12,45 @@ else; any other failure takes the directory offline.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import Steps, finish
 from kafkalite.log import appending, reader, rolling, truncation
-from kafkalite.log.appending import AppendResult
+from kafkalite.log.append import Append, AppendResult, Writable
 from kafkalite.log.checkpoints import write_partition_metadata
-from kafkalite.log.config import LogConfig
-from kafkalite.log.durability import Durability
-from kafkalite.log.epochs import LeaderEpochs
 from kafkalite.log.flusher import FlushWork, sync_all
-from kafkalite.log.home import LogHome
-from kafkalite.log.names import METADATA_DIRECTORY, PARTITION_METADATA
-from kafkalite.log.producers import (
-    AppendOrigin,
-    LookBack,
-    Producers,
-    ProducerState,
-    Verification,
-)
+from kafkalite.log.log_state import LogState
+from kafkalite.log.names import PARTITION_METADATA
+from kafkalite.log.producers import AppendOrigin, ProducerState, Verification
 from kafkalite.log.reader import FoundOffset, LogRead, Place
-from kafkalite.log.replay import look_back
 from kafkalite.log.seals import SEALS, Closed, Seals
 from kafkalite.log.segment import Segment
-from kafkalite.log.snapshots import snapshot_offsets, write_snapshot
+from kafkalite.log.snapshots import snapshot_offsets
 from kafkalite.log.txn_index import AbortedTransaction
-from kafkalite.log.validator import Checked, Writable
-from kafkalite.log.watermark import Watermark
 from kafkalite.protocol.errors import Error, KafkaError
 
 __all__ = ["AppendOrigin", "AppendResult", "FoundOffset", "LogRead", "PartitionLog"]
 
 
-class PartitionLog:
+class PartitionLog(LogState):
     """The records of one partition on this broker's disk."""
 
-    __slots__ = (
-        "__weakref__",
-        "_snapshot_offset",
-        "bases",
-        "config",
-        "directory",
-        "durability",
-        "epochs",
-        "home",
-        "is_future",
-        "last_flush_ms",
-        "leaving",
-        "log_end_offset",
-        "log_start_offset",
-        "lost",
-        "partition",
-        "producers",
-        "recovery_point",
-        "roll_jitter_ms",
-        "seals",
-        "segments",
-        "topic",
-        "topic_id",
-        "watermark",
-    )
-
-    def __init__(
-        self,
-        home: LogHome,
-        topic: str,
-        partition: int,
-        topic_id: bytes,
-        directory: str,
-        config: LogConfig,
-        segments: list[Segment],
-    ) -> None:
-        self.home = home
-        self.topic = topic
-        self.partition = partition
-        self.topic_id = topic_id
-        self.directory = directory
-        self.config = config
-        self.segments = segments
-        self.leaving: list[Segment] = []  # out of the log, while somebody may still send from them
-        self.bases = [segment.base_offset for segment in segments]
-        self.epochs = LeaderEpochs()
-        self.producers: Producers | None = None  # until a producer with an id comes
-        self.log_start_offset = segments[0].base_offset
-        self.log_end_offset = segments[-1].base_offset
-        self.recovery_point = self.log_end_offset
-        self.is_future = False
-        self.lost: KafkaError | None = None  # why nothing more comes of it: deleted, moved, offline
-        self.last_flush_ms = home.env.clock.now_ms()
-        self.watermark = Watermark(home.env.clock, self.log_start_offset)
-        self.durability = Durability(self, self.log_end_offset)
-        self.seals: Seals | None = None
-        if not directory.endswith(f"/{METADATA_DIRECTORY}"):  # who reads it needs offsets only
-            self.seals = Seals(topic, partition, topic_id)
-        self._snapshot_offset = self.log_end_offset  # nothing new for a snapshot before this
-        self.roll_jitter_ms = rolling.draw_jitter(home, config)
-
-    def __repr__(self) -> str:
-        return f"PartitionLog({self.directory}, {self.log_start_offset}..{self.log_end_offset})"
-
-    # --- offsets ----------------------------------------------------------------------------------
-
-    @property
-    def active(self) -> Segment:
-        return self.segments[-1]
-
-    @property
-    def size(self) -> int:
-        return sum(segment.size for segment in self.segments)
-
-    @property
-    def high_watermark(self) -> int:
-        """Everything below it is replicated."""
-        return self.watermark.offset
-
-    def replicated(self, offset: int) -> bool:
-        """Everything below an offset is, as whoever has the role for it knows; False when that is
-        no news. The one way for the high watermark to rise."""
-        assert offset <= self.log_end_offset, f"{self} has nothing to replicate below {offset}"
-        is_news = self.watermark.raise_to(offset)
-        if is_news and self.producers is not None:
-            self.producers.replicated(offset)
-        return is_news
-
-    def cut(self, end_offset: int) -> None:
-        """Nothing is left above an offset, and nothing more was replicated."""
-        self.log_end_offset = end_offset
-        self.watermark.cut_to(end_offset)
-        self.durability.truncated(end_offset)
-
-    def begin_at(self, offset: int) -> None:
-        """Nothing lies below an offset, and only that much is known to be replicated."""
-        self.log_start_offset = offset
-        self.watermark.lower_to(offset)
-        self.replicated(offset)
-
-    def take_watermark(self, other: PartitionLog) -> None:
-        """Goes on where another log of this partition was, and with who waits there."""
-        assert other.high_watermark <= self.log_end_offset
-        self.watermark = other.watermark
-        if self.producers is not None:
-            self.producers.replicated(self.high_watermark)
-
-    @property
-    def last_stable_offset(self) -> int:
-        """Below this every transaction is decided, and its decision replicated."""
-        unstable = self.producers.first_unstable if self.producers is not None else None
-        if unstable is None or unstable >= self.high_watermark:
-            return self.high_watermark
-        return max(unstable, self.log_start_offset)
-
-    @property
-    def is_durable_on_append(self) -> bool:
-        """Whether an append may be acknowledged before it is on stable storage."""
-        return not self.config.is_fsynced
+    __slots__ = ()
 
     # --- appending --------------------------------------------------------------------------------
 
     def append_as_leader(
         self,
-        records: Writable | Checked,
+        records: Writable,
         leader_epoch: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         now_ms: int | None = None,
-        *,
-        verification: Verification | None = None,
-        is_verified: bool = True,
-        transaction_version: int = 0,
     ) -> AppendResult:
-        """Gives a batch its offsets and writes it; raises KafkaError, and then nothing has changed.
-
-        What was examined before (see `validator.examine`) is not looked at again.
-        `is_verified` false asks for the proof (`verification`, see `start_verification`) that the
-        coordinator of a transaction knows of this partition. `transaction_version` is that of the
-        marker, when it is one.
-        """
-        return appending.append_as_leader(
-            self, records, leader_epoch, origin, now_ms, verification, is_verified,
-            transaction_version,
-        )  # fmt: skip
+        """The same for a batch that nothing comes along with, see `appending.append_as_leader`."""
+        if now_ms is None:
+            now_ms = self.home.env.clock.now_ms()
+        append = Append(records, now_ms, origin=origin, leader_epoch=leader_epoch)
+        return appending.append_as_leader(self, append)
 
     def append_as_follower(
         self, records: Writable, leader_epoch: int | None = None, now_ms: int | None = None
@@ -200,34 +58,9 @@ class PartitionLog:
         """Writes batches as another broker's leader gave them out."""
         return appending.append_as_follower(self, records, leader_epoch, now_ms)
 
-    def needed_producers(self) -> Producers:
-        """Its producers, from now on if there were none."""
-        if self.producers is None:
-            self.producers = Producers(self.look_back, self.log_end_offset)
-        return self.producers
-
-    def begin_epoch(self, epoch: int) -> None:
-        """A leader's epoch begins at the log's end; in an empty log its first batch says so."""
-        if self.log_end_offset > 0 and self.epochs.assign(epoch, self.log_end_offset):
-            self.durability.epochs_changed()
-
     def roll(self, next_offset: int | None = None) -> Segment:
         """Begins a new segment at the log's end, or at a later offset that comes next."""
-        return rolling.roll(self, max(self.log_end_offset, next_offset or 0))
-
-    def take_snapshot(self, offset: int) -> None:
-        """Keeps the producers as they are at an offset, unless that was done."""
-        if offset > self._snapshot_offset:
-            path = write_snapshot(self.home.disk, self.directory, self.producers, offset)
-            self.durability.snapshot_written(path)
-            self._snapshot_offset = offset
-            if self.seals is not None:
-                self.seals.add_snapshot(self.home.disk, self.directory, offset)
-
-    def seal(self, segment: Segment, next_offset: int) -> None:
-        """A segment's files are complete, and the next one begins at an offset."""
-        if self.seals is not None:
-            self.seals.add_segment(self.home.disk, self.directory, segment, next_offset)
+        return rolling.roll(self, next_offset)
 
     # --- durability -------------------------------------------------------------------------------
 
@@ -240,11 +73,6 @@ class PartitionLog:
         """Flushes, and goes on when everything written so far is durable or cannot be made so."""
         self.flush()
         self.when_durable(self.log_end_offset).then(lambda _: then())
-
-    def flush(self) -> None:
-        """Has everything written so far made durable, and the recovery point moved."""
-        if not self.durability.is_complete:
-            self.durability.flush(is_complete=True)
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -328,11 +156,6 @@ class PartitionLog:
         if self.producers is not None:
             self.producers.expire(now_ms, self.home.settings.producer_id_expiration_ms)
 
-    @property
-    def look_back(self) -> LookBack:
-        """Tells the batches of a producer before those of its snapshot; it holds no log."""
-        return partial(look_back, self.segments)
-
     # --- changing what is there -------------------------------------------------------------------
 
     def truncate_to(self, offset: int) -> bool:
@@ -364,50 +187,6 @@ class PartitionLog:
         self.raise_start(offset)
         return self.log_start_offset
 
-    def raise_start(self, offset: int) -> None:
-        """Forgets what lies below an offset."""
-        if offset <= self.log_start_offset:
-            return
-        self.log_start_offset = offset
-        self.replicated(offset)
-        if self.epochs.truncate_start(offset):
-            self.durability.epochs_changed()
-
-    def add_segment(self, segment: Segment) -> None:
-        slot = reader.slot_of(self.bases, segment.base_offset) + 1
-        self.segments.insert(slot, segment)
-        self.bases.insert(slot, segment.base_offset)
-        self.durability.directory_changed()
-
-    def drop_segment(self, segment: Segment) -> None:
-        """Takes a segment out of the log; its files are the caller's now."""
-        slot = self.segments.index(segment)
-        del self.segments[slot]
-        del self.bases[slot]
-        self.durability.directory_changed()
-
-    def loaded(
-        self,
-        end_offset: int,
-        recovery_point: int,
-        producers: Producers | None,
-        snapshot_offset: int,
-    ) -> None:
-        """Takes over what was found in the files."""
-        self.log_end_offset = end_offset
-        self.recovery_point = recovery_point
-        self.durability = Durability(self, recovery_point)
-        if recovery_point < end_offset:
-            self.durability.directory_changed(is_new=True)
-        self._snapshot_offset = snapshot_offset
-        self.producers = producers
-        if producers is not None:
-            producers.look_back = self.look_back
-
-    def snapshot_taken(self, offset: int) -> None:
-        """The newest snapshot of the producers is that of an offset."""
-        self._snapshot_offset = offset
-
     # --- the end ----------------------------------------------------------------------------------
 
     @property
@@ -437,13 +216,6 @@ class PartitionLog:
         if self.lost is None:
             self.lost = error
             self.durability.end(error)
-
-    def storage_error(self, error: OSError) -> KafkaError:
-        """What a peer is told of a failure with the files. Those of a log that is out of service
-        may be gone, which is no failure of their disk."""
-        if self.lost is not None and isinstance(error, FileNotFoundError):
-            return KafkaError(self.lost.code, self.lost.message)
-        return self.home.storage_error(error)
 
     def gone_offline(self) -> None:
         """The disk failed."""

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from kafkalite.env.clock import Timer
 from kafkalite.env.slicing import Steps, Work
 from kafkalite.log.cleaner import Cleaner
 from kafkalite.log.config import FOREVER
+from kafkalite.log.log_table import LogTable
 from kafkalite.log.names import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
+from kafkalite.log.partition_log import PartitionLog
 from kafkalite.log.retention_pass import RetentionPass
-
-if TYPE_CHECKING:
-    from kafkalite.log.manager import LogManager
-    from kafkalite.log.partition_log import PartitionLog
 
 _LONGEST_TIMER_MS = 86_400_000
 _SOON_MS = 100
@@ -30,15 +27,15 @@ _FLUSH_CHECK_MS = 1000
 class Periodic:
     """The timers of one `LogManager`."""
 
-    def __init__(self, manager: LogManager) -> None:
-        self._manager = manager
+    def __init__(self, logs: LogTable) -> None:
+        self._logs = logs
         self._timers: dict[str, Timer] = {}
-        self._slices = manager.env.slices
+        self._slices = logs.env.slices
         self._retaining: set[str] = set()  # directories that a pass is going over
-        self.cleaner = Cleaner(manager)
+        self.cleaner = Cleaner(logs)
 
     def start(self) -> None:
-        settings, manager = self._manager.settings, self._manager
+        settings, logs = self._logs.settings, self._logs
         flush_ms = min(settings.log_flush_scheduler_interval_ms, _FLUSH_CHECK_MS)
         work: list[tuple[str, int, Callable[[], None]]] = [
             ("retention", settings.log_retention_check_interval_ms, self.retain),
@@ -47,17 +44,17 @@ class Periodic:
             (
                 RECOVERY_POINTS,
                 settings.log_flush_offset_checkpoint_interval_ms,
-                lambda: manager.checkpoint(RECOVERY_POINTS),
+                lambda: logs.checkpoint(RECOVERY_POINTS),
             ),
             (
                 LOG_STARTS,
                 settings.log_flush_start_offset_checkpoint_interval_ms,
-                lambda: manager.checkpoint(LOG_STARTS),
+                lambda: logs.checkpoint(LOG_STARTS),
             ),
             (
                 HIGH_WATERMARKS,
                 settings.replica_high_watermark_checkpoint_interval_ms,
-                lambda: manager.checkpoint(HIGH_WATERMARKS),
+                lambda: logs.checkpoint(HIGH_WATERMARKS),
             ),
         ]
         for name, interval_ms, job in work:
@@ -72,18 +69,18 @@ class Periodic:
                 self._set(name, interval_ms, job)
 
         delay_ms = min(interval_ms, _LONGEST_TIMER_MS)
-        self._timers[name] = self._manager.env.clock.call_later(delay_ms, fire)
+        self._timers[name] = self._logs.env.clock.call_later(delay_ms, fire)
 
     def soon(self, name: str) -> None:
         """Has a checkpoint written once for all that happens now and a moment later."""
 
         def fire() -> None:
             del self._timers[key]
-            self._manager.checkpoint(name)
+            self._logs.checkpoint(name)
 
         key = f"{name}, soon"
         if key not in self._timers:
-            self._timers[key] = self._manager.env.clock.call_later(_SOON_MS, fire)
+            self._timers[key] = self._logs.env.clock.call_later(_SOON_MS, fire)
 
     def stop(self) -> None:
         for timer in self._timers.values():
@@ -94,28 +91,28 @@ class Periodic:
 
     def retain(self) -> None:
         """Removes segments that retention does not keep, unless that is still being done."""
-        for directory in self._manager.directories:
+        for directory in self._logs.directories:
             name = directory.path
             if directory.home.is_online and name not in self._retaining:
                 self._retaining.add(name)
                 end = partial(self._retaining.discard, name)
                 begin = partial(self._begin, lost=end)
-                RetentionPass(self._manager, directory, begin, end).start()
+                RetentionPass(self._logs, directory, begin, end).start()
 
     def flush(self) -> None:
         """Has logs synced whose flush.ms has passed since the last time."""
-        now_ms = self._manager.env.clock.now_ms()
+        now_ms = self._logs.env.clock.now_ms()
 
         def look_at(log: PartitionLog) -> None:
             flush_ms = log.config.flush_ms
             if flush_ms < FOREVER and now_ms - log.last_flush_ms >= flush_ms:
                 log.flush()
 
-        self._begin(_each(self._manager, look_at))
+        self._begin(_each(self._logs, look_at))
 
     def expire_producers(self) -> None:
-        now_ms = self._manager.env.clock.now_ms()
-        self._begin(_each(self._manager, lambda log: log.expire_producers(now_ms)))
+        now_ms = self._logs.env.clock.now_ms()
+        self._begin(_each(self._logs, lambda log: log.expire_producers(now_ms)))
 
     def _begin(
         self,
@@ -123,13 +120,13 @@ class Periodic:
         done: Callable[[], None] = lambda: None,
         lost: Callable[[], None] = lambda: None,
     ) -> None:
-        """Long work, which ends with the manager."""
+        """Long work, which ends with their service."""
         self._slices.begin(Work(steps, lambda _: done(), lost, owner=self))
 
 
-def _each(manager: LogManager, job: Callable[[PartitionLog], None]) -> Steps[None]:
+def _each(logs: LogTable, job: Callable[[PartitionLog], None]) -> Steps[None]:
     """A job for every log, of those that are still there when its turn comes."""
-    for log in manager.logs:
-        if manager.get(log.topic, log.partition) is log:
+    for log in logs.logs:
+        if logs.get(log.topic, log.partition) is log:
             job(log)
         yield

@@ -19,15 +19,6 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
-from kafkalite.log.plain import (
-    ATTRIBUTES,
-    BASE_SEQUENCE,
-    LAST_OFFSET_DELTA,
-    MAX_TIMESTAMP,
-    PRODUCER_EPOCH,
-    PRODUCER_ID,
-    Fields,
-)
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.records.batch import MAX_SEQUENCE, BatchHeader
 
@@ -114,10 +105,10 @@ class ProducerState:
             self.epoch = epoch
             self.is_partial = False
 
-    def go_on(self, fields: Fields, last_offset: int) -> None:
+    def go_on(self, header: BatchHeader, last_offset: int) -> None:
         """Notes a batch that was found to go on, and is in the log now."""
-        delta, timestamp = fields[LAST_OFFSET_DELTA], fields[MAX_TIMESTAMP]
-        self.add(SeenBatch(fields[BASE_SEQUENCE] + delta, last_offset, delta, timestamp))
+        delta, timestamp = header.last_offset_delta, header.max_timestamp
+        self.add(SeenBatch(header.base_sequence + delta, last_offset, delta, timestamp))
         self.last_timestamp = timestamp
 
     def add(self, batch: SeenBatch) -> None:
@@ -126,15 +117,19 @@ class ProducerState:
         self.batches.append(batch)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Verification:
     """A promise that the transaction coordinator knows of a transaction, asked for before its first
-    append."""
+    append. One is as good as this very object."""
 
     epoch: int
     lowest_sequence: int
     supports_epoch_bump: bool
     started_ms: int
+
+
+# In place of a verification: nobody asks for one.
+WAIVED = Verification(NO_EPOCH, NO_SEQUENCE, supports_epoch_bump=False, started_ms=0)
 
 
 class Unwritten(NamedTuple):
@@ -193,17 +188,17 @@ class Producers:
             found = state.find(first, last)
         return found
 
-    def going_on(self, fields: Fields) -> ProducerState | None:
+    def going_on(self, header: BatchHeader) -> ProducerState | None:
         """The producer of a plain batch that begins where its last one ended, in the same epoch
         and outside any transaction: what most batches are. None when there is more to be said."""
-        state = self.states.get(fields[PRODUCER_ID])
+        state = self.states.get(header.producer_id)
         if (
             state is None
-            or state.epoch != fields[PRODUCER_EPOCH]
+            or state.epoch != header.producer_epoch
             or not state.batches
-            or fields[BASE_SEQUENCE] != state.batches[-1].last_sequence + 1
-            or fields[BASE_SEQUENCE] + fields[LAST_OFFSET_DELTA] > MAX_SEQUENCE
-            or fields[ATTRIBUTES]
+            or header.base_sequence != state.batches[-1].last_sequence + 1
+            or header.base_sequence + header.last_offset_delta > MAX_SEQUENCE
+            or header.attributes
             or state.transaction_start != NO_OFFSET
             or self._verifications
         ):
@@ -320,6 +315,8 @@ class Producers:
 
     def check_verified(self, header: BatchHeader, verification: Verification | None) -> None:
         """Refuses the first batch of a transaction that its coordinator was not asked about."""
+        if verification is WAIVED:
+            return
         if self.has_open_transaction(header.producer_id, header.producer_epoch):
             return
         state = self.states.get(header.producer_id)

@@ -7,21 +7,18 @@ begins at a batch and never reaches past the limit it was given.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kafkalite.env.disk import FileRange
 from kafkalite.env.slicing import Steps
 from kafkalite.log.index import NO_TIMESTAMP
+from kafkalite.log.log_state import LogState
 from kafkalite.log.segment import Segment
 from kafkalite.log.txn_index import AbortedTransaction
 from kafkalite.records.batch import BatchHeader
 from kafkalite.records.convert import iterate_times
-
-if TYPE_CHECKING:
-    from kafkalite.log.partition_log import PartitionLog
 
 LATEST = -1
 EARLIEST = -2
@@ -70,17 +67,12 @@ class FoundOffset(NamedTuple):
     leader_epoch: int
 
 
-def slot_of(bases: Sequence[int], offset: int) -> int:
-    """The index of the segment that an offset belongs to; -1 below the first."""
-    return bisect_right(bases, offset) - 1
-
-
 def read(
-    log: PartitionLog, offset: int, max_bytes: int, limit: int, min_one_batch: bool
+    log: LogState, offset: int, max_bytes: int, limit: int, min_one_batch: bool
 ) -> LogRead:
     """Bytes from the batch that holds `offset`, or the first after it, up to the one of `limit`."""
     last, limit_position = place_of(log, limit)
-    for slot in range(slot_of(log.bases, offset), len(log.segments)):
+    for slot in range(log.slot_of(offset), len(log.segments)):
         segment = log.segments[slot]
         if segment.base_offset > last.base_offset:
             break
@@ -103,24 +95,24 @@ def read(
     return LogRead(None, limit)
 
 
-def place_of(log: PartitionLog, offset: int) -> Place:
+def place_of(log: LogState, offset: int) -> Place:
     """The first byte that a read up to an offset may not see, and one from it on begins with."""
     segments = log.segments
     if offset >= log.log_end_offset:
         return Place(segments[-1], segments[-1].size)
-    segment = segments[slot_of(log.bases, offset)]
+    segment = segments[log.slot_of(offset)]
     found = segment.locate(offset)
     return Place(segment, found[0] if found is not None else segment.size)
 
 
-def is_current(log: PartitionLog, place: Place) -> bool:
+def is_current(log: LogState, place: Place) -> bool:
     """Whether a place is still one of the log: compaction and retention put others there."""
-    slot = slot_of(log.bases, place.segment.base_offset)
+    slot = log.slot_of(place.segment.base_offset)
     return slot >= 0 and log.segments[slot] is place.segment
 
 
 def offset_for_time(
-    log: PartitionLog, timestamp: int, limit: int | None
+    log: LogState, timestamp: int, limit: int | None
 ) -> Steps[FoundOffset | None]:
     """The first record at or after a time, or a place with a name; None when none is below the
     limit. In steps, since a batch may hold millions of records."""
@@ -137,7 +129,7 @@ def offset_for_time(
     return None if found is None or (limit is not None and found.offset >= limit) else found
 
 
-def _first_at(log: PartitionLog, timestamp: int) -> Steps[FoundOffset | None]:
+def _first_at(log: LogState, timestamp: int) -> Steps[FoundOffset | None]:
     """The first record at or after a time.
 
     Between two steps the log may be cut, compacted or moved: every batch is looked up anew.
@@ -153,10 +145,10 @@ def _first_at(log: PartitionLog, timestamp: int) -> Steps[FoundOffset | None]:
         start_offset = batch[1].next_offset
 
 
-def aborted(log: PartitionLog, first: int, end: int) -> list[AbortedTransaction]:
+def aborted(log: LogState, first: int, end: int) -> list[AbortedTransaction]:
     """The aborted transactions with records in a range of offsets."""
     found: list[AbortedTransaction] = []
-    for segment in log.segments[max(0, slot_of(log.bases, first)) :]:
+    for segment in log.segments[max(0, log.slot_of(first)) :]:
         some, is_all = segment.txn_index.collect(first, end)
         found.extend(some)
         if is_all:

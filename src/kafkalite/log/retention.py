@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from kafkalite.env.disk import Disk
+from kafkalite.log.log_state import LogState
 from kafkalite.log.names import (
     DELETED,
     INDEX,
@@ -22,18 +22,16 @@ from kafkalite.log.names import (
     is_offset_name,
     offset_of,
 )
+from kafkalite.log.rolling import roll
 from kafkalite.log.segment import Segment
 from kafkalite.log.snapshots import snapshot_path
-
-if TYPE_CHECKING:
-    from kafkalite.log.partition_log import PartitionLog
 
 logger = logging.getLogger(__name__)
 
 _INDEXES = (INDEX, TIME_INDEX, TXN_INDEX)
 
 
-def expired(log: PartitionLog, now_ms: int) -> list[Segment]:
+def expired(log: LogState, now_ms: int) -> list[Segment]:
     """The segments that the topic's settings do not keep: those below the log's start, then what
     is beyond its size, then beyond its time."""
     found = list(_leading(log, 0, lambda _, end: end <= log.log_start_offset, is_active_kept=True))
@@ -46,7 +44,7 @@ def expired(log: PartitionLog, now_ms: int) -> list[Segment]:
 Condition = Callable[[Segment, int], bool]  # segment and the offset where the next one begins
 
 
-def _beyond_size(log: PartitionLog, gone: list[Segment]) -> list[Segment]:
+def _beyond_size(log: LogState, gone: list[Segment]) -> list[Segment]:
     if log.config.retention_bytes < 0:
         return []
     excess = log.size - sum(segment.size for segment in gone) - log.config.retention_bytes
@@ -59,7 +57,7 @@ def _beyond_size(log: PartitionLog, gone: list[Segment]) -> list[Segment]:
     return list(_leading(log, len(gone), is_excess)) if excess > 0 else []
 
 
-def _beyond_time(log: PartitionLog, first: int, now_ms: int) -> list[Segment]:
+def _beyond_time(log: LogState, first: int, now_ms: int) -> list[Segment]:
     retention_ms = log.config.retention_ms
     if retention_ms < 0:
         return []
@@ -71,7 +69,7 @@ def _beyond_time(log: PartitionLog, first: int, now_ms: int) -> list[Segment]:
 
 
 def _leading(
-    log: PartitionLog, first: int, condition: Condition, *, is_active_kept: bool = False
+    log: LogState, first: int, condition: Condition, *, is_active_kept: bool = False
 ) -> Iterator[Segment]:
     """The segments from one on for which the condition holds, up to the high watermark."""
     segments = log.segments
@@ -86,7 +84,7 @@ def _leading(
         yield segment
 
 
-def begin_after(log: PartitionLog, segments: list[Segment]) -> int:
+def begin_after(log: LogState, segments: list[Segment]) -> int:
     """From here on the log begins behind these segments, which are its first: nobody reads them any
     more. They may go when the recovery point that is on the disk is not below the start returned.
 
@@ -94,20 +92,20 @@ def begin_after(log: PartitionLog, segments: list[Segment]) -> int:
     it must begin behind them all.
     """
     if segments[-1] is log.active:
-        log.roll()
+        roll(log)
     start = log.segments[len(segments)].base_offset
     log.raise_start(start)
     return start
 
 
-def may_go(log: PartitionLog, start: int) -> bool:
+def may_go(log: LogState, start: int) -> bool:
     """Whether what lies below the start lasts, and what the log goes on with: a crash may bring
     back what was removed, and what lies below a recovery point is taken for whole."""
     is_last = log.segments[-1].base_offset == start
     return log.recovery_point >= start and (log.durability.has_names or not is_last)
 
 
-def remove(log: PartitionLog, segments: list[Segment]) -> None:
+def remove(log: LogState, segments: list[Segment]) -> None:
     """Takes segments that lie below the log's start out of it, and their files with them."""
     start = log.segments[len(segments)].base_offset
     for segment in segments:
@@ -117,7 +115,7 @@ def remove(log: PartitionLog, segments: list[Segment]) -> None:
     logger.info("%s: removed %d segments below %d", log.directory, len(segments), start)
 
 
-def remove_later(log: PartitionLog, segments: list[Segment]) -> None:
+def remove_later(log: LogState, segments: list[Segment]) -> None:
     """Renames the files of segments that are out of the log, and removes them when readers are
     done."""
     disk = log.home.disk
@@ -157,7 +155,7 @@ def _name_of_its_own(disk: Disk, segment: Segment) -> str:
     return suffix
 
 
-def _remove_snapshots(log: PartitionLog, start: int) -> None:
+def _remove_snapshots(log: LogState, start: int) -> None:
     names = log.home.disk.list_directory(log.directory)
     old = [offset_of(name) for name in names if is_offset_name(name, SNAPSHOT)]
     # Compaction may be removing some of them just now.

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from kafkalite.env.slicing import Steps
 from kafkalite.log.directory import LogDirectory
+from kafkalite.log.log_table import LogTable
 from kafkalite.log.names import RECOVERY_POINTS
+from kafkalite.log.partition_log import PartitionLog
 from kafkalite.log.retention import begin_after, expired, may_go, remove
 from kafkalite.log.segment import Segment
 from kafkalite.protocol.errors import KafkaError
-
-if TYPE_CHECKING:
-    from kafkalite.log.manager import LogManager
-    from kafkalite.log.partition_log import PartitionLog
 
 logger = logging.getLogger(__name__)
 
@@ -32,16 +29,16 @@ class RetentionPass:
 
     def __init__(
         self,
-        manager: LogManager,
+        logs: LogTable,
         directory: LogDirectory,
         begin: Begin,
         on_end: Callable[[], None],
     ) -> None:
-        self._manager = manager
+        self._logs = logs
         self._directory = directory
         self._begin = begin
         self._on_end = on_end
-        self._now_ms = manager.env.clock.now_ms()
+        self._now_ms = logs.env.clock.now_ms()
         self._found: list[tuple[PartitionLog, list[Segment]]] = []
         self._is_saved = True  # whether the recovery points on the disk let all of it go
 
@@ -49,7 +46,7 @@ class RetentionPass:
         self._begin(self._choose(), self._chosen)
 
     def _choose(self) -> Steps[None]:
-        for log in self._manager.logs_in(self._directory):
+        for log in self._logs.logs_in(self._directory):
             if not log.home.is_online:
                 return
             if self._is_here(log):
@@ -58,7 +55,7 @@ class RetentionPass:
 
     def _is_here(self, log: PartitionLog) -> bool:
         """Between two slices a log may have been deleted, or moved to another directory."""
-        is_open = self._manager.get(log.topic, log.partition) is log
+        is_open = self._logs.get(log.topic, log.partition) is log
         return is_open and log.home is self._directory.home
 
     def _look_at(self, log: PartitionLog) -> None:
@@ -79,7 +76,7 @@ class RetentionPass:
         if self._is_saved:
             self._saved(True)
         else:
-            points = self._manager.offsets(self._directory, RECOVERY_POINTS)
+            points = self._logs.offsets(self._directory, RECOVERY_POINTS)
             self._directory.write_later(RECOVERY_POINTS, points, self._saved)
 
     def _saved(self, is_written: bool) -> None:

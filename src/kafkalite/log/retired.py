@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from kafkalite.env.disk import Disk
 from kafkalite.log.choosing import TopicOf
@@ -24,9 +23,6 @@ from kafkalite.log.names import (
 from kafkalite.log.offline import UnopenedLog
 from kafkalite.log.partition_log import PartitionLog
 from kafkalite.protocol.errors import KafkaError
-
-if TYPE_CHECKING:
-    from kafkalite.log.manager import LogManager
 
 logger = logging.getLogger(__name__)
 
@@ -41,8 +37,8 @@ def now(act: Callable[[], None]) -> None:
 class Retired:
     """The deleted logs of one broker whose directories still have their names."""
 
-    def __init__(self, manager: LogManager) -> None:
-        self._manager = manager
+    def __init__(self, rename: Callable[[PartitionLog | UnopenedLog, str], None]) -> None:
+        self._give_name = rename  # of one that is out of service, see `names`
         self._logs: dict[str, PartitionLog | UnopenedLog] = {}  # by directory
 
     def add(self, log: PartitionLog | UnopenedLog, once_durable: OnceDurable) -> None:
@@ -77,7 +73,7 @@ class Retired:
 
     def _rename(self, log: PartitionLog | UnopenedLog) -> None:
         if self._logs.pop(log.directory, None) is not None:
-            self._manager.rename(log, "delete")
+            self._give_name(log, "delete")
 
 
 def bring_back(

@@ -8,27 +8,17 @@ it ends, so that recovery knows a lost end from records that were never there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafkalite.log.config import LogConfig
 from kafkalite.log.home import LogHome
+from kafkalite.log.log_state import LogState
 from kafkalite.log.segment import Segment
 from kafkalite.protocol.errors import Error, KafkaError
-
-if TYPE_CHECKING:
-    from kafkalite.log.partition_log import PartitionLog
 
 MAX_OFFSETS = 2**31  # that a segment's indexes can tell apart
 
 
-def draw_jitter(home: LogHome, config: LogConfig) -> int:
-    """Logs that began together need not roll together."""
-    bound = min(config.segment_jitter_ms, config.segment_ms)
-    return home.env.random.randrange(bound) if bound > 0 else 0
-
-
 def segment_for(
-    log: PartitionLog, size: int, first_offset: int, last_offset: int, timestamp: int, now_ms: int,
+    log: LogState, size: int, first_offset: int, last_offset: int, timestamp: int, now_ms: int,
     *, is_given: bool = False,
 ) -> Segment:  # fmt: skip
     """The segment that batches are to be written to: the last one, or a new one when it is due.
@@ -56,20 +46,20 @@ def segment_for(
     if segment.size + size > config.segment_bytes:
         if size > config.segment_bytes and not is_given:
             raise KafkaError(Error.RECORD_LIST_TOO_LARGE, f"{size} bytes do not fit into a segment")
-        return log.roll() if segment.size else segment
+        return roll(log) if segment.size else segment
     if last_offset - segment.base_offset >= MAX_OFFSETS:
         # Where the log's end itself is too far away, the segment begins at the batch.
         is_far = last_offset - log.log_end_offset >= MAX_OFFSETS
-        return log.roll(first_offset if is_far else None)
+        return roll(log, first_offset if is_far else None)
     is_due = (segment.size and _is_aged(log, segment, timestamp, now_ms)) or (
         # The index can only fill up when an entry is due.
         segment.bytes_since_index > config.index_interval_bytes
         and segment.is_index_full(config.segment_index_bytes)
     )
-    return log.roll() if is_due else segment
+    return roll(log) if is_due else segment
 
 
-def _is_aged(log: PartitionLog, segment: Segment, timestamp: int, now_ms: int) -> bool:
+def _is_aged(log: LogState, segment: Segment, timestamp: int, now_ms: int) -> bool:
     return segment.waited_ms(now_ms, timestamp) > log.config.segment_ms - log.roll_jitter_ms
 
 
@@ -81,8 +71,9 @@ def begin_segment(home: LogHome, directory: str, base_offset: int, config: LogCo
     return segment
 
 
-def roll(log: PartitionLog, base_offset: int) -> Segment:
-    old = log.active
+def roll(log: LogState, next_offset: int | None = None) -> Segment:
+    """Begins a new segment at the log's end, or at a later offset that comes next."""
+    old, base_offset = log.active, max(log.log_end_offset, next_offset or 0)
     if old.base_offset == base_offset:
         return old  # empty: nothing can be gained by another one
     home = log.home
@@ -92,6 +83,6 @@ def roll(log: PartitionLog, base_offset: int) -> Segment:
     log.durability.segment_completed(old.base_offset)
     segment = begin_segment(home, log.directory, base_offset, log.config)
     log.add_segment(segment)
-    log.roll_jitter_ms = draw_jitter(home, log.config)
+    log.draw_jitter()
     log.flush()
     return segment

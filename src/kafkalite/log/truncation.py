@@ -7,9 +7,8 @@ at the offset asked for, or below it where a batch spans it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafkalite.log.flusher import FlushWork, sync_all
+from kafkalite.log.log_state import LogState
 from kafkalite.log.names import (
     LOG_STARTS,
     RECOVERY_POINTS,
@@ -19,17 +18,13 @@ from kafkalite.log.names import (
     offset_of,
 )
 from kafkalite.log.producers import Producers
-from kafkalite.log.reader import slot_of
 from kafkalite.log.replay import load_snapshot, replay
 from kafkalite.log.rolling import begin_segment
 from kafkalite.log.segment import Segment
 from kafkalite.log.snapshots import snapshot_offsets, snapshot_path
 
-if TYPE_CHECKING:
-    from kafkalite.log.partition_log import PartitionLog
 
-
-def truncate_to(log: PartitionLog, offset: int) -> bool:
+def truncate_to(log: LogState, offset: int) -> bool:
     """Removes every batch that reaches an offset; True when there was one."""
     if offset >= log.log_end_offset:
         if log.epochs.truncate_end(log.log_end_offset):
@@ -40,7 +35,7 @@ def truncate_to(log: PartitionLog, offset: int) -> bool:
         return True
     # A batch that spans the offset goes as a whole, so the log may end before it; recovery begins
     # at a segment's first offset in any case.
-    segment = log.segments[max(0, slot_of(log.bases, offset - 1))]
+    segment = log.segments[max(0, log.slot_of(offset - 1))]
     header = segment.find(offset)
     _announce(log, offset if header is None else min(offset, header.base_offset))
     _lower_recovery_point(log, segment.base_offset)
@@ -57,7 +52,7 @@ def truncate_to(log: PartitionLog, offset: int) -> bool:
     return True
 
 
-def truncate_fully(log: PartitionLog, offset: int) -> None:
+def truncate_fully(log: LogState, offset: int) -> None:
     """Empties the log; the next record gets the offset given."""
     _announce(log, offset)
     _lower_recovery_point(log, min(offset, log.segments[0].base_offset))
@@ -87,14 +82,14 @@ def _sync(segment: Segment) -> None:
     sync_all(segment.disk, [FlushWork(0, 0, [segment.path(kind) for kind in kinds])])
 
 
-def _lower_recovery_point(log: PartitionLog, offset: int) -> None:
+def _lower_recovery_point(log: LogState, offset: int) -> None:
     """Before anything else: whatever a crash leaves behind is then looked at by recovery."""
     if offset < log.recovery_point:
         log.recovery_point = offset
         log.home.save_checkpoint(RECOVERY_POINTS)
 
 
-def _announce(log: PartitionLog, offset: int) -> None:
+def _announce(log: LogState, offset: int) -> None:
     """Before anything else, too: a log that began anew at the start that it had, or at that of its
     last clean stop, would lose what is written from the cut on."""
     if log.seals is not None:
@@ -102,19 +97,19 @@ def _announce(log: PartitionLog, offset: int) -> None:
     _lower_start(log, offset)
 
 
-def _lower_start(log: PartitionLog, offset: int) -> None:
+def _lower_start(log: LogState, offset: int) -> None:
     if offset < log.log_start_offset:
         log.log_start_offset = offset
         log.home.save_checkpoint(LOG_STARTS)
 
 
-def _end_at(log: PartitionLog, offset: int) -> None:
+def _end_at(log: LogState, offset: int) -> None:
     log.cut(offset)
     # Before anything is appended: a segment that came back would hold offsets given twice.
     log.home.disk.sync_directory(log.directory)
 
 
-def remove_segment(log: PartitionLog, segment: Segment) -> None:
+def remove_segment(log: LogState, segment: Segment) -> None:
     """Removes a segment's files at once: its offsets will be given again, so its names are
     needed."""
     log.drop_segment(segment)
@@ -126,7 +121,7 @@ def remove_segment(log: PartitionLog, segment: Segment) -> None:
             disk.remove(segment.path(kind))
 
 
-def reload_producers(log: PartitionLog) -> None:
+def reload_producers(log: LogState) -> None:
     """Makes the producer state that of the log as it is now."""
     disk, start, end = log.home.disk, log.log_start_offset, log.log_end_offset
     names = disk.list_directory(log.directory)

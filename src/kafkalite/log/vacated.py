@@ -7,18 +7,32 @@ has a name which is not in here, and never gave it up, has it after a power cut,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from kafkalite.log.home import LogHome
+from kafkalite.env import Env
+from kafkalite.env.disk import Disk
+from kafkalite.protocol.errors import KafkaError
 
 _SYNC_AFTER_MS = 100  # for many together
+
+
+class Home(Protocol):
+    """The directory, as far as it matters here."""
+
+    env: Env
+    disk: Disk
+    path: str
+
+    @property
+    def is_online(self) -> bool: ...
+
+    def storage_error(self, error: OSError) -> KafkaError: ...
 
 
 class Vacated:
     """The names that were given up in one log directory."""
 
-    def __init__(self, home: LogHome) -> None:
+    def __init__(self, home: Home) -> None:
         self._home = home
         # How often names had been given up when each was, and whether who had it tells whose it is.
         self._names: dict[str, tuple[int, bool]] = {}

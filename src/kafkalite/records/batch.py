@@ -281,8 +281,6 @@ def checksum(buffer: Buffer, header: BatchHeader) -> int:
 
 def check_produced(header: BatchHeader) -> None:
     """What a client may not claim in the header of a batch v2 that it produces."""
-    if header.base_offset != 0:
-        raise InvalidRecords(f"base offset of a produced batch is {header.base_offset}, not 0")
     if header.record_count <= 0 or header.last_offset_delta + 1 != header.record_count:
         raise InvalidRecords(
             f"{header.record_count} records do not fill the offsets"

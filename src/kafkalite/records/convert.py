@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 
 from kafkalite.env.slicing import Steps
-from kafkalite.records import down, legacy, record, scan
+from kafkalite.records import down_convert, full_check, legacy, record
 from kafkalite.records.batch import (
     NO_LEADER_EPOCH,
     NO_TIMESTAMP,
@@ -24,8 +24,7 @@ from kafkalite.records.batch import (
     iterate_headers,
 )
 from kafkalite.records.errors import InvalidRecords, RecordsTooLarge, UnsupportedCodec
-from kafkalite.records.record import BatchBuilder, Record
-from kafkalite.records.scan import (
+from kafkalite.records.full_check import (
     STEP_RECORDS,
     BadRecord,
     RecordRules,
@@ -33,6 +32,7 @@ from kafkalite.records.scan import (
     judge,
     note,
 )
+from kafkalite.records.record import BatchBuilder, Record
 
 # What a rebuilt batch may hold before it is compressed. Converting needs all of it in memory.
 MAX_CONVERTED_BYTES = 128 * 1024 * 1024
@@ -74,7 +74,7 @@ def iterate_times(
     """Offset and timestamp of each record of whichever format, and None now and then, where it is
     time to give way."""
     if header.magic == 2:
-        yield from scan.iterate_times(buffer, header)
+        yield from full_check.iterate_times(buffer, header)
         return
     for number, each in enumerate(legacy.iterate_records(buffer, header), 1):
         if number % STEP_RECORDS == 0:
@@ -170,7 +170,7 @@ def down_convert_in_steps(buffer: Buffer, magic: int, fetch_offset: int = 0) -> 
 
 def _add_batch(messages: legacy.MessageSet, buffer: Buffer, header: BatchHeader) -> Steps[None]:
     if header.magic == 2:
-        yield from down.add_batch(messages, buffer, header)
+        yield from down_convert.add_batch(messages, buffer, header)
         return
     for number, each in enumerate(legacy.iterate_records(buffer, header), 1):
         if messages.add(each) or number % STEP_RECORDS == 0:

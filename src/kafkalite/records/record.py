@@ -3,7 +3,7 @@
 Reading holds one window of decompressed bytes beside the record at hand, so a batch that
 inflates to gigabytes is walked through in bounded memory. Invariant: a record is yielded only
 when its fields fill exactly the length that it declares. To look at records without making
-them, as a Produce does, see scan.py.
+them, as a Produce does, see full_check.py.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from kafkalite.records.batch import (
     TimestampType,
 )
 from kafkalite.records.errors import InvalidRecords
-from kafkalite.records.varint import ZIGZAG, encode_varint, read_varint, read_varlong
+from kafkalite.records.varint import encode_varint, read_varint
+from kafkalite.records.walks import read_fields
 from kafkalite.records.window import MAX_RECORD_BYTES, Window, open_window
 
 RecordHeader: TypeAlias = tuple[bytes, bytes | None]
@@ -45,7 +46,6 @@ HeaderLike: TypeAlias = tuple[str | bytes, bytes | None]
 
 MIN_INT64 = -(1 << 63)
 MAX_INT64 = (1 << 63) - 1
-CUT = (-1, 0, 0, 0, 0, 0, 0)
 
 
 @dataclass(slots=True)
@@ -129,61 +129,6 @@ def iterate_window(
         )
         remaining -= 1
     window.check_exhausted(position)
-
-
-def read_fields(data: bytes, position: int, size: int) -> tuple[int, int, int, int, int, int, int]:
-    """End, timestamp delta, offset delta, then position and length of the key and of the value.
-
-    The hot part of reading: numbers of one and two bytes, nearly all there are, are decoded in
-    line. A length below 0 means null. An end below 0 means that the record is not whole in the
-    first `size` bytes of data. A field that runs over its record's end is found by the caller,
-    who compares positions at last; one that runs over data's end raises IndexError.
-    """
-    try:
-        if (byte := data[position]) < 0x80:
-            position += 1
-            end = position + ZIGZAG[byte]
-        elif (second := data[position + 1]) < 0x80:
-            position += 2
-            end = position + ZIGZAG[byte & 0x7F | second << 7]
-        else:
-            end, position = read_varint(data, position)
-            end += position
-    except IndexError:
-        return CUT
-    if not position <= end <= size:
-        return CUT
-    if (byte := data[position + 1]) < 0x80:  # the attributes before it mean nothing
-        position += 2
-        timestamp_delta = ZIGZAG[byte]
-    elif (second := data[position + 2]) < 0x80:
-        position += 3
-        timestamp_delta = ZIGZAG[byte & 0x7F | second << 7]
-    else:
-        timestamp_delta, position = read_varlong(data, position + 1)
-    if (byte := data[position]) < 0x80:
-        position += 1
-        offset_delta = ZIGZAG[byte]
-    elif (second := data[position + 1]) < 0x80:
-        position += 2
-        offset_delta = ZIGZAG[byte & 0x7F | second << 7]
-    else:
-        offset_delta, position = read_varint(data, position)
-    key_length, key_at = (
-        (ZIGZAG[byte], position + 1)
-        if (byte := data[position]) < 0x80
-        else read_varint(data, position)
-    )
-    position = key_at + key_length if key_length > 0 else key_at
-    if (byte := data[position]) < 0x80:
-        position += 1
-        value_length = ZIGZAG[byte]
-    elif (second := data[position + 1]) < 0x80:
-        position += 2
-        value_length = ZIGZAG[byte & 0x7F | second << 7]
-    else:
-        value_length, position = read_varint(data, position)
-    return end, timestamp_delta, offset_delta, key_at, key_length, position, value_length
 
 
 def _read_headers(data: bytes, position: int, end: int) -> tuple[tuple[RecordHeader, ...], int]:

@@ -1,7 +1,7 @@
 """Zigzag varints of batch v2: 32-bit for lengths and offset deltas, 64-bit for timestamp deltas.
 
-The hot loops of record.py and scan.py decode one and two bytes in line and come here for the
-rest. Overlong numbers are refused as Apache Kafka does: a fifth (tenth) byte may not promise more.
+The loops of walks.py decode one and two bytes in line and come here for the rest. Overlong numbers
+are refused as Apache Kafka does: a fifth (tenth) byte may not promise more.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from kafkalite.records.errors import InvalidRecords, RecordsTooLarge
 from kafkalite.records.varint import MAX_VARINT_BYTES, read_varint
 
 # The largest record that is put together in memory. A producer that sends a larger one has it
-# stored (scan.py checks it as a stream), but nothing in the broker can look at it as a whole.
+# stored (full_check.py checks it as a stream), but nothing in the broker can look at it as a whole.
 MAX_RECORD_BYTES = 128 * 1024 * 1024
 # Pieces that are inflated between two steps: under a millisecond.
 STEP_CHUNKS = 4

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from kafkalite.env.disk import FileRange
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import Steps
-from kafkalite.log.partition_log import AppendOrigin, AppendResult, FoundOffset, PartitionLog
-from kafkalite.log.producers import Verification
-from kafkalite.log.validator import Checked, Leader, examine
+from kafkalite.log.append import Append, AppendResult, Checked
+from kafkalite.log.appending import append_as_leader
+from kafkalite.log.partition_log import AppendOrigin, FoundOffset, PartitionLog
+from kafkalite.log.validator import examine
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.replication.waiting import Parked
 
@@ -66,17 +67,6 @@ class FetchPosition:
     leader_epoch: int = NO_EPOCH
     last_fetched_epoch: int = NO_EPOCH
     log_start_offset: int = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """What a transactional batch brings along: see `PartitionLog.start_verification`."""
-
-    verification: Verification | None = None
-    is_waived: bool = False
-
-
-NOT_ASKED = Proof(is_waived=True)
 
 
 @dataclass(slots=True)
@@ -134,38 +124,33 @@ class Partition:
         self.log.watermark.fail(error)
         self.wake()
 
-    def examine(
-        self, records: memoryview, now_ms: int, *, is_old_format_taken: bool = False
-    ) -> Steps[Checked]:
-        """A client's batch as `append` takes it, looked at in steps; the bytes must not change."""
-        leader = Leader(self.log.config, AppendOrigin.CLIENT, 0, 0, now_ms, is_old_format_taken)
-        return examine(records, leader)
+    def examine(self, append: Append) -> Steps[Checked]:
+        """A client's batch looked at in steps, before `write`."""
+        return examine(append, self.log.config)
 
     def append(
         self,
-        records: memoryview | Checked,
+        records: memoryview,
         now_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         *,
         is_all: bool = False,
-        proof: Proof = NOT_ASKED,
         transaction_version: int = 0,
     ) -> AppendResult:
-        """Append as leader and let the high watermark follow; `is_all` means acks=all.
+        """What a coordinator writes; a marker says by which version of transactions its epoch is
+        to be judged."""
+        append = Append(records, now_ms, origin=origin, transaction_version=transaction_version)
+        return self.write(append, is_all=is_all)
 
-        A client's transactional batch brings a proof that its coordinator knows of it; a marker
-        says by which version of transactions its epoch is to be judged.
-        """
-        if self.leadership.leader_id != self.node_id:
+    def write(self, append: Append, *, is_all: bool) -> AppendResult:
+        """Append as leader and let the high watermark follow; `is_all` means acks=all."""
+        leadership, log = self.leadership, self.log
+        if leadership.leader_id != self.node_id:
             self.check_leader()
-        log = self.log
-        if is_all and not self.leadership.has_enough_in_sync(log.config.min_insync_replicas):
+        if is_all and not leadership.has_enough_in_sync(log.config.min_insync_replicas):
             raise KafkaError(Error.NOT_ENOUGH_REPLICAS)
-        result = log.append_as_leader(
-            records, self.leadership.leader_epoch, origin, now_ms,
-            verification=proof.verification, is_verified=proof.is_waived,
-            transaction_version=transaction_version,
-        )
+        append.leader_epoch = leadership.leader_epoch
+        result = append_as_leader(log, append)
         if log.is_durable_on_append:
             self.advance(log.log_end_offset)
         else:

@@ -98,7 +98,7 @@ def test_an_append_that_is_waited_for(
 
 
 @pytest.mark.parametrize(
-    ("what", "planted"), [("examine", fail_in_steps), ("append", fail)], ids=["look", "append"]
+    ("what", "planted"), [("examine", fail_in_steps), ("write", fail)], ids=["look", "append"]
 )
 def test_a_batch_that_is_looked_at_in_slices(
     broker: WholeBroker,

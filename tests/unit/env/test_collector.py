@@ -146,7 +146,8 @@ def test_no_look_is_at_much_however_much_is_made(settled, is_let_go):
                     old.pop()
             yield
 
-    clock, done = ManualClock(), []
+    clock = ManualClock()
+    done: list[object] = []
     gc.callbacks.append(look)
     try:
         Slices(clock, settled).run(steps(), done.append)

@@ -145,13 +145,13 @@ def test_a_request_for_many_partitions_goes_on_in_later_turns(
     broker: WholeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker.create("wide", partitions=40)
-    real = Partition.append
+    real = Partition.write
 
     def slow(self: Partition, *args: Any, **fields: Any) -> Any:
         broker.clock.spend(1)
         return real(self, *args, **fields)
 
-    monkeypatch.setattr(Partition, "append", slow)
+    monkeypatch.setattr(Partition, "write", slow)
     data = TopicData(
         name="wide",
         partition_data=[PartitionData(index=i, records=batch_of(broker)) for i in range(40)],

@@ -152,7 +152,7 @@ def vast(pairs, codec, size, **fields):
 @pytest.fixture
 def small_limits(monkeypatch):
     """So that what is large is quick to test."""
-    monkeypatch.setattr("kafkalite.log.raw.MAX_BODY_BYTES", 50_000)
+    monkeypatch.setattr("kafkalite.log.record_pieces.MAX_BODY_BYTES", 50_000)
 
 
 @pytest.mark.parametrize("size", [10, 60_000], ids=["held", "as a stream"])

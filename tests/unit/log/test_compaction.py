@@ -4,7 +4,7 @@ import pytest
 
 from kafkalite.env.background import QueuedBackground
 from kafkalite.log.config import COMPACT, LogConfig, LogSettings
-from kafkalite.log.latest import LatestOffsets
+from kafkalite.log.key_map import LatestOffsets
 from kafkalite.log.partition_log import AppendOrigin
 from kafkalite.records.batch import iterate_headers
 from kafkalite.records.record import BatchBuilder

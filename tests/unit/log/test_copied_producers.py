@@ -6,6 +6,8 @@ import pytest
 
 from kafkalite.env import manual_env
 from kafkalite.env.clock import ManualClock
+from kafkalite.log.append import Append
+from kafkalite.log.appending import append_as_leader
 from kafkalite.log.config import LogConfig, LogSettings
 from kafkalite.log.manager import LogManager
 from kafkalite.log.partition_log import PartitionLog
@@ -64,7 +66,7 @@ def test_what_a_coordinator_was_asked_of_a_transaction_outlasts_a_move() -> None
         timestamp=START_MS,
     )  # fmt: skip
     copy = moved(manager)
-    copy.append_as_leader(first, 0, verification=asked, is_verified=False)
+    append_as_leader(copy, Append(first, START_MS, verification=asked, leader_epoch=0))
     committed(copy)
     assert copy.last_stable_offset == 1
 

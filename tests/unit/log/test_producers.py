@@ -7,9 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafkalite.log.append import Append
+from kafkalite.log.appending import append_as_leader
 from kafkalite.log.config import FOREVER, LogConfig, LogSettings
 from kafkalite.log.names import LOG_STARTS, RECOVERY_POINTS
 from kafkalite.log.partition_log import AppendOrigin
+from kafkalite.log.producers import WAIVED
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.records.batch import MAX_SEQUENCE
 from kafkalite.sim.disk import CrashDisk
@@ -26,8 +29,16 @@ def send(log, sequence, *, epoch=0, producer_id=5, count=1, verification=None, *
         base_sequence=sequence,
         **fields,
     )
-    is_verified = verification is None
-    return log.append_as_leader(data, 0, verification=verification, is_verified=is_verified)
+    return append_with(log, data, verification or WAIVED)
+
+
+def append_with(log, data, verification):
+    """Appends what a client sends, with a proof that its coordinator knows of the transaction."""
+    return append_as_leader(log, Append(data, now(log), verification=verification, leader_epoch=0))
+
+
+def now(log):
+    return log.home.env.clock.now_ms()
 
 
 def refused(log, sequence, **fields):
@@ -43,7 +54,8 @@ def _fail_writes(kind, path, size):
 
 def end(log, *, commit, producer_id=5, epoch=0, version=0, coordinator_epoch=0):
     data = marker(producer_id, epoch, commit=commit, coordinator_epoch=coordinator_epoch)
-    return log.append_as_leader(data, 0, AppendOrigin.COORDINATOR, transaction_version=version)
+    by = {"origin": AppendOrigin.COORDINATOR, "transaction_version": version}
+    return append_as_leader(log, Append(data, now(log), leader_epoch=0, **by))
 
 
 @pytest.mark.parametrize("restart", [None, True, False])
@@ -301,17 +313,17 @@ def test_an_unverified_transaction_is_refused():
         "is_transactional": True,
     }
     with pytest.raises(KafkaError) as error:
-        log.append_as_leader(batch([b"a"], **data), 0, is_verified=False)
+        append_with(log, batch([b"a"], **data), None)
     assert error.value.code == Error.INVALID_TXN_STATE
     proof = log.start_verification(5, 0, 0, supports_epoch_bump=False)
-    log.append_as_leader(batch([b"a"], **data), 0, verification=proof, is_verified=False)
+    append_with(log, batch([b"a"], **data), proof)
     assert log.start_verification(5, 1, 0, supports_epoch_bump=False) is None
     data["base_sequence"] = 1
-    log.append_as_leader(batch([b"a"], **data), 0, is_verified=False)
+    append_with(log, batch([b"a"], **data), None)
     end(log, commit=True)
     data["base_sequence"] = 2
     with pytest.raises(KafkaError):
-        log.append_as_leader(batch([b"a"], **data), 0, verification=proof, is_verified=False)
+        append_with(log, batch([b"a"], **data), proof)
 
 
 def test_verification_remembers_the_lowest_sequence():
@@ -320,13 +332,9 @@ def test_verification_remembers_the_lowest_sequence():
     proof = log.start_verification(5, 3, 0, supports_epoch_bump=False)
     data: Any = {"producer_id": 5, "producer_epoch": 0, "is_transactional": True}
     with pytest.raises(KafkaError) as error:
-        log.append_as_leader(
-            batch([b"a"], base_sequence=7, **data), 0, verification=proof, is_verified=False
-        )
+        append_with(log, batch([b"a"], base_sequence=7, **data), proof)
     assert error.value.code == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
-    log.append_as_leader(
-        batch([b"a"], base_sequence=3, **data), 0, verification=proof, is_verified=False
-    )
+    append_with(log, batch([b"a"], base_sequence=3, **data), proof)
 
 
 def test_a_late_marker_does_not_end_the_verification_of_the_next_transaction():

@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkalite.env.slicing import finish
+from kafkalite.log.append import Append
+from kafkalite.log.appending import append_as_leader
 from kafkalite.log.config import COMPACT, LOG_APPEND_TIME, LogConfig
 from kafkalite.log.partition_log import AppendOrigin
-from kafkalite.log.plain import accept, header_of
-from kafkalite.log.validator import Leader, RefusedRecords, check_for_leader, examine
+from kafkalite.log.validator import RefusedRecords, accept, check, examine
 from kafkalite.protocol.errors import Error, KafkaError
-from kafkalite.records.batch import Compression, TimestampType, iterate_headers
+from kafkalite.records.batch import Compression, TimestampType, iterate_headers, read_header
 from kafkalite.records.record import BatchBuilder, Record
 from tests.unit.log.making import START_MS, World, batch, keyed, marker, read_all
 from tests.unit.records.building import build_message_set
@@ -81,8 +82,9 @@ def test_a_coordinator_sees_itself_to_the_size_of_its_batches():
 
 def examined(data):
     """What a Produce before version 3 makes of its messages."""
-    leader = Leader(LogConfig(), AppendOrigin.CLIENT, 0, 0, START_MS, is_old_format_taken=True)
-    return finish(examine(data, leader))
+    append = Append(data, START_MS, leader_epoch=0, is_old_format_taken=True)
+    append.checked = finish(examine(append, LogConfig()))
+    return append
 
 
 def test_magic_1_is_refused_unless_the_request_is_of_its_time():
@@ -90,7 +92,7 @@ def test_magic_1_is_refused_unless_the_request_is_of_its_time():
     data = memoryview(bytearray(build_message_set([record], 1)))
     assert refusal(data).code == Error.INVALID_RECORD
     log = World().log()
-    log.append_as_leader(examined(data), 0)
+    append_as_leader(log, examined(data))
     assert [(r.key, r.value, r.timestamp) for r in read_all(log)] == [(b"k", b"v", START_MS)]
     found = log.read(0, 1000).range
     assert found is not None
@@ -102,7 +104,7 @@ def test_several_old_messages_become_one_batch():
     for compression in (Compression.NONE, Compression.GZIP):
         log = World().log()
         data = memoryview(bytearray(build_message_set(records, 1, compression)))
-        result = log.append_as_leader(examined(data), 0)
+        result = append_as_leader(log, examined(data))
         assert (result.base_offset, result.last_offset) == (0, 4)
         assert [record.key for record in read_all(log)] == [record.key for record in records]
 
@@ -174,9 +176,22 @@ def test_coordinators_may_write_markers():
 PLAIN = LogConfig()
 
 
+def arriving(data):
+    return Append(memoryview(bytearray(data)), START_MS, leader_epoch=0)
+
+
 def long_way(data):
-    leader = Leader(PLAIN, AppendOrigin.CLIENT, 0, 0, START_MS)
-    return check_for_leader(memoryview(bytearray(data)), leader).headers[0]
+    return check(arriving(data), PLAIN, 0).headers[0]
+
+
+def short_way(data):
+    """The header, changed as in the bytes; None of what needs a closer look."""
+    append = arriving(data)
+    header = read_header(append.records)
+    if not accept(append, header, PLAIN, 0):
+        return None
+    assert header == read_header(append.records)
+    return header
 
 
 @st.composite
@@ -203,12 +218,12 @@ def produced(draw):
 @given(produced())
 def test_what_is_taken_the_short_way_is_taken_the_long_way(data):
     try:
-        short = accept(memoryview(bytearray(data)), PLAIN, 0, 0, START_MS)
+        short = short_way(data)
     except KafkaError:
         short = None
     if short is None:
         return
-    assert long_way(data) == header_of(short, len(data), 0, 0)
+    assert long_way(data) == short
 
 
 @pytest.mark.parametrize("key_size", [None, 0, 1, 63, 64, 8191])
@@ -219,13 +234,11 @@ def test_a_lone_record_is_taken_the_short_way(key_size, value_size, delta):
     builder._base_timestamp = START_MS - delta
     builder.append(START_MS, _zeros(key_size), _zeros(value_size))
     data = builder.build(0)
-    fields = accept(memoryview(bytearray(data)), PLAIN, 0, 0, START_MS)
-    assert fields is not None
-    assert long_way(data) == header_of(fields, len(data), 0, 0)
+    assert long_way(data) == short_way(data)
     for size in (len(data) - 1, len(data) + 1):
         other = sealed(data[:size].ljust(size, b"\0"))
         struct.pack_into(">i", other, 8, size - 12)
-        assert accept(sealed(other), PLAIN, 0, 0, START_MS) is None
+        assert short_way(sealed(other)) is None
 
 
 def _zeros(size):

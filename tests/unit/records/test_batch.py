@@ -136,7 +136,6 @@ def test_timestamps_that_are_right_already_are_not_touched() -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"base_offset": 1},
         {"last_offset_delta": 3},
         {"last_offset_delta": 1},
         {"is_control": True},

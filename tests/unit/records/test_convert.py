@@ -19,9 +19,9 @@ from kafkalite.records.errors import (
     RecordsTooLarge,
     UnsupportedCodec,
 )
+from kafkalite.records.full_check import RecordRules
 from kafkalite.records.legacy import build_message
 from kafkalite.records.record import BatchBuilder, Record
-from kafkalite.records.scan import RecordRules
 from tests.unit.records import samples
 from tests.unit.records.building import build_batch, build_message_set, down_convert, up_convert
 

@@ -12,14 +12,7 @@ from kafkalite.protocol.errors import Error
 from kafkalite.records import batch, compression
 from kafkalite.records.batch import Compression, TimestampType
 from kafkalite.records.errors import CorruptRecords, InvalidRecords, RecordsTooLarge
-from kafkalite.records.record import (
-    BatchBuilder,
-    Record,
-    build_empty,
-    iterate_records,
-    iterate_window,
-)
-from kafkalite.records.scan import (
+from kafkalite.records.full_check import (
     ANYTHING,
     MAX_BATCH_HEADERS,
     MAX_BATCH_RECORDS,
@@ -28,6 +21,13 @@ from kafkalite.records.scan import (
     scan,
     scan_window,
     times_in_window,
+)
+from kafkalite.records.record import (
+    BatchBuilder,
+    Record,
+    build_empty,
+    iterate_records,
+    iterate_window,
 )
 from kafkalite.records.varint import encode_varint, read_varint, read_varlong
 from kafkalite.records.window import Window

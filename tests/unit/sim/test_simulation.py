@@ -165,14 +165,14 @@ def test_log_that_shows_open_transactions_is_caught(monkeypatch) -> None:
 @pytest.mark.pure
 def test_broker_that_acknowledges_before_the_disk_is_caught(monkeypatch) -> None:
     """With fsync: what a power cut takes back had been acknowledged, or read."""
-    sound = Partition.append
+    sound = Partition.write
 
     def hasty(self, *arguments, **named):
         result = sound(self, *arguments, **named)
         self.advance(self.log.log_end_offset)
         return result
 
-    monkeypatch.setattr(Partition, "append", hasty)
+    monkeypatch.setattr(Partition, "write", hasty)
     kinds, verdict = found_by(first=20)
     assert kinds & {"lost", "inconsistent", "refused", "dirty read"}, verdict.anomalies
 

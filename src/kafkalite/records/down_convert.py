@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from kafkalite.env.slicing import Steps
 from kafkalite.records.batch import BatchHeader, Buffer
 from kafkalite.records.errors import InvalidRecords
+from kafkalite.records.full_check import STEP_RECORDS, BatchSummary, scan_across
 from kafkalite.records.legacy import NULLABLE_LENGTH, MessageSet
 from kafkalite.records.record import check_countable, iterate_window
-from kafkalite.records.scan import STEP_RECORDS, BatchSummary, scan_across
 from kafkalite.records.window import Window, open_window
 
 # Records of more than this, when they are cut by a window, are not put together.

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from kafkalite.env.slicing import finish
 from kafkalite.records.batch import HEADER_BYTES, NO_TIMESTAMP, Compression, read_header
 from kafkalite.records.errors import CorruptRecords
+from kafkalite.records.full_check import ANYTHING, BatchSummary, scan, scan_window
+from kafkalite.records.quick_check import MIN_RUN, highest_delta, highest_delta_in_steps
 from kafkalite.records.record import BatchBuilder
-from kafkalite.records.scan import ANYTHING, BatchSummary, scan, scan_window
-from kafkalite.records.whole import MIN_RUN, highest_delta, highest_delta_in_steps
 from kafkalite.records.window import open_window
 from tests.unit.records.mutations import mutated
 

@@ -21,13 +21,13 @@ from kafkalite.records.batch import (
     TimestampType,
 )
 from kafkalite.records.errors import InvalidRecords, RecordsTooLarge
+from kafkalite.records.quick_check import highest_delta_in_steps
 from kafkalite.records.record import (
     MAX_INT64,
     MIN_INT64,
     check_countable,
     check_header_count,
     check_header_key,
-    read_fields,
 )
 from kafkalite.records.varint import (
     MAX_VARINT_BYTES,
@@ -35,7 +35,7 @@ from kafkalite.records.varint import (
     read_varint,
     read_varlong,
 )
-from kafkalite.records.whole import highest_delta_in_steps
+from kafkalite.records.walks import read_fields
 from kafkalite.records.window import STEP_CHUNKS, Window, open_window
 
 # Records, headers or pieces that are stepped over between two steps: under a millisecond.

@@ -1,7 +1,7 @@
 """Whether the records of an uncompressed batch are all whole, as fast as Python can tell.
 
 Reads every field of every record, as Apache Kafka does on the way in, and says yes or nothing:
-what is odd, though it may be right, is left to scan.py. Invariant: what is taken here, `scan`
+what is odd, though it may be right, is left to full_check.py. Invariant: what is taken here, `scan`
 takes, with dense offsets and the same highest timestamp.
 
 Records that are laid out alike lie at equal distances, so one slice with a step reads the same
@@ -12,30 +12,28 @@ from __future__ import annotations
 
 from kafkalite.env.slicing import Steps
 from kafkalite.records.errors import InvalidRecords
-from kafkalite.records.record import MIN_INT64, read_fields
-from kafkalite.records.varint import ZIGZAG, read_varint, read_varlong
+from kafkalite.records.record import MIN_INT64
+from kafkalite.records.varint import ZIGZAG
+from kafkalite.records.walks import (
+    HIGH_OFFSET_BYTES,
+    LOW_OFFSET_BYTES,
+    ONE_BYTE_OFFSETS,
+    THREE_BYTE_OFFSETS,
+    TWO_BYTE_OFFSETS,
+    read_fields,
+    walk_dense,
+)
 
-# Offset deltas of one byte end here, then those of two and three.
-ONE_BYTE_OFFSETS = 1 << 6
-TWO_BYTE_OFFSETS = 1 << 13
-THREE_BYTE_OFFSETS = 1 << 20
 # Fewer records alike are read one by one.
 MIN_RUN = 8
 # Records that are read one by one between two steps.
 STEP_RECORDS = 1024
 
-# The first byte of an offset delta of one byte or two, and the second.
-LOW_OFFSET_BYTES = bytes(
-    delta << 1 if delta < ONE_BYTE_OFFSETS else delta << 1 & 0x7F | 0x80
-    for delta in range(TWO_BYTE_OFFSETS)
-)
-_HIGH = bytes(delta >> 6 for delta in range(TWO_BYTE_OFFSETS))
 # The first two of three bytes; the third changes when these begin again.
 _LOW_OF_3 = bytes(delta << 1 & 0x7F | 0x80 for delta in range(TWO_BYTE_OFFSETS))
 _MIDDLE_OF_3 = bytes(delta >> 6 | 0x80 for delta in range(TWO_BYTE_OFFSETS))
 # A timestamp delta of one byte, moved up so that it is no negative number.
 _RISEN = bytes(ZIGZAG[byte & 0x7F] + 64 for byte in range(256))
-_ODD = (-1, 0)
 
 
 def highest_delta(data: bytes | memoryview, count: int) -> int | None:
@@ -54,7 +52,7 @@ def highest_delta(data: bytes | memoryview, count: int) -> int | None:
             index += run
             position += run * stride
             highest = max(highest, delta)
-        position, highest = _walk(data, position, index, count, highest)
+        position, highest = walk_dense(data, position, index, count, highest)
     except (IndexError, InvalidRecords):
         return None
     return highest if position == len(data) else None
@@ -73,7 +71,7 @@ def highest_delta_in_steps(data: bytes, count: int) -> Steps[int | None]:
                 highest = max(highest, delta)
             else:
                 last = min(count, index + STEP_RECORDS)
-                position, highest = _walk(data, position, index, last, highest)
+                position, highest = walk_dense(data, position, index, last, highest)
                 if position < 0:
                     return None
                 index = last
@@ -81,60 +79,6 @@ def highest_delta_in_steps(data: bytes, count: int) -> Steps[int | None]:
     except (IndexError, InvalidRecords):
         return None
     return highest if position == len(data) else None
-
-
-def _walk(  # noqa: C901, the numbers are decoded in line
-    data: bytes | memoryview, position: int, first: int, last: int, highest: int
-) -> tuple[int, int]:
-    """Where the record before `last` ends, and the highest delta; position -1 when one is odd."""
-    seen = -1
-    for index in range(first, last):
-        if (byte := data[position]) < 0x80:
-            end = position + 1 + ZIGZAG[byte]
-            position += 2
-        elif (second := data[position + 1]) < 0x80:
-            end = position + 2 + ZIGZAG[byte & 0x7F | second << 7]
-            position += 3
-        else:
-            length, position = read_varint(data, position)
-            end = position + length
-            position += 1
-        if (byte := data[position]) < 0x80:
-            position += 1
-            if byte != seen:
-                seen = byte
-                highest = max(highest, ZIGZAG[byte])
-        else:
-            delta, position = read_varlong(data, position)
-            highest = max(highest, delta)
-        if index < ONE_BYTE_OFFSETS:
-            if data[position] != index << 1:
-                return _ODD
-            position += 1
-        elif index < TWO_BYTE_OFFSETS:
-            if data[position] != LOW_OFFSET_BYTES[index] or data[position + 1] != _HIGH[index]:
-                return _ODD
-            position += 2
-        else:
-            delta, position = read_varint(data, position)
-            if delta != index:
-                return _ODD
-        if (byte := data[position]) < 0x80:
-            position += 1 if byte & 1 else 1 + (byte >> 1)
-        else:
-            length, position = read_varint(data, position)
-            position += max(length, 0)
-        if (byte := data[position]) < 0x80:
-            position += 1 if byte & 1 else 1 + (byte >> 1)
-        elif (second := data[position + 1]) < 0x80:
-            position += 2 if byte & 1 else 2 + ((byte & 0x7F | second << 7) >> 1)
-        else:
-            length, position = read_varint(data, position)
-            position += max(length, 0)
-        if data[position] or position + 1 != end:
-            return _ODD
-        position = end
-    return position, highest
 
 
 def _run(data: bytes, start: int, index: int, count: int) -> tuple[int, int, int]:
@@ -188,7 +132,7 @@ def _offset_columns(index: int, run: int) -> tuple[bytes, ...]:
     if index < ONE_BYTE_OFFSETS:
         return (LOW_OFFSET_BYTES[index : index + run],)
     if index < TWO_BYTE_OFFSETS:
-        return LOW_OFFSET_BYTES[index : index + run], _HIGH[index : index + run]
+        return LOW_OFFSET_BYTES[index : index + run], HIGH_OFFSET_BYTES[index : index + run]
     first = index % TWO_BYTE_OFFSETS
     third = bytes((index >> 13,)) * run
     return _LOW_OF_3[first : first + run], _MIDDLE_OF_3[first : first + run], third

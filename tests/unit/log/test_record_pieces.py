@@ -4,11 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkalite.log.raw import body_of, keys_of, pieces_at, pieces_of, with_pieces
+from kafkalite.log.record_pieces import body_of, keys_of, with_pieces
 from kafkalite.records.batch import Compression, TimestampType, read_header, verify
 from kafkalite.records.errors import InvalidRecords
 from kafkalite.records.record import BatchBuilder, iterate_records
 from kafkalite.records.varint import encode_varint
+from kafkalite.records.walks import pieces_at, pieces_of
 
 FIELDS = st.tuples(
     st.integers(0, 1 << 40),
