@@ -18,7 +18,7 @@ from kafkalite.coordinators.cluster.brokers import SECURITY_PROTOCOLS, RegisterB
 from kafkalite.coordinators.cluster.cluster import Cluster
 from kafkalite.coordinators.cluster.directories import named_directory
 from kafkalite.coordinators.cluster.identity import find_cluster_id
-from kafkalite.coordinators.cluster.image import GROUP, TOPIC, Changes, EndPoint
+from kafkalite.coordinators.cluster.image import GROUP, NO_LEADER, TOPIC, Changes, EndPoint
 from kafkalite.coordinators.cluster.log_configs import log_config, log_settings, take_settings
 from kafkalite.coordinators.cluster.nodes import LOOPBACK, UNADVERTISED, peer_address
 from kafkalite.coordinators.cluster.replicas import Replicas
@@ -256,9 +256,12 @@ class Broker:
         return 0 if found is None else len(found.partitions)
 
     def _leader_of(self, topic: str, index: int) -> int | None:
-        """Id of the leader, -1 when there is none now; None when there is no such partition."""
+        """Id of the leader, -1 when there is none now; None when there is no such partition, and
+        that lasts: a transaction that was ended without it is over for good."""
         state = self.cluster.image.partition(topic, index)
-        return None if state is None else state.leader
+        if state is None:
+            return None if self.cluster.lasts else NO_LEADER
+        return state.leader
 
     def _address_of(self, node_id: int) -> Address | None:
         """Where other brokers find a broker, None when it is not there."""
@@ -313,15 +316,20 @@ class Broker:
         return endpoints
 
     def _on_topics(self, changes: Changes) -> None:
-        """Groups hear of topics that came, went or grew, after their partitions were opened."""
+        """Groups hear of topics that came, went or grew, after their partitions were opened. What
+        they committed goes when the deletion lasts: a power cut could give the topic back."""
         deleted = [(topic.name, topic.topic_id) for topic in changes.deleted.values()]
         known = (self.cluster.image.topic_name(topic_id) for topic_id, _ in changes.partitions)
         names = [name for name in known if name is not None] + [name for name, _ in deleted]
         if deleted:
             collector.of_process.unsettle()
-            self.context.groups.on_topics_deleted(deleted)
+            self.cluster.once_it_lasts(deleted).then(self._on_topics_deleted)
         if names:
             self.context.groups.on_topics_changed(list(dict.fromkeys(names)))
+
+    def _on_topics_deleted(self, deleted: list[tuple[str, bytes]] | KafkaError) -> None:
+        if not isinstance(deleted, KafkaError):
+            self.context.groups.on_topics_deleted(deleted)
 
     def create_topic(
         self, name: str, partitions: int = -1, configs: Mapping[str, str] | None = None

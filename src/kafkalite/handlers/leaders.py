@@ -55,7 +55,10 @@ def find_topic_name(context: Context, topic_id: bytes) -> str:
 def current_leader(
     context: Context, topic: str, topic_id: bytes, index: int
 ) -> tuple[int, int]:
-    """Id and epoch of the leader as the cluster knows it, or -1 twice."""
+    """Id and epoch of the leader as the cluster knows it, or -1 twice: also when that does not last
+    yet, for a client believes no earlier epoch afterwards. It asks for metadata then, and waits."""
+    if not context.cluster.lasts:
+        return -1, -1
     image = context.cluster.image
     state = image.partition(topic or image.topic_name(topic_id) or "", index)
     return (state.leader, state.leader_epoch) if state is not None else (-1, -1)

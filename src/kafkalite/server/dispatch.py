@@ -32,7 +32,7 @@ from kafkalite.server.foreign import recognise
 from kafkalite.server.limits import LimitedLog
 from kafkalite.server.request_header import HEAD_BYTES, read_header
 
-PRODUCE_KEY = 0
+PRODUCE_KEY, FETCH_KEY = 0, 1
 # A request up to here is decoded at once, and its response encoded at once unless its handler has
 # it worked out in steps.
 SMALL_BYTES = 8192
@@ -63,6 +63,7 @@ class Route:
     decode_few: Callable[[codec.Buffer, int], tuple[Any, int]]  # raises ManyElements
     at_once_bytes: int
     has_records: bool  # in the response: parts that are not bytes and stay as they are
+    tells_metadata: bool  # what records are answered with waits for it in their log
 
     @property
     def name(self) -> str:
@@ -145,7 +146,18 @@ class Dispatcher:
                 return self._kept(route, frame, call.connection)
             steps = self._rest_of(route, call, request, response)
             return self._in_line(route, call.connection, steps)
-        return self._outcome(route, call, request, response)
+        outcome = self._outcome(route, call, request, response)
+        return self._once_it_lasts(outcome) if route.tells_metadata else outcome
+
+    def _once_it_lasts(self, answer: Answer) -> Answer:
+        """With fsync no answer goes before the metadata lasts that it may tell of, or a power cut
+        could take it back."""
+        cluster = self._context.cluster
+        if cluster.lasts or not isinstance(answer, list):
+            return answer
+        return cluster.once_it_lasts(answer).map(
+            lambda told: CloseConnection(str(told)) if isinstance(told, KafkaError) else told
+        )
 
     def _answered_later(
         self, route: Route, call: Call, request: Any, response: Later[Any], is_large: bool
@@ -180,7 +192,10 @@ class Dispatcher:
         are appended also when their client goes, which it may once they are sent."""
         outcome: Later[Outcome] = Later()
         self._context.long_work.of_connection(
-            connection, steps, lambda answer: _fill(outcome, answer),
+            connection, steps,
+            lambda answer: _fill(
+                outcome, self._once_it_lasts(answer) if route.tells_metadata else answer
+            ),
             lambda: outcome.resolve(CloseConnection("its client or its broker has gone")),
             is_kept_up=route.request_has_records,
         )  # fmt: skip
@@ -378,6 +393,7 @@ class Dispatcher:
             codec.few_decoder(asked, version) if request_has_records else decode,
             SMALL_RECORDS_BYTES if request_has_records else SMALL_BYTES,
             spec.message(response.__name__).has_records,
+            key not in (PRODUCE_KEY, FETCH_KEY),
         )
         self._routes[number] = route
         return route

@@ -42,7 +42,9 @@ class Answering:
     """A dispatcher whose every API is one handler."""
 
     def __init__(self, handler: Any) -> None:
-        context: Any = SimpleNamespace(long_work=LongWork(Slices(ManualClock())))
+        context: Any = SimpleNamespace(
+            long_work=LongWork(Slices(ManualClock())), cluster=SimpleNamespace(lasts=True)
+        )
         self.connection = ConnectionInfo("PLAINTEXT", ("127.0.0.1", 9092), ("10.1.2.3", 555))
         self.log = LimitedLog(ManualClock())
         self.dispatcher = Dispatcher(context, self.log, lambda key: handler)

@@ -17,9 +17,12 @@ from kafkalite.protocol.messages import InitProducerIdRequest
 from kafkalite.replication.partition import Partition
 from kafkalite.sim.client import Ask, Script, Sleep
 from kafkalite.sim.run import Verdict, simulate
+from kafkalite.sim.topics import Keeper
 from kafkalite.sim.world import World
 
 SEEDS = 20
+# Others that have shown a defect.
+FOUND = (5031,)
 # How many seeds a broken broker is given to show itself.
 PATIENCE_SEEDS = 20
 
@@ -32,7 +35,7 @@ def quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", [*range(SEEDS), *FOUND])
 def test_sound_brokers_show_no_anomaly(seed: int) -> None:
     verdict = simulate(seed)
     assert not verdict.anomalies, f"seed {seed}: {verdict.anomalies}"
@@ -52,6 +55,23 @@ def test_topics_that_a_run_relies_on_outlast_a_power_cut(seed: int) -> None:
     world.die(is_power_cut=True)
     world.run_until(lambda: world.is_up, "the broker comes back")
     assert len(world.broker.cluster.image.topics["t"].partitions) == 2
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_topic_that_clients_were_told_of_outlasts_a_power_cut(seed: int) -> None:
+    """However long its creation takes to last: who made it asks again, and learns its id."""
+    world = World(seed, durability="fsync")
+    world.run_until(lambda: world.is_up, "the broker starts")
+    world.life.slowest_job_ms = 9_000
+    world.history.topics.promise("t")
+    client = world.client()
+    client.start(Keeper(world.history, world.random, "t").renew())
+    world.run_until(lambda: not client.is_running, "the topic is made")
+    made = world.history.topics.current("t")
+    world.die(is_power_cut=True)
+    world.run_until(lambda: world.is_up, "the broker comes back")
+    assert made is not None
+    assert world.broker.cluster.image.topic_id("t") == made.topic_id
 
 
 @pytest.mark.parametrize("seed", range(2 * SEEDS))

@@ -121,6 +121,12 @@ class Cluster:
         """Whether a reply waits until its records are on stable storage."""
         return self.config.fsync_every_append
 
+    @property
+    def lasts(self) -> bool:
+        """Whether all of the metadata is as durable as is configured. While it is not, nobody is
+        told of it, and nothing is done because of it that cannot be undone."""
+        return self.log.is_durable or not self.is_fsynced
+
     # --- start and stop -------------------------------------------------------------------------
 
     def _read(self) -> None:
@@ -213,16 +219,16 @@ class Cluster:
 
     def submit(self, event: Any) -> Later[Any]:
         """As `decide`, but in line and between everything else. The reply comes when everybody
-        here is through with what was changed, and the records are as durable as is configured:
-        Refused when there is no other, KafkaError when they cannot be made to last."""
+        here is through with what was changed, and it lasts, as does what others changed before:
+        Refused when there is no other, KafkaError when that cannot be made to last."""
         answer: Later[Any] = self._line.submit(event)
         self.absence.limit(answer)
         return answer
 
-    def _once_durable(self, reply: T) -> Later[T | KafkaError]:
+    def once_it_lasts(self, reply: T) -> Later[T | KafkaError]:
         """A reply that comes when all records so far are as durable as is configured; an error in
         its place when their disk fails."""
-        if not self.is_fsynced:
+        if self.lasts:
             return Later.of(reply)
         return self.log.when_durable().map(lambda error: reply if error is None else error)
 
@@ -262,10 +268,7 @@ class Cluster:
 
     def _enacted(self, enacted: _Enacted, answer: Later[Any]) -> None:
         published = self._publish(enacted)
-        if enacted.changes is None:
-            answer.resolve(enacted.reply)
-        else:
-            published.then(lambda _: self._once_durable(enacted.reply).then(answer.resolve))
+        published.then(lambda _: self.once_it_lasts(enacted.reply).then(answer.resolve))
 
     def _publish(self, enacted: _Enacted) -> Later[None]:
         if enacted.changes is None:

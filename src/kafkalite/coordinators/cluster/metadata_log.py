@@ -152,6 +152,11 @@ class MetadataLog:
         self.bytes_since_snapshot += len(batch)
         self.log.flush()
 
+    @property
+    def is_durable(self) -> bool:
+        """Whether all written so far is on stable storage."""
+        return self.log.durability.durable_offset >= self.end_offset
+
     def when_durable(self) -> Later[KafkaError | None]:
         """Filled once all written so far is on stable storage, or with why it cannot be."""
         return self.log.when_durable(self.end_offset)

@@ -150,8 +150,11 @@ class Replicas:
                 waiting = []
             yield None
         yield from self._open_all(waiting)
-        if changes.configs and not self._is_stopped:
-            yield from self._take_settings(changes)
+        if changes.configs:
+            # Until they last nothing is removed by them: a power cut brings the old ones back.
+            yield self.cluster.once_it_lasts(None)
+            if not self._is_stopped:
+                yield from self._take_settings(changes)
 
     def _open_all(self, waiting: list[_Opening]) -> following.Waits:
         """Serves partitions once their files are made, whatever became of them meanwhile: the

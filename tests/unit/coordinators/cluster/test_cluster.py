@@ -251,24 +251,23 @@ def test_only_a_registered_broker_is_given_producer_ids(env):
     assert cluster.allocate_producer_ids(9).value.code == Error.BROKER_ID_NOT_REGISTERED
 
 
-def test_with_fsync_a_reply_waits_until_the_records_last(env):
+def test_with_fsync_a_reply_waits_until_what_it_tells_of_lasts(env):
     cluster = open_cluster(env, {"kafkalite.durability": "fsync"})
-    asked = []
-    when_durable = cluster.log.when_durable
-
-    def counted():
-        asked.append(cluster.log.end_offset)
-        return when_durable()
-
-    cluster.log.when_durable = counted
+    env.clock.advance(1_000)
+    cluster.log.log.durability.hold()
     topic = CreateTopicsRequest.Topic(name="t", num_partitions=1, replication_factor=1)
-    later = cluster.submit(CreateTopicsRequest(topics=[topic]))
-    assert len(asked) == 1
-    env.clock.advance(1000)
-    assert later.is_resolved
+    created = cluster.submit(CreateTopicsRequest(topics=[topic]))
     again = cluster.submit(CreateTopicsRequest(topics=[topic]))
-    assert again.is_resolved
-    assert len(asked) == 1
+    env.clock.advance(1_000)
+    assert not cluster.lasts
+    assert not created.is_resolved
+    assert not again.is_resolved  # what is refused because of it
+    cluster.log.log.durability.release()
+    env.clock.advance(1_000)
+    assert cluster.lasts
+    assert created.value.topics[0].error_code == Error.NONE
+    assert again.value.topics[0].error_code == Error.TOPIC_ALREADY_EXISTS
+    assert cluster.submit(CreateTopicsRequest(topics=[topic])).is_resolved
 
 
 def test_internal_topics_have_no_more_replicas_than_there_are_brokers(env):
