@@ -316,8 +316,11 @@ class TransactionalProducer(Producer):
         def code(answer: Any) -> Error:
             told = code_of(answer) or Error.NONE
             # A marker of the last transaction is all that a topic of the same name may have of it.
-            is_other = told is Error.OUT_OF_ORDER_SEQUENCE_NUMBER and partition[0] in topics.lives
-            return Error.INVALID_PRODUCER_EPOCH if is_other else told
+            is_other = partition[0] in topics.lives
+            # When retention took all that a log had, nobody is known to it after a restart.
+            is_forgotten = self.is_new and partition in self.history.fading
+            is_excused = told is Error.OUT_OF_ORDER_SEQUENCE_NUMBER and (is_other or is_forgotten)
+            return Error.INVALID_PRODUCER_EPOCH if is_excused else told
 
         yield from self.until_told(request, version, code, lambda: topics.is_going(partition))
         self.sequences[partition] = sequence + len(values)
