@@ -41,6 +41,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=("kafkalite", "apache-kafka"),
         help="run compatibility tests on this one only",
     )
+    parser.addoption(
+        "--rewrite-scenarios",
+        action="store_true",
+        help="write what happens into the texts of scenarios",
+    )
     parser.addoption("--matrix", type=Path, help="write what passed into this table")
     parser.addoption(
         "--rewrite-transcripts",

@@ -1,13 +1,6 @@
-"""Reads a scenario's lines and has the stage act them out.
-
-A scenario file holds scenes, each under a line that begins with `#` and says what it shows.
-"""
+"""The sentences of the groups' scenarios, which have the stage act them out."""
 
 from __future__ import annotations
-
-import re
-from collections.abc import Callable
-from pathlib import Path
 
 from kafkalite.coordinators.appending import write
 from kafkalite.coordinators.effects import Effects, Producer
@@ -24,57 +17,15 @@ from kafkalite.protocol.messages import (
 )
 from tests.unit.coordinators import consumers
 from tests.unit.coordinators.stage import GROUP, Stage, milliseconds
+from tests.unit.script import Script
 
-Act = Callable[..., None]
-_ACTS: list[tuple[re.Pattern[str], Act]] = []
-
-
-def act(pattern: str) -> Callable[[Act], Act]:
-    def register(function: Act) -> Act:
-        _ACTS.append((re.compile(pattern), function))
-        return function
-
-    return register
-
-
-def scenes(path: Path) -> list[tuple[str, list[str]]]:
-    """Title and lines of each scene."""
-    found: list[tuple[str, list[str]]] = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if line.startswith("#"):
-            found.append((line[1:].strip(), []))
-        elif line.strip():
-            found[-1][1].append(line)
-    return found
+SCRIPT = Script(Stage.tell_log)
+act, perform = SCRIPT.act, SCRIPT.perform
 
 
 def play(lines: list[str], stage: Stage | None = None) -> list[str]:
     """What the scene reads like when it is played."""
-    stage = Stage() if stage is None else stage
-    for line in lines:
-        if line.startswith(" "):
-            continue
-        stage.lines.append(line)
-        perform(stage, line)
-        stage.tell_log()
-    return stage.lines
-
-
-def perform(stage: Stage, line: str) -> None:
-    for pattern, function in _ACTS:
-        match = pattern.fullmatch(line)
-        if match is not None:
-            function(stage, *match.groups())
-            return
-    raise AssertionError(f"nobody knows how to play {line!r}")
-
-
-def rewrite(path: Path) -> str:
-    """The file as it would be if everything that happens were right."""
-    text = []
-    for title, lines in scenes(path):
-        text.append("\n".join([f"# {title}", *play(lines)]))
-    return "\n\n".join(text) + "\n"
+    return SCRIPT.play(lines, Stage() if stage is None else stage)
 
 
 # -- the vocabulary --------------------------------------------------------------------------

@@ -10,19 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.coordinators.script import play, rewrite, scenes
+from tests.unit.coordinators.script import play
+from tests.unit.script import cases, check
 
-FILES = sorted((Path(__file__).parent / "scenarios").glob("*.txt"))
-SCENES = [
-    pytest.param(path, title, lines, id=f"{path.stem}: {title}")
-    for path in FILES
-    for title, lines in scenes(path)
-]
+SCENARIOS = Path(__file__).parent / "scenarios"
+FILES = sorted(SCENARIOS.glob("*.txt"))
 
 
-@pytest.mark.parametrize(("path", "title", "lines"), SCENES)
+@pytest.mark.parametrize(("path", "title", "lines"), cases(SCENARIOS))
 def test_scene(path: Path, title: str, lines: list[str], request: pytest.FixtureRequest) -> None:
-    if request.config.getoption("--rewrite-scenarios", default=False):
-        path.write_text(rewrite(path), encoding="utf-8")
-        return
-    assert play(lines) == lines, f"{path.name}: {title}"
+    check(play, path, lines, request.config)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from kafkalite.coordinators.groups.classic_group import TRANSITIONS, ClassicGroup, ClassicState
 from kafkalite.coordinators.groups.consumer_group import ConsumerGroup, ConsumerState, MemberState
-from tests.unit.coordinators.script import perform, scenes
+from tests.unit.coordinators.script import perform
 from tests.unit.coordinators.stage import GROUP, Stage
 from tests.unit.coordinators.test_scenarios import FILES
+from tests.unit.script import scenes
 
 CLASSIC = {(before.value, TRANSITIONS[before, step].value) for before, step in TRANSITIONS}
 LOADED = {(ClassicState.EMPTY.value, ClassicState.STABLE.value)}  # with members, from the log
