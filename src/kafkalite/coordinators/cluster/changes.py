@@ -2,7 +2,7 @@
 
 Owns the two ways to know it: noted while records are folded in, or by holding two images side by
 side, when one took the other's place. Invariant: the second names what the first does, but for what
-is again as it was.
+is again as it was. No topic id is given twice.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ class Changes:
     @classmethod
     def between(cls, old: Image, new: Image) -> Changes:
         """What somebody has to hear who knows the old image."""
-        deleted = {key: old.by_id[key] for key in old.by_id if key not in new.by_id}
-        # With their topics, and nobody has to hear of that.
-        gone = {(TOPIC, topic.name) for topic in deleted.values()} - new.configs.keys()
-        configs = _different(old.configs, new.configs)
         return cls(
             created={key: new.by_id[key] for key in new.by_id if key not in old.by_id},
-            deleted=deleted,
+            deleted={key: old.by_id[key] for key in old.by_id if key not in new.by_id},
             partitions={
                 (topic.topic_id, index): None
                 for topic in new.by_id.values()
                 for index in _different(_partitions(old, topic), topic.partitions)
             },
-            configs={key: None for key in configs if key not in gone},
+            configs={
+                key: None
+                for key in _different(old.configs, new.configs)
+                if key in new.configs or not _went_with_its_topic(old, new, *key)
+            },
             brokers=_different(old.brokers, new.brokers),
             features=_different(old.features, new.features),
             quotas=_different(old.quotas, new.quotas),
@@ -67,6 +67,12 @@ class Changes:
 def _partitions(image: Image, topic: Topic) -> Mapping[int, Any]:
     known = image.by_id.get(topic.topic_id)
     return {} if known is None else known.partitions
+
+
+def _went_with_its_topic(old: Image, new: Image, kind: int, name: str) -> bool:
+    """Nobody has to hear of such settings."""
+    topic_id = new.topic_id(name)
+    return kind == TOPIC and (topic_id is None or topic_id != old.topic_id(name))
 
 
 def _different(old: Mapping[K, Any], new: Mapping[K, Any]) -> dict[K, None]:
