@@ -82,22 +82,4 @@ class Shards:
 
     def submit_all(self, make_event: Callable[[], Any]) -> Later[list[Any]]:
         """The answers of all shards of this broker, in order of their partitions."""
-        return gather([self.runtimes[i].submit(make_event()) for i in sorted(self.runtimes)])
-
-
-def gather(laters: list[Later[Any]]) -> Later[list[Any]]:
-    """All values, in the order of the slots, once the last one has come."""
-    gathered: Later[list[Any]] = Later()
-    missing = len(laters)
-
-    def arrived(_: Any) -> None:
-        nonlocal missing
-        missing -= 1
-        if missing == 0:
-            gathered.resolve([later.value for later in laters])
-
-    if not laters:
-        gathered.resolve([])
-    for later in laters:
-        later.then(arrived)
-    return gathered
+        return Later.all([self.runtimes[i].submit(make_event()) for i in sorted(self.runtimes)])

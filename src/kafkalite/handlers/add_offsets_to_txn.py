@@ -34,14 +34,11 @@ def add_offsets_to_txn(
         ((OFFSETS_TOPIC, _offsets_partition(context, request.group_id)),),
         client_version=0,
     )
-    response: Later[AddOffsetsToTxnResponse] = Later()
 
-    def answered(answer: Any) -> None:
-        code = code_of(call, answer, FENCED_SINCE_VERSION)
-        response.resolve(AddOffsetsToTxnResponse(error_code=code))
+    def answered(answer: Any) -> AddOffsetsToTxnResponse:
+        return AddOffsetsToTxnResponse(error_code=code_of(call, answer, FENCED_SINCE_VERSION))
 
-    context.transactions.submit(request.transactional_id, event).then(answered)
-    return response
+    return context.transactions.submit(request.transactional_id, event).map(answered)
 
 
 def _offsets_partition(context: Context, group_id: str) -> int:

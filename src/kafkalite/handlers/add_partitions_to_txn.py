@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkalite.coordinators.shards import gather
 from kafkalite.coordinators.transactions.events import AddPartitions, VerifyPartitions
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps
@@ -55,7 +54,7 @@ def _add_all(
         named = [topic for transaction in transactions for topic in transaction.topics]
         return unless_many(_respond(call, transactions, found), named)
 
-    return gather(answers).map(respond)
+    return Later.all(answers).map(respond)
 
 
 def _respond(

@@ -127,20 +127,18 @@ def _decided(
     ]
     if not left:
         return made(outcomes)
-    done: Later[T] = Later()
 
-    def decided(answers: list[Outcome] | KafkaError | Refused) -> None:
+    def decided(answers: list[Outcome] | KafkaError | Refused) -> T:
         if isinstance(answers, Refused):
             answers = answers.error
         if isinstance(answers, KafkaError):
             answers = [answers] * len(left)
         for index, answer in zip(left, answers, strict=True):
             outcomes[index] = answer
-        done.resolve(made(outcomes))
+        return made(outcomes)
 
     event = AlterConfigs([changes[index] for index in left], validate_only)
-    context.cluster.submit(event).then(decided)
-    return done
+    return context.cluster.submit(event).map(decided)
 
 
 def _prepare(context: Context, change: ResourceChange, *, validate_only: bool) -> None:

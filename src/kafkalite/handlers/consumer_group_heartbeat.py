@@ -15,7 +15,6 @@ from kafkalite.handlers.context import Context
 from kafkalite.handlers.group_replies import (
     client_host_of,
     client_id_of,
-    reply_with,
     serves_consumer_groups,
 )
 from kafkalite.protocol.errors import Error, KafkaError
@@ -46,4 +45,4 @@ def consumer_group_heartbeat(
             return InSteps(outcome_of(response))  # which has it encoded so, too
         return response
 
-    return reply_with(context.groups.submit(request.group_id, event), respond)
+    return context.groups.submit(request.group_id, event).map(respond)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkalite.coordinators.shards import gather
 from kafkalite.coordinators.transactions.events import Describe
 from kafkalite.coordinators.transactions.transaction import Transaction
 from kafkalite.env.later import Later
@@ -41,7 +40,7 @@ def _ask_all(context: Context, names: list[str]) -> Steps[Later[Any]]:
         steps = _respond(names, answers)
         return InSteps(steps) if len(names) > FEW else finish(steps)
 
-    return gather(asked).map(respond)
+    return Later.all(asked).map(respond)
 
 
 def _respond(names: list[str], answers: list[Any]) -> Steps[DescribeTransactionsResponse]:

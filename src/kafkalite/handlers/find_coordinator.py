@@ -14,7 +14,6 @@ from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps, finish
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import reply_with
 from kafkalite.handlers.leaders import is_offline
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
@@ -51,7 +50,7 @@ def find_coordinator(
 
     if topic in context.cluster.image.topics:
         return found(None)
-    return reply_with(context.cluster.create_internal_topic(topic), found)
+    return context.cluster.create_internal_topic(topic).map(found)
 
 
 def _find_all(

@@ -1,6 +1,6 @@
-"""What the handlers of groups share: waiting for a coordinator, and reading its refusals.
+"""What the handlers of groups share: asking the coordinators, and reading their refusals.
 
-Owns nothing. A reply that is already there is returned as it is, without a slot.
+Owns nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from kafkalite.coordinators.cluster.image import Image
-from kafkalite.coordinators.shards import gather
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps, begun, finish, in_steps, outcome_of
 from kafkalite.handlers.call import Call
@@ -27,15 +26,6 @@ TOPICS_PER_STEP = 32
 # Read, delete, describe, describe and alter configs of a group: every operation there is, since
 # nothing is forbidden without an authorizer. Bits by the number of the operation.
 ALL_GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
-
-
-def reply_with(later: Later[Any], make: Callable[[Any], R]) -> R | Later[R]:
-    """The response made of the coordinator's answer, at once or when the answer comes."""
-    if later.is_resolved:
-        return make(later.value)
-    response: Later[R] = Later()
-    later.then(lambda answer: response.resolve(make(answer)))
-    return response
 
 
 def unless_many(steps: Steps[R], topics: Iterable[Any]) -> R | InSteps:
@@ -106,10 +96,11 @@ def ask_by_shard(
     make_event: Callable[[list[str]], Any],
     failed: Callable[[str, int], P],
     respond: Callable[[list[P]], R],
-) -> R | InSteps | Later[R | InSteps]:
+    nameless: Error | None = None,
+) -> InSteps | Later[R | InSteps]:
     """The response with an answer for each group, of one event per shard; `failed` is the answer
-    where the shard refuses."""
-    return begun(_asked_by_shard(context, list(group_ids), make_event, failed, respond))
+    where the shard refuses, or is not asked because the group is `nameless`."""
+    return begun(_asked_by_shard(context, list(group_ids), make_event, failed, respond, nameless))
 
 
 def _asked_by_shard(
@@ -118,15 +109,22 @@ def _asked_by_shard(
     make_event: Callable[[list[str]], Any],
     failed: Callable[[str, int], P],
     respond: Callable[[list[P]], R],
-) -> Steps[Any]:
-    asked = yield from context.groups.by_shard(group_ids)
-    answers = gather(
-        [context.groups.submit(first, make_event(ids)) for first, ids in asked.items()]
-    )
+    nameless: Error | None,
+) -> Steps[Later[R | InSteps]]:
+    sorted_ids: list[list[str]] = []
+    asked: list[Later[Any]] = []
+    if nameless is not None:
+        sorted_ids.append([group_id for group_id in group_ids if not group_id])
+        asked.append(Later.of(KafkaError(nameless)))
+        group_ids = [group_id for group_id in group_ids if group_id]
+    by_shard = yield from context.groups.by_shard(group_ids)
+    for first, ids in by_shard.items():
+        sorted_ids.append(ids)
+        asked.append(context.groups.submit(first, make_event(ids)))
 
     def responded(found: list[Any]) -> Steps[R]:
         groups: list[P] = []
-        for ids, answer in zip(asked.values(), found, strict=True):
+        for ids, answer in zip(sorted_ids, found, strict=True):
             if isinstance(answer, KafkaError):
                 code = answer.code
                 groups += yield from in_steps(failed(group_id, code) for group_id in ids)
@@ -134,8 +132,7 @@ def _asked_by_shard(
                 groups += yield from outcome_of(answer)
         return respond(groups)
 
-    response = reply_with(answers, lambda found: begun(responded(found)))
-    return (yield from outcome_of(response))
+    return Later.all(asked).map(lambda found: begun(responded(found)))
 
 
 def describe_by_shard(
@@ -144,7 +141,8 @@ def describe_by_shard(
     group_ids: Iterable[str],
     make_event: Callable[[list[str]], Any],
     kind: type[R],
-) -> R | InSteps | Later[R | InSteps]:
+    nameless: Error | None = None,
+) -> InSteps | Later[R | InSteps]:
     """The same for descriptions in this kind of response, which tell what one may do if asked."""
     make_group: Any = kind.Group  # type: ignore[attr-defined]
 
@@ -157,7 +155,7 @@ def describe_by_shard(
 
     return ask_by_shard(
         context, group_ids, make_event,
-        lambda group_id, code: make_group(group_id=group_id, error_code=code), respond,
+        lambda group_id, code: make_group(group_id=group_id, error_code=code), respond, nameless,
     )  # fmt: skip
 
 

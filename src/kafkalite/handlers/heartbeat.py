@@ -12,7 +12,7 @@ from kafkalite.coordinators.groups.events import Heartbeat
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import code_of, reply_with
+from kafkalite.handlers.group_replies import code_of
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import HeartbeatRequest, HeartbeatResponse
 
@@ -30,4 +30,4 @@ def heartbeat(
         is_loading = answer.code == Error.COORDINATOR_LOAD_IN_PROGRESS
         return HeartbeatResponse(error_code=Error.NONE if is_loading else code_of(answer))
 
-    return reply_with(context.groups.submit(request.group_id, Heartbeat(request)), respond)
+    return context.groups.submit(request.group_id, Heartbeat(request)).map(respond)

@@ -13,7 +13,7 @@ from kafkalite.coordinators.groups.events import Join
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import client_host_of, client_id_of, reply_with
+from kafkalite.handlers.group_replies import client_host_of, client_id_of
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import JoinGroupRequest, JoinGroupResponse
 
@@ -37,7 +37,7 @@ def join_group(
             answer = JoinGroupResponse(error_code=answer.code)
         return _fit(call, answer)
 
-    return reply_with(context.groups.submit(request.group_id, event), respond)
+    return context.groups.submit(request.group_id, event).map(respond)
 
 
 def _refusal(context: Context, request: JoinGroupRequest) -> Error | None:

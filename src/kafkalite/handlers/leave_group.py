@@ -13,7 +13,6 @@ from kafkalite.coordinators.groups.events import Leave
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import reply_with
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
 
@@ -36,7 +35,7 @@ def leave_group(
             return LeaveGroupResponse(error_code=response.members[0].error_code)
         return response
 
-    return reply_with(context.groups.submit(request.group_id, Leave(request)), respond)
+    return context.groups.submit(request.group_id, Leave(request)).map(respond)
 
 
 def _failed(request: LeaveGroupRequest, error: KafkaError) -> LeaveGroupResponse:

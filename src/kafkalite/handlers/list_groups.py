@@ -12,22 +12,18 @@ from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps, outcome_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import reply_with
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ListGroupsRequest, ListGroupsResponse
 
 
 def list_groups(
     context: Context, call: Call, request: ListGroupsRequest
-) -> InSteps | Later[InSteps]:
+) -> Later[InSteps]:
     event = ListGroups(
         frozenset(state.strip().lower() for state in request.states_filter),
         frozenset(kind.strip().lower() for kind in request.types_filter),
     )
-
-    return reply_with(
-        context.groups.submit_all(lambda: event), lambda answers: InSteps(_respond(answers))
-    )
+    return context.groups.submit_all(lambda: event).map(lambda found: InSteps(_respond(found)))
 
 
 def _respond(answers: list[Any]) -> Steps[ListGroupsResponse]:

@@ -11,14 +11,13 @@ from typing import Any
 
 from kafkalite.coordinators.groups.events import CommitOffsets
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps, outcome_of
+from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.group_replies import (
     TOPICS_PER_STEP,
     merged,
     one_answer,
-    reply_with,
     sorted_out,
     unless_many,
 )
@@ -53,11 +52,7 @@ def _commit(
         return unless_many(_respond(refused, answer.topics), answer.topics)
 
     event = CommitOffsets(request, call.version)
-    submitted = context.groups.submit(request.group_id, event)
-    answer: OffsetCommitResponse | Later[Any] = yield from outcome_of(
-        reply_with(submitted, respond)
-    )
-    return answer
+    return context.groups.submit(request.group_id, event).map(respond)
 
 
 def _resolve(

@@ -10,15 +10,10 @@ from typing import Any
 
 from kafkalite.coordinators.groups.events import DeleteOffsets
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps, outcome_of
+from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import (
-    merged,
-    of_known_partitions,
-    reply_with,
-    unless_many,
-)
+from kafkalite.handlers.group_replies import merged, of_known_partitions, unless_many
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
 
@@ -46,10 +41,7 @@ def _delete(
             return OffsetDeleteResponse(error_code=answer.code)
         return unless_many(_respond(refused, answer.topics), answer.topics)
 
-    submitted = context.groups.submit(request.group_id, DeleteOffsets(request))
-    found: OffsetDeleteResponse | Later[Any]
-    found = yield from outcome_of(reply_with(submitted, respond))
-    return found
+    return context.groups.submit(request.group_id, DeleteOffsets(request)).map(respond)
 
 
 def _respond(refused: dict[str, Answer], accepted: list[Answer]) -> Steps[OffsetDeleteResponse]:

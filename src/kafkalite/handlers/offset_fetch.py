@@ -10,12 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from kafkalite.coordinators.groups.events import FetchOffsets
-from kafkalite.coordinators.shards import gather
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps, finish, in_steps, outcome_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import code_of, reply_with
+from kafkalite.handlers.group_replies import code_of
 from kafkalite.handlers.stepwise import let_go
 from kafkalite.protocol.classes import ZERO_UUID
 from kafkalite.protocol.errors import Error, KafkaError
@@ -36,19 +35,15 @@ TopicAnswer = OffsetFetchResponse.GroupTopic
 
 def offset_fetch(
     context: Context, call: Call, request: OffsetFetchRequest
-) -> OffsetFetchResponse | InSteps | Later[OffsetFetchResponse | InSteps]:
-    if len(request.groups) > FEW_GROUPS or len(request.topics or ()) > FEW_TOPICS:
-        return InSteps(_ask_many(context, call, request))
-    return finish(_ask(context, call, request))
-
-
-def _ask_many(context: Context, call: Call, request: OffsetFetchRequest) -> Steps[Any]:
-    return (yield from outcome_of((yield from _ask(context, call, request))))
+) -> InSteps | Later[OffsetFetchResponse | InSteps]:
+    is_large = len(request.groups) > FEW_GROUPS or len(request.topics or ()) > FEW_TOPICS
+    steps = _ask(context, call, request)
+    return InSteps(steps) if is_large else finish(steps)
 
 
 def _ask(
     context: Context, call: Call, request: OffsetFetchRequest
-) -> Steps[OffsetFetchResponse | InSteps | Later[OffsetFetchResponse | InSteps]]:
+) -> Steps[Later[OffsetFetchResponse | InSteps]]:
     groups = request.groups
     if call.version < MANY_GROUPS_SINCE:
         groups = [(yield from _only_group(request))]
@@ -66,7 +61,7 @@ def _ask(
         is_large = len(found) > FEW_GROUPS or any(type(one) is InSteps for one in found)
         return InSteps(steps) if is_large else finish(steps)
 
-    return reply_with(gather(asked), respond)
+    return Later.all(asked).map(respond)
 
 
 def _respond(

@@ -11,7 +11,6 @@ from kafkalite.coordinators.groups.events import Sync
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import reply_with
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import SyncGroupRequest, SyncGroupResponse
 
@@ -33,4 +32,4 @@ def sync_group(
         response: SyncGroupResponse = answer
         return response
 
-    return reply_with(context.groups.submit(request.group_id, Sync(request)), respond)
+    return context.groups.submit(request.group_id, Sync(request)).map(respond)

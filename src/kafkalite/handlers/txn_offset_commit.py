@@ -52,24 +52,19 @@ def _commit(
         return TxnOffsetCommitResponse(topics=list(refused.values()))
     if not request.group_id:
         return (yield from _refuse(known, refused, Error.INVALID_GROUP_ID))
-    response: Later[Any] = Later()
 
-    def respond(answer: Any) -> None:
-        if isinstance(answer, KafkaError):
-            code = _code_for(call, answer)
-            response.resolve(unless_many(_refuse(known, refused, code), known))
-        else:
-            response.resolve(unless_many(_respond(refused, answer.topics), answer.topics))
-
-    def commit(refusal: KafkaError | None) -> None:
+    def commit(refusal: KafkaError | None) -> Later[Any]:
         if refusal is not None:
-            respond(refusal)
-            return
+            return Later.of(refusal)
         event = CommitTransactionalOffsets(request, call.version)
-        context.groups.submit(request.group_id, event).then(respond)
+        return context.groups.submit(request.group_id, event)
 
-    _admit(context, call, request).then(commit)
-    return response
+    def respond(answer: Any) -> TxnOffsetCommitResponse | InSteps:
+        if isinstance(answer, KafkaError):
+            return unless_many(_refuse(known, refused, _code_for(call, answer)), known)
+        return unless_many(_respond(refused, answer.topics), answer.topics)
+
+    return _admit(context, call, request).then_ask(commit).map(respond)
 
 
 def _admit(

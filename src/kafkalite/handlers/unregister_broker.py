@@ -12,18 +12,16 @@ from kafkalite.coordinators.effects import Refused
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import code_of, reply_with
+from kafkalite.handlers.group_replies import code_of
 from kafkalite.protocol.messages import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 
 def unregister_broker(
     context: Context, call: Call, request: UnregisterBrokerRequest
-) -> UnregisterBrokerResponse | Refused | Later[UnregisterBrokerResponse | Refused]:
-    done = context.cluster.submit(UnregisterBroker(request.broker_id))
-
+) -> Later[UnregisterBrokerResponse | Refused]:
     def respond(done: Any) -> UnregisterBrokerResponse | Refused:
         if isinstance(done, Refused):
             return done
         return UnregisterBrokerResponse(error_code=code_of(done), error_message=None)
 
-    return reply_with(done, respond)
+    return context.cluster.submit(UnregisterBroker(request.broker_id)).map(respond)

@@ -184,18 +184,21 @@ class _Asking:
         """Nobody is there any more whom a mistake of ours could be told but who waits."""
         try:
             self.ask()
-        except Exception:
+        except Exception as error:
             if self.later.is_resolved:
                 raise
-            log.exception("%r could not be asked again", self._admission.transactional_id)
-            self.give_up()
+            self._mistaken(error)
+
+    def _mistaken(self, error: Exception) -> None:
+        log.error("%r could not be asked", self._admission.transactional_id, exc_info=error)
+        self.give_up()
 
     def ask(self) -> None:
         coordinator = self._transactions.coordinator_of(self._admission.transactional_id)
         if coordinator is None:
             self._refuse_all(Error.COORDINATOR_NOT_AVAILABLE)
         else:
-            coordinator.admit(self._admission).then(self._answered)
+            coordinator.admit(self._admission).then(self._answered, self._mistaken)
 
     def _answered(self, refusals: Refusals) -> None:
         is_late = self._transactions.now_ms() >= self._deadline_ms

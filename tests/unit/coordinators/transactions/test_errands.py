@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kafkalite.coordinators.runtime import APPEND_TIMEOUT_MS, RELOAD_PAUSE_MS
+from kafkalite.coordinators.runtime import APPEND_TIMEOUT_MS, RELOAD_PAUSE_MS, Runtime
 from kafkalite.coordinators.transactions import events
 from kafkalite.coordinators.transactions.errands import MISTAKE_PAUSE_MS, Errands
 from kafkalite.env.later import Later
@@ -140,6 +140,28 @@ def test_a_mistake_with_a_late_answer_leaves_no_transaction_behind(
         world.end(who, commit=True)
     answer.resolve("what no leader says")
     assert "trying again" in caplog.text
+    world.clock.advance(MISTAKE_PAUSE_MS)
+    assert world.state == "CompleteCommit"
+
+
+@pytest.mark.parametrize("fails", ["markers", "report"])
+def test_an_answer_that_never_comes_by_a_mistake_leaves_no_transaction_behind(
+    fails: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World()
+    who = world.init()
+    world.add(who, A)
+    written: Later[Any] = Later()
+    reported: Later[Any] = Later()
+    with monkeypatch.context() as patched:
+        patched.setattr(FakeMarkers, "write", lambda *_: written)
+        world.end(who, commit=True)
+        patched.setattr(Runtime, "submit", lambda *_: reported)
+        if fails == "report":
+            written.resolve({A: Error.NONE})
+    (reported if fails == "report" else written).fail(ZeroDivisionError())
+    assert "trying again" in caplog.text
+    assert world.state == "PrepareCommit"
     world.clock.advance(MISTAKE_PAUSE_MS)
     assert world.state == "CompleteCommit"
 

@@ -147,6 +147,17 @@ def test_who_waits_for_a_block_that_does_not_come_may_ask_again() -> None:
     assert again.value == 0
 
 
+def test_who_waits_for_a_block_that_is_lost_by_a_mistake_may_ask_again() -> None:
+    controller = Controller()
+    producer_ids = ProducerIds(controller.allocate)
+    taken = producer_ids.take()
+    controller.asked.pop(0).fail(ZeroDivisionError())
+    assert code_of(taken) == Error.COORDINATOR_LOAD_IN_PROGRESS
+    again = producer_ids.take()
+    controller.answer()
+    assert again.value == 0
+
+
 def test_after_a_stop_nobody_waits_for_an_id() -> None:
     controller = Controller()
     producer_ids = ProducerIds(controller.allocate)
