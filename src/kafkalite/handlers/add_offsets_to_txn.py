@@ -43,5 +43,5 @@ def add_offsets_to_txn(
 
 def _offsets_partition(context: Context, group_id: str) -> int:
     """Where the group's offsets will go: their topic is created when the group is first sought."""
-    count = context.groups.shards.partition_count()
+    count = context.groups.partition_count()
     return partition_of(group_id, count or context.config.get_int("offsets.topic.num.partitions"))

@@ -10,6 +10,7 @@ from typing import Any
 
 from kafkalite.coordinators.pattern_parsing import Alphabet, InvalidPattern
 from kafkalite.coordinators.patterns import Pattern
+from kafkalite.coordinators.transactions.events import List
 from kafkalite.coordinators.transactions.transaction import STATES_BY_TITLE, State, Transaction
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps
@@ -33,7 +34,7 @@ def list_transactions(
         listed = [one for shard in shards for one in shard]
         return InSteps(_respond(request, listed, now_ms))
 
-    return context.transactions.list().map(respond)
+    return context.transactions.submit_all(List).map(respond)
 
 
 def _respond(

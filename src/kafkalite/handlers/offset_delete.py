@@ -22,7 +22,7 @@ Answer = OffsetDeleteResponse.Topic
 
 def offset_delete(
     context: Context, call: Call, request: OffsetDeleteRequest
-) -> OffsetDeleteResponse | Later[OffsetDeleteResponse] | InSteps:
+) -> OffsetDeleteResponse | InSteps | Later[OffsetDeleteResponse | InSteps]:
     if not request.group_id:
         return OffsetDeleteResponse(error_code=Error.INVALID_GROUP_ID)
     return unless_many(_delete(context, request), request.topics)
@@ -30,7 +30,7 @@ def offset_delete(
 
 def _delete(
     context: Context, request: OffsetDeleteRequest
-) -> Steps[OffsetDeleteResponse | Later[OffsetDeleteResponse]]:
+) -> Steps[Later[OffsetDeleteResponse | InSteps]]:
     refused: dict[str, Answer] = {}
     request.topics = yield from of_known_partitions(
         request.topics, context.cluster.image, refused, Answer, OffsetDeleteResponse.Partition

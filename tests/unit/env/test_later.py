@@ -132,7 +132,8 @@ def test_all_wait_for_the_last_one_also_when_one_has_failed():
 
 
 def test_a_failure_of_which_nobody_is_told_is_raised():
-    later, seen = Later[int](), []
+    seen: list[int] = []
+    later = Later[int]()
     later.map(dividing_by).then(seen.append)
     later.then(seen.append)
     with pytest.raises(ZeroDivisionError):

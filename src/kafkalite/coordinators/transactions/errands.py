@@ -12,7 +12,6 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from kafkalite.coordinators.effects import Producer
 from kafkalite.coordinators.transactions.markers import Marker, Outcomes
@@ -40,7 +39,7 @@ class Errand:
     marker: Marker
     # Whether the shard that sent it is still in charge, and how it is told that all is written.
     is_wanted: Callable[[], bool]
-    report: Callable[[], Later[Any]]
+    report: Callable[[], Later[KafkaError | None]]
 
 
 class Errands:
@@ -66,7 +65,7 @@ class Errands:
         transaction: Transaction,
         coordinator_epoch: int,
         is_wanted: Callable[[], bool],
-        report: Callable[[], Later[Any]],
+        report: Callable[[], Later[KafkaError | None]],
     ) -> None:
         """Writes all markers of a prepared transaction, and reports it."""
         marker = Marker(
@@ -162,8 +161,8 @@ class Errands:
                 partial(self._reported, errand), partial(self._mistaken, errand)
             )
 
-    def _reported(self, errand: Errand, answer: Any) -> None:
-        if isinstance(answer, KafkaError):
+    def _reported(self, errand: Errand, answer: KafkaError | None) -> None:
+        if answer is not None:
             self._later(errand, REPORT_PAUSE_MS, self._report)
         else:
             self.under_way.pop(errand, None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from kafkalite.coordinators.appending import append_marker
 from kafkalite.coordinators.effects import Producer
@@ -55,7 +55,7 @@ class Offsets(Protocol):
         coordinator_epoch: int,
         is_commit: bool,
         transaction_version: int = 0,
-    ) -> Later[Any]: ...
+    ) -> Later[KafkaError | None]: ...
 
 
 @dataclass(slots=True)

@@ -41,7 +41,7 @@ class Producers:
 
     def remembered(self) -> Iterator[tuple[str, int]]:
         """What the coordinators know."""
-        for runtime in self.world.broker.context.transactions.shards.runtimes.values():
+        for runtime in self.world.broker.context.transactions.runtimes.values():
             for transaction in runtime.shard.transactions.values():  # type: ignore[union-attr]
                 yield transaction.transactional_id, transaction.producer_id
 
