@@ -7,8 +7,6 @@ leave this out and TxnOffsetCommit adds it.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkalite.coordinators.shards import partition_of
 from kafkalite.coordinators.transactions.events import AddPartitions
 from kafkalite.coordinators.transactions.markers import OFFSETS_TOPIC
@@ -16,7 +14,7 @@ from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.transactional import code_of
-from kafkalite.protocol.errors import Error
+from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
 FENCED_SINCE_VERSION = 2
@@ -35,7 +33,7 @@ def add_offsets_to_txn(
         client_version=0,
     )
 
-    def answered(answer: Any) -> AddOffsetsToTxnResponse:
+    def answered(answer: KafkaError | None) -> AddOffsetsToTxnResponse:
         return AddOffsetsToTxnResponse(error_code=code_of(call, answer, FENCED_SINCE_VERSION))
 
     return context.transactions.submit(request.transactional_id, event).map(answered)

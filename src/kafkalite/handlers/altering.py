@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kafkalite.coordinators.cluster.configs import (
     AlterConfigs,
@@ -36,6 +36,7 @@ DECIDED = (
 OPERATIONS = frozenset(Operation)
 _AT_ONCE = 64  # resources
 
+Q = TypeVar("Q")
 R = TypeVar("R")
 S = TypeVar("S")
 T = TypeVar("T")
@@ -43,8 +44,8 @@ T = TypeVar("T")
 
 def alter(
     context: Context,
-    resources: Sequence[Any],
-    change_of: Callable[[Any], ResourceChange],
+    resources: Sequence[Q],
+    change_of: Callable[[Q], ResourceChange],
     answer_to: Callable[[ResourceChange, Outcome], S],
     respond: Callable[[list[S]], R],
     *,
@@ -66,8 +67,8 @@ def alter(
 
 def _altered(
     context: Context,
-    resources: Sequence[Any],
-    change_of: Callable[[Any], ResourceChange],
+    resources: Sequence[Q],
+    change_of: Callable[[Q], ResourceChange],
     answer_to: Callable[[ResourceChange, Outcome], S],
     respond: Callable[[list[S]], R],
     validate_only: bool,

@@ -6,9 +6,7 @@ rises with each end and the answer tells the producer id and epoch to go on with
 
 from __future__ import annotations
 
-from typing import Any
-
-from kafkalite.coordinators.transactions.events import EndTransaction
+from kafkalite.coordinators.transactions.events import EndTransaction, ProducerIdentity
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
@@ -33,7 +31,7 @@ def end_txn(
         client_version=2 if call.version >= EPOCH_BUMP_VERSION else 0,
     )
 
-    def answered(answer: Any) -> EndTxnResponse:
+    def answered(answer: ProducerIdentity | KafkaError) -> EndTxnResponse:
         if isinstance(answer, KafkaError):
             return EndTxnResponse(error_code=error_for(call, answer, FENCED_SINCE_VERSION))
         return EndTxnResponse(

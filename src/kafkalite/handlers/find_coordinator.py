@@ -7,8 +7,6 @@ until it is there: Apache Kafka says COORDINATOR_NOT_AVAILABLE and has the clien
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkalite.coordinators.shards import partition_of
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps, finish
@@ -44,7 +42,7 @@ def find_coordinator(
     if request.key_type == SHARE_KEY_TYPE and call.version < SHARE_SINCE:
         return _respond(call, [_failed(key, Error.INVALID_REQUEST) for key in keys])
 
-    def found(_: Any) -> FindCoordinatorResponse | InSteps:
+    def found(_: object) -> FindCoordinatorResponse | InSteps:
         steps = _find_all(context, call, request, topic, keys)
         return InSteps(steps) if len(keys) > STEP_KEYS else finish(steps)
 

@@ -5,10 +5,11 @@ Owns nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Sized
+from typing import Any, Protocol, TypeVar
 
 from kafkalite.coordinators.cluster.image import Image
+from kafkalite.coordinators.events import Event
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps, begun, finish, in_steps, outcome_of
 from kafkalite.handlers.call import Call
@@ -16,7 +17,8 @@ from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import Error, KafkaError
 
 R = TypeVar("R")
-P = TypeVar("P", bound=Any)
+G = TypeVar("G")
+K = TypeVar("K", bound=Hashable)
 
 # Of a request about partitions: at once, and in one step of those about more.
 PARTITIONS_AT_ONCE = 200
@@ -28,7 +30,20 @@ TOPICS_PER_STEP = 32
 ALL_GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 
 
-def unless_many(steps: Steps[R], topics: Iterable[Any]) -> R | InSteps:
+class _OfPartition(Protocol):
+    @property
+    def partition_index(self) -> int: ...
+
+
+class _OfTopic(Protocol):
+    @property
+    def partitions(self) -> Sized: ...
+
+
+P = TypeVar("P", bound=_OfPartition)
+
+
+def unless_many(steps: Steps[R], topics: Iterable[_OfTopic]) -> R | InSteps:
     """What comes of it; for a request about many partitions it is worked out a slice per turn."""
     asked = 0
     for topic in topics:
@@ -69,7 +84,9 @@ def of_known_partitions(
     return known
 
 
-def one_answer(make: Callable[..., R], partitions: list[Any], code: int) -> Steps[list[R]]:
+def one_answer(
+    make: Callable[..., R], partitions: Iterable[_OfPartition], code: int
+) -> Steps[list[R]]:
     """The same error code for each partition."""
     answers: list[R] = []
     for asked in partitions:
@@ -79,7 +96,7 @@ def one_answer(make: Callable[..., R], partitions: list[Any], code: int) -> Step
     return answers
 
 
-def merged(refused: dict[Any, R], accepted: list[R], key: Callable[[R], Any]) -> Steps[list[R]]:
+def merged(refused: dict[K, R], accepted: list[R], key: Callable[[R], K]) -> Steps[list[R]]:
     """One answer per topic: what was refused here, then what the coordinator said."""
     for count, topic in enumerate(accepted, 1):
         present: Any = refused.setdefault(key(topic), topic)
@@ -93,9 +110,9 @@ def merged(refused: dict[Any, R], accepted: list[R], key: Callable[[R], Any]) ->
 def ask_by_shard(
     context: Context,
     group_ids: Iterable[str],
-    make_event: Callable[[list[str]], Any],
-    failed: Callable[[str, int], P],
-    respond: Callable[[list[P]], R],
+    make_event: Callable[[list[str]], Event[list[G] | InSteps]],
+    failed: Callable[[str, int], G],
+    respond: Callable[[list[G]], R],
     nameless: Error | None = None,
 ) -> InSteps | Later[R | InSteps]:
     """The response with an answer for each group, of one event per shard; `failed` is the answer
@@ -106,13 +123,13 @@ def ask_by_shard(
 def _asked_by_shard(
     context: Context,
     group_ids: list[str],
-    make_event: Callable[[list[str]], Any],
-    failed: Callable[[str, int], P],
-    respond: Callable[[list[P]], R],
+    make_event: Callable[[list[str]], Event[list[G] | InSteps]],
+    failed: Callable[[str, int], G],
+    respond: Callable[[list[G]], R],
     nameless: Error | None,
 ) -> Steps[Later[R | InSteps]]:
     sorted_ids: list[list[str]] = []
-    asked: list[Later[Any]] = []
+    asked: list[Later[list[G] | InSteps | KafkaError]] = []
     if nameless is not None:
         sorted_ids.append([group_id for group_id in group_ids if not group_id])
         asked.append(Later.of(KafkaError(nameless)))
@@ -122,8 +139,8 @@ def _asked_by_shard(
         sorted_ids.append(ids)
         asked.append(context.groups.submit(first, make_event(ids)))
 
-    def responded(found: list[Any]) -> Steps[R]:
-        groups: list[P] = []
+    def responded(found: list[list[G] | InSteps | KafkaError]) -> Steps[R]:
+        groups: list[G] = []
         for ids, answer in zip(sorted_ids, found, strict=True):
             if isinstance(answer, KafkaError):
                 code = answer.code
@@ -139,7 +156,7 @@ def describe_by_shard(
     context: Context,
     request: Any,
     group_ids: Iterable[str],
-    make_event: Callable[[list[str]], Any],
+    make_event: Callable[[list[str]], Event[list[Any] | InSteps]],
     kind: type[R],
     nameless: Error | None = None,
 ) -> InSteps | Later[R | InSteps]:
@@ -167,7 +184,7 @@ def serves_consumer_groups(context: Context) -> bool:
     )
 
 
-def code_of(answer: Any) -> Error:
+def code_of(answer: object) -> Error:
     return Error(answer.code) if isinstance(answer, KafkaError) else Error.NONE
 
 

@@ -5,8 +5,6 @@ Versions: 3 flexible, 4 states (KIP-518), 5 types (KIP-848). Filters ignore case
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkalite.coordinators.groups.events import ListGroups
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps, outcome_of
@@ -26,7 +24,9 @@ def list_groups(
     return context.groups.submit_all(lambda: event).map(lambda found: InSteps(_respond(found)))
 
 
-def _respond(answers: list[Any]) -> Steps[ListGroupsResponse]:
+def _respond(
+    answers: list[list[ListGroupsResponse.Group] | InSteps | KafkaError],
+) -> Steps[ListGroupsResponse]:
     response = ListGroupsResponse()
     for answer in answers:
         if not isinstance(answer, KafkaError):

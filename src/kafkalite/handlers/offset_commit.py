@@ -7,7 +7,7 @@ the others go to the group's coordinator.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable
 
 from kafkalite.coordinators.groups.events import CommitOffsets
 from kafkalite.env.later import Later
@@ -33,20 +33,20 @@ Answer = OffsetCommitResponse.Topic
 
 def offset_commit(
     context: Context, call: Call, request: OffsetCommitRequest
-) -> OffsetCommitResponse | Later[Any] | InSteps:
+) -> OffsetCommitResponse | InSteps | Later[OffsetCommitResponse | InSteps]:
     return unless_many(_commit(context, call, request), request.topics)
 
 
 def _commit(
     context: Context, call: Call, request: OffsetCommitRequest
-) -> Steps[OffsetCommitResponse | Later[Any]]:
+) -> Steps[OffsetCommitResponse | Later[OffsetCommitResponse | InSteps]]:
     refused: list[Answer] = []
     known = yield from _resolve(context, call, request.topics, refused)
     if not known:
         return OffsetCommitResponse(topics=refused)
     request.topics = known
 
-    def respond(answer: Any) -> OffsetCommitResponse | InSteps:
+    def respond(answer: OffsetCommitResponse | KafkaError) -> OffsetCommitResponse | InSteps:
         if isinstance(answer, KafkaError):
             return unless_many(_refuse(known, refused, answer.code), known)
         return unless_many(_respond(refused, answer.topics), answer.topics)
@@ -102,7 +102,7 @@ def _answer(
 def _respond(refused: list[Answer], accepted: list[Answer]) -> Steps[OffsetCommitResponse]:
     if not refused:
         return OffsetCommitResponse(topics=accepted)
-    by_topic: dict[Any, Answer] = {}
+    by_topic: dict[Hashable, Answer] = {}
     yield from merged(by_topic, refused, _key)
     return OffsetCommitResponse(topics=(yield from merged(by_topic, accepted, _key)))
 

@@ -6,8 +6,6 @@ one by one.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkalite.coordinators.groups.events import DeleteOffsets
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps
@@ -36,7 +34,7 @@ def _delete(
         request.topics, context.cluster.image, refused, Answer, OffsetDeleteResponse.Partition
     )
 
-    def respond(answer: Any) -> OffsetDeleteResponse | InSteps:
+    def respond(answer: OffsetDeleteResponse | KafkaError) -> OffsetDeleteResponse | InSteps:
         if isinstance(answer, KafkaError):
             return OffsetDeleteResponse(error_code=answer.code)
         return unless_many(_respond(refused, answer.topics), answer.topics)

@@ -7,8 +7,6 @@ version 1 every partition carries it.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkalite.coordinators.groups.events import FetchOffsets
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps, finish, in_steps, outcome_of
@@ -48,7 +46,7 @@ def _ask(
     if call.version < MANY_GROUPS_SINCE:
         groups = [(yield from _only_group(request))]
     refused: list[list[TopicAnswer]] = []
-    asked: list[Later[Any]] = []
+    asked: list[Later[Answer | InSteps | KafkaError]] = []
     for count, group in enumerate(groups, 1):
         refused.append(_resolve(context, call, group))
         event = FetchOffsets(group, request.require_stable)
@@ -56,7 +54,7 @@ def _ask(
         if count % ASKED_PER_STEP == 0:
             yield
 
-    def respond(found: list[Any]) -> OffsetFetchResponse | InSteps:
+    def respond(found: list[Answer | InSteps | KafkaError]) -> OffsetFetchResponse | InSteps:
         steps = _respond(context, call, list(zip(groups, found, refused, strict=True)))
         is_large = len(found) > FEW_GROUPS or any(type(one) is InSteps for one in found)
         return InSteps(steps) if is_large else finish(steps)
@@ -65,7 +63,9 @@ def _ask(
 
 
 def _respond(
-    context: Context, call: Call, found: list[tuple[Group, Any, list[TopicAnswer]]]
+    context: Context,
+    call: Call,
+    found: list[tuple[Group, Answer | InSteps | KafkaError, list[TopicAnswer]]],
 ) -> Steps[OffsetFetchResponse]:
     answers = []
     for group, answer, refused in found:
@@ -121,11 +121,14 @@ def _failed_topic(topic: OffsetFetchRequest.GroupTopic, code: Error) -> TopicAns
 
 
 def _answer(
-    context: Context, call: Call, group: Group, answer: Any, refused: list[TopicAnswer]
+    context: Context,
+    call: Call,
+    group: Group,
+    found: Answer | KafkaError,
+    refused: list[TopicAnswer],
 ) -> Answer:
-    if isinstance(answer, KafkaError):
-        return _failed(call, group, code_of(answer))
-    found: Answer = answer
+    if isinstance(found, KafkaError):
+        return _failed(call, group, code_of(found))
     if call.version >= TOPIC_IDS_SINCE and group.topics is None:
         found.topics = [topic for topic in found.topics if _identify(context, topic)]
     found.topics += refused

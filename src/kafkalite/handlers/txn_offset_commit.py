@@ -7,8 +7,6 @@ says so with AddOffsetsToTxn and is checked for it.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkalite.coordinators.groups.events import CommitTransactionalOffsets
 from kafkalite.coordinators.transactions.peer import Admission
 from kafkalite.env.later import Later
@@ -37,13 +35,13 @@ Answer = TxnOffsetCommitResponse.Topic
 
 def txn_offset_commit(
     context: Context, call: Call, request: TxnOffsetCommitRequest
-) -> TxnOffsetCommitResponse | Later[Any] | InSteps:
+) -> TxnOffsetCommitResponse | InSteps | Later[TxnOffsetCommitResponse | InSteps]:
     return unless_many(_commit(context, call, request), request.topics)
 
 
 def _commit(
     context: Context, call: Call, request: TxnOffsetCommitRequest
-) -> Steps[TxnOffsetCommitResponse | Later[Any]]:
+) -> Steps[TxnOffsetCommitResponse | Later[TxnOffsetCommitResponse | InSteps]]:
     refused: dict[str, Answer] = {}
     known = request.topics = yield from of_known_partitions(
         request.topics, context.cluster.image, refused, Answer, TxnOffsetCommitResponse.Partition
@@ -53,13 +51,13 @@ def _commit(
     if not request.group_id:
         return (yield from _refuse(known, refused, Error.INVALID_GROUP_ID))
 
-    def commit(refusal: KafkaError | None) -> Later[Any]:
+    def commit(refusal: KafkaError | None) -> Later[TxnOffsetCommitResponse | KafkaError]:
         if refusal is not None:
             return Later.of(refusal)
         event = CommitTransactionalOffsets(request, call.version)
         return context.groups.submit(request.group_id, event)
 
-    def respond(answer: Any) -> TxnOffsetCommitResponse | InSteps:
+    def respond(answer: TxnOffsetCommitResponse | KafkaError) -> TxnOffsetCommitResponse | InSteps:
         if isinstance(answer, KafkaError):
             return unless_many(_refuse(known, refused, _code_for(call, answer)), known)
         return unless_many(_respond(refused, answer.topics), answer.topics)

@@ -5,8 +5,6 @@ Flexible. What it held is led by others, or by nobody.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkalite.coordinators.cluster.brokers import UnregisterBroker
 from kafkalite.coordinators.effects import Refused
 from kafkalite.env.later import Later
@@ -19,7 +17,7 @@ from kafkalite.protocol.messages import UnregisterBrokerRequest, UnregisterBroke
 def unregister_broker(
     context: Context, call: Call, request: UnregisterBrokerRequest
 ) -> Later[UnregisterBrokerResponse | Refused]:
-    def respond(done: Any) -> UnregisterBrokerResponse | Refused:
+    def respond(done: object) -> UnregisterBrokerResponse | Refused:
         if isinstance(done, Refused):
             return done
         return UnregisterBrokerResponse(error_code=code_of(done), error_message=None)
