@@ -11,10 +11,12 @@ from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
 from kafkalite.coordinators.effects import Producer
+from kafkalite.coordinators.events import Event
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error
 
-Reply: TypeAlias = tuple[Later[Any], Any]  # who waits, and for what
+Waiter: TypeAlias = Later[Any]  # for an answer of the kind that its event says
+Reply: TypeAlias = tuple[Waiter, object]  # who waits, and for what
 
 
 class State(Enum):
@@ -35,8 +37,8 @@ REFUSALS = {
 class Asked(NamedTuple):
     """An event for the shard, who waits for its reply, and which timer brought it, if one did."""
 
-    event: Any
-    later: Later[Any] | None = None
+    event: Event[object]
+    later: Waiter | None = None
     timer: Hashable = None
 
 
@@ -47,9 +49,9 @@ class Parked:
     end_offset: int
     deadline_ms: int
     replies: list[Reply]
-    on_committed: Any
-    on_failed: Any
-    sends: list[Any]
+    on_committed: Event[object] | None
+    on_failed: Event[object] | None
+    sends: list[object]
 
     @property
     def is_wanted(self) -> bool:
@@ -58,10 +60,14 @@ class Parked:
 
 
 @dataclass(slots=True)
-class Marker:
+class Marker(Event[None]):
     """The internal event of a transaction's end; see `Runtime.end_transaction`."""
 
     producer: Producer
     coordinator_epoch: int
     committed: bool
     transaction_version: int
+
+
+class Loaded(Event[None]):
+    """Nothing is asked: what a shard wants done once it is loaded."""

@@ -8,7 +8,7 @@ Moving a deadline later, what every heartbeat does, is one dictionary write.
 import heapq
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Generic, TypeVar
 
 from kafkalite.env.clock import Clock
 from kafkalite.env.clock import Timer as ClockTimer
@@ -18,11 +18,14 @@ GARBAGE_FACTOR = 2
 GARBAGE_MINIMUM = 64
 
 
+E = TypeVar("E")
+
+
 @dataclass(slots=True)
-class Deadlines:
+class Deadlines(Generic[E]):
     clock: Clock
     wake: Callable[[], None]
-    _due: dict[Hashable, tuple[int, Any]] = field(default_factory=dict)
+    _due: dict[Hashable, tuple[int, E]] = field(default_factory=dict)
     _queued: dict[Hashable, int] = field(default_factory=dict)
     _heap: list[tuple[int, int, Hashable]] = field(default_factory=list)
     _sequence: int = 0
@@ -35,7 +38,7 @@ class Deadlines:
     def __contains__(self, key: Hashable) -> bool:
         return key in self._due
 
-    def arm(self, key: Hashable, delay_ms: int, event: Any) -> None:
+    def arm(self, key: Hashable, delay_ms: int, event: E) -> None:
         at = self.clock.monotonic_ms() + max(delay_ms, 0)
         self._due[key] = (at, event)
         queued = self._queued.get(key)
@@ -62,7 +65,7 @@ class Deadlines:
         self._heap.clear()
         self._stop_timer()
 
-    def take_due(self) -> tuple[Hashable, Any] | None:
+    def take_due(self) -> tuple[Hashable, E] | None:
         """The earliest deadline that has passed, which is then no longer armed.
 
         One at a time, since whoever handles it may move or cancel the next.

@@ -11,6 +11,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from kafkalite.coordinators.events import Event
 from kafkalite.protocol.errors import KafkaError
 
 
@@ -39,21 +40,21 @@ class Timer:
 
     key: Hashable
     delay_ms: int | None
-    event: Any = None
+    event: Event[object] | None = None
     only_if_absent: bool = False
 
 
-def name_of(event: Any) -> str:
+def name_of(event: Event[object]) -> str:
     """What a log line calls an event: its kind, and whose it is."""
-    whose = getattr(event, "subject", "")
+    whose = event.subject
     return f"{type(event).__name__} of {whose!r}" if whose else type(event).__name__
 
 
 @dataclass(slots=True)
-class Failed:
+class Failed(Event[None]):
     """The event a shard gets when the records of `event`'s effects could not be appended."""
 
-    event: Any
+    event: Event[object]
     error: KafkaError
 
 
@@ -77,25 +78,25 @@ class Effects:
     """
 
     records: list[Record] = field(default_factory=list)
-    reply: Any = NO_REPLY
+    reply: object = NO_REPLY
     ticket: int | None = None
-    answers: list[tuple[int, Any]] = field(default_factory=list)
+    answers: list[tuple[int, object]] = field(default_factory=list)
     timers: list[Timer] = field(default_factory=list)
     producer: Producer | None = None
     # Records that need not be one batch are cut into as many as the log's limit asks for.
     atomic: bool = True
     # The event lacks this, and others have it: nothing happens before the runtime has had it from
     # them and decides again, on the event that has it.
-    needs: Any = None
+    needs: object = None
     # The records make this event decidable (a group changes its kind first), or it is the rest
     # of long work: decide it next, in place of a reply. After a pause, if there is one: the
     # shard's other events wait for it, and the loop does not.
-    then_decide: Any = None
+    then_decide: Event[object] | None = None
     pause_ms: int | None = None
     # Events for the shard itself: once the records are committed, and when they are not, or not in
     # time. With on_failed the shard answers the ticket; without it the runtime answers the error.
-    on_committed: Any = None
-    on_failed: Any = None
+    on_committed: Event[object] | None = None
+    on_failed: Event[object] | None = None
     # Errands to other rooms, for example markers: handed to the runtime's `deliver` once everything
     # written so far is committed, however long after its clients were told that it takes too long.
-    sends: list[Any] = field(default_factory=list)
+    sends: list[object] = field(default_factory=list)

@@ -4,9 +4,10 @@ what it runs.
 Nothing here has behaviour. `replication.partition.Partition` is the real partition.
 """
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from kafkalite.coordinators.effects import Effects, Producer, Record
+from kafkalite.coordinators.events import Event
 from kafkalite.env.disk import FileRange
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps
@@ -78,12 +79,12 @@ class Partition(Protocol):
 class Shard(Protocol):
     """A coordinator's state machine; see architecture.md for its laws."""
 
-    def decide(self, event: Any, now_ms: int) -> Effects | InSteps:
+    def decide(self, event: Event[object], now_ms: int) -> Effects | InSteps:
         """Reads state and answers with what should happen; a KafkaError is a plain refusal. What
         takes long comes in steps, between which nothing else happens to the shard."""
         ...
 
-    def mark(self, event: Any) -> object:
+    def mark(self, event: Event[object]) -> object:
         """Equal before and after a decision on this event that has changed nothing."""
         ...
 

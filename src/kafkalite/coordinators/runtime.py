@@ -12,14 +12,26 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from kafkalite.coordinators.appending import append_marker, coordinator_error, write
-from kafkalite.coordinators.asked import REFUSALS, Asked, Marker, Parked, Reply, State
+from kafkalite.coordinators.asked import (
+    REFUSALS,
+    Asked,
+    Loaded,
+    Marker,
+    Parked,
+    Reply,
+    State,
+    Waiter,
+)  # fmt: skip
 from kafkalite.coordinators.deadlines import Deadlines
 from kafkalite.coordinators.effects import NO_REPLY, Effects, Failed, Producer, Record, name_of
+from kafkalite.coordinators.events import Event
 from kafkalite.coordinators.loading import Loading
+from kafkalite.coordinators.outbox import Outbox
 from kafkalite.coordinators.ports import Partition, Shard
+from kafkalite.coordinators.uncommitted import Uncommitted, waiters_of
 from kafkalite.coordinators.underway import Underway
 from kafkalite.env import Env
 from kafkalite.env.later import Later
@@ -40,8 +52,11 @@ _WRITE_TIMEOUT = ("runtime", "write-timeout")
 _RELOAD = ("runtime", "reload")
 
 
-# What an event needs, and the event: answered by the event that has it, or a KafkaError.
-Supply = Callable[[Any, Any], Later[Any]]
+R = TypeVar("R")
+T = TypeVar("T")
+
+# What an event needs, and the event: answered by the event that has it.
+Supply = Callable[[object, Event[object]], Later[Event[object] | KafkaError]]
 
 
 @dataclass(slots=True)
@@ -54,24 +69,21 @@ class Runtime:
     name: str = "coordinator"
     append_timeout_ms: int = APPEND_TIMEOUT_MS
     on_loaded: Callable[[], None] | None = None
-    deliver: Callable[[Any], None] | None = None
+    deliver: Callable[[object], None] | None = None
     supply: Supply | None = None
     state: State = State.UNLOADED
     shard: Shard | None = None
     _loading: Loading | None = None
     _loaded_at_ms: int = 0
-    _deadlines: Deadlines = field(init=False)
+    _deadlines: Deadlines[Event[object] | None] = field(init=False)
     _inbox: deque[Asked] = field(default_factory=deque)
-    # Replies that are due, then errands and questions to others: handed over between events, so
-    # that what goes wrong on the other side is never taken for the shard's fault.
-    _outbox: deque[Reply] = field(default_factory=deque)
-    _outgoing: deque[Callable[[], object]] = field(default_factory=deque)
+    _outbox: Outbox = field(default_factory=Outbox)
     _busy: bool = False
     # An event's work that takes several turns: the others wait in the inbox.
     _underway: Underway = field(init=False)
-    _tickets: dict[int, Later[Any]] = field(default_factory=dict)
-    _incomplete: dict[Later[Any], None] = field(default_factory=dict)  # their events need something
-    _parked: deque[Parked] = field(default_factory=deque)
+    _tickets: dict[int, Waiter] = field(default_factory=dict)
+    _incomplete: dict[Waiter, None] = field(default_factory=dict)  # their events need something
+    _parked: Uncommitted = field(default_factory=Uncommitted)
     _written_end: int = 0
 
     def __post_init__(self) -> None:
@@ -80,8 +92,8 @@ class Runtime:
 
     def load(self) -> None:
         """Starts (again) from the log; requests get COORDINATOR_LOAD_IN_PROGRESS meanwhile."""
-        self._drop(Error.NOT_COORDINATOR)
         self.state = State.LOADING
+        self._drop(Error.NOT_COORDINATOR)
         self._loaded_at_ms = self.env.clock.monotonic_ms()
         shard = self.shard = self.make_shard()
         self._loading = Loading(self.env.slices, self.partition, shard, self._on_load)
@@ -92,11 +104,12 @@ class Runtime:
         self.state = State.UNLOADED
         self._drop(Error.NOT_COORDINATOR)
 
-    def submit(self, event: Any) -> Later[Any]:
-        """Hands an event to the shard; the reply is the shard's own or a KafkaError."""
+    def submit(self, event: Event[R]) -> Later[R | KafkaError]:
+        """Hands an event to the shard; the reply is the shard's own or a KafkaError. It never
+        raises: what others do wrong with their answers is theirs."""
         if self.state is not State.ACTIVE:
             return Later.of(KafkaError(REFUSALS[self.state]))
-        later: Later[Any] = Later()
+        later: Later[R | KafkaError] = Later()
         self._inbox.append(Asked(event, later))
         self._drain()
         return later
@@ -107,14 +120,14 @@ class Runtime:
         coordinator_epoch: int,
         committed: bool,
         transaction_version: int = 0,
-    ) -> Later[Any]:
-        """Writes the marker that ends a transaction here; resolves to None or a KafkaError."""
+    ) -> Later[KafkaError | None]:
+        """Writes the marker that ends a transaction here."""
         return self.submit(Marker(producer, coordinator_epoch, committed, transaction_version))
 
     @property
-    def waiting_errands(self) -> list[Any]:
+    def waiting_errands(self) -> list[object]:
         """Those that go out when what they follow is committed."""
-        return [errand for entry in self._parked for errand in entry.sends]
+        return self._parked.errands
 
     # -- one event at a time ---------------------------------------------------------------
 
@@ -124,18 +137,19 @@ class Runtime:
             return
         self._busy = True
         try:
-            self._hand_over()
+            self._outbox.hand_over()
             while self._inbox and not self._underway.is_busy:
                 self._guarded(self._inbox.popleft())
-                if self._outbox or self._outgoing:
-                    self._hand_over()
+                self._outbox.hand_over()
         finally:
             self._busy = False
 
-    def _work_off(self, steps: Steps[Any], asked: Asked, go_on: Callable[[Any], None]) -> None:
+    def _work_off(
+        self, steps: Steps[T], asked: Asked, go_on: Callable[[T | Exception], None]
+    ) -> None:
         """Has it done a slice per turn, before all else here, and goes on with what came of it."""
 
-        def done(outcome: Any) -> None:
+        def done(outcome: T | Exception) -> None:
             self._busy = True
             try:
                 go_on(outcome)
@@ -150,17 +164,9 @@ class Runtime:
     def _now_ms(self) -> int:
         return self.env.clock.now_ms()
 
-    def _answer(self, later: Later[Any] | None, value: Any) -> None:
+    def _answer(self, later: Waiter | None, value: object) -> None:
         if later is not None:
-            self._outbox.append((later, value))
-
-    def _hand_over(self) -> None:
-        while self._outbox or self._outgoing:
-            if self._outbox:
-                later, reply = self._outbox.popleft()
-                _resolve(later, reply)
-            else:
-                self._outgoing.popleft()()
+            self._outbox.replies.append((later, value))
 
     def _guarded(self, asked: Asked) -> None:
         if self.state is not State.ACTIVE:
@@ -186,10 +192,10 @@ class Runtime:
             return
         before = self.shard.mark(event)
         try:
-            decision: Any = self.shard.decide(event, self._now_ms())
+            decision: Effects | InSteps | Exception = self.shard.decide(event, self._now_ms())
         except Exception as error:  # noqa: BLE001 - what it means is decided there
             decision = error
-        if type(decision) is InSteps:
+        if isinstance(decision, InSteps):
             self._work_off(
                 decision.steps, asked, lambda made: self._decided(made, before, asked, is_long=True)
             )
@@ -220,7 +226,7 @@ class Runtime:
         else:
             self._enact(decision, asked, is_long)
 
-    def _complete_event(self, needs: Any, asked: Asked) -> None:
+    def _complete_event(self, needs: object, asked: Asked) -> None:
         """Has others give what the event lacks, and decides it then: others may come before it."""
         event, later, timer = asked
         shard, supply = self.shard, self.supply
@@ -228,7 +234,7 @@ class Runtime:
         if later is not None:
             self._incomplete[later] = None
 
-        def supplied(complete: Any) -> None:
+        def supplied(complete: Event[object] | KafkaError) -> None:
             if self.shard is not shard:
                 return  # answered when that was dropped
             if later is not None:
@@ -241,7 +247,12 @@ class Runtime:
                 self._answer(later, coordinator_error(complete))
             self._drain()
 
-        self._outgoing.append(lambda: supply(needs, event).then(supplied))
+        def mistaken(error: Exception) -> None:
+            log.error("%s did not have %s given", self.name, name_of(event), exc_info=error)
+            supplied(KafkaError(Error.UNKNOWN_SERVER_ERROR))
+
+        ask = partial(supply, needs)
+        self._outbox.errands.append(lambda: Later.of(event).then_ask(ask).then(supplied, mistaken))
 
     def _enact(self, effects: Effects, asked: Asked, is_long: bool = False) -> None:
         if not effects.records:
@@ -284,13 +295,9 @@ class Runtime:
         assert self.shard is not None
         try:
             self._written_end = append_marker(
-                self.partition,
-                marker.producer,
-                marker.coordinator_epoch,
-                marker.committed,
-                self._now_ms(),
-                marker.transaction_version,
-            )
+                self.partition, marker.producer, marker.coordinator_epoch, marker.committed,
+                self._now_ms(), marker.transaction_version,
+            )  # fmt: skip
         except KafkaError as error:
             self._answer(asked.later, coordinator_error(error))
             return
@@ -329,9 +336,7 @@ class Runtime:
 
     # -- replies ---------------------------------------------------------------------------
 
-    def _collect_replies(
-        self, effects: Effects, later: Later[Any] | None
-    ) -> list[Reply]:
+    def _collect_replies(self, effects: Effects, later: Waiter | None) -> list[Reply]:
         replies: list[Reply] = []
         if effects.ticket is not None and later is not None:
             self._tickets[effects.ticket] = later
@@ -355,34 +360,35 @@ class Runtime:
             self._complete(effects.on_committed, effects.sends, replies)
             return
         deadline_ms = self.env.clock.monotonic_ms() + self.append_timeout_ms
-        self._parked.append(Parked(
+        is_first = self._parked.add(Parked(
             self._written_end, deadline_ms, replies, effects.on_committed, effects.on_failed,
             effects.sends,
         ))  # fmt: skip
         if _WRITE_TIMEOUT not in self._deadlines:
             self._deadlines.arm(_WRITE_TIMEOUT, self.append_timeout_ms, None)
-        self.partition.when_committed(self._written_end).then(self._on_committed)
+        if is_first:
+            self.partition.when_committed(self._written_end).then(self._on_committed)
 
     def _on_committed(self, error: KafkaError | None) -> None:
-        while self._parked and self._parked[0].end_offset <= self.partition.high_watermark:
-            entry = self._parked.popleft()
+        for entry in self._parked.covered(self.partition.high_watermark):
             self._complete(entry.on_committed, entry.sends, entry.replies)
         if error is not None and self._parked:
             # Neither role nor disk: what becomes of the records, and what follows their commit, is
             # decided by who has them next. That is this shard again if nobody drops it.
-            while self._parked:
-                self._fail(self._parked.popleft(), coordinator_error(error))
+            for entry in self._parked.give_up():
+                self._fail(entry, coordinator_error(error))
             self._deadlines.arm(_RELOAD, RELOAD_PAUSE_MS, None)
         if not self._parked:
             self._deadlines.cancel(_WRITE_TIMEOUT)
         self._drain()
 
-    def _complete(self, event: Any, sends: list[Any], replies: list[Reply]) -> None:
+    def _complete(
+        self, event: Event[object] | None, sends: list[object], replies: list[Reply]) -> None:
         if event is not None:
             self._inbox.append(Asked(event))
         if sends and self.deliver is not None:
-            self._outgoing.extend(partial(self.deliver, errand) for errand in sends)
-        self._outbox.extend(replies)
+            self._outbox.errands.extend(partial(self.deliver, errand) for errand in sends)
+        self._outbox.replies.extend(replies)
 
     def _fail(self, entry: Parked, error: KafkaError) -> None:
         """Tells whoever waits for the write; what was to follow its commit is left in place."""
@@ -397,12 +403,11 @@ class Runtime:
         """Clients wait so long and no longer; the records stay, and what follows their commit."""
         now = self.env.clock.monotonic_ms()
         error = KafkaError(Error.COORDINATOR_NOT_AVAILABLE)
-        for entry in [entry for entry in self._parked if entry.deadline_ms <= now]:
+        for entry in self._parked.late(now):
             self._fail(entry, error)
-        self._parked = deque(entry for entry in self._parked if entry.is_wanted)
-        due_ms = [entry.deadline_ms for entry in self._parked if entry.deadline_ms > now]
-        if due_ms:
-            self._deadlines.arm(_WRITE_TIMEOUT, due_ms[0] - now, None)
+        next_ms = self._parked.next_deadline_ms(now)
+        if next_ms is not None:
+            self._deadlines.arm(_WRITE_TIMEOUT, next_ms - now, None)
 
     # -- timers ----------------------------------------------------------------------------
 
@@ -432,7 +437,7 @@ class Runtime:
             self._busy = False
         self._drain()
 
-    def _on_due(self, key: Hashable, event: Any) -> None:
+    def _on_due(self, key: Hashable, event: Event[object] | None) -> None:
         if key is _WRITE_TIMEOUT:
             self._expire_parked()
         elif key is _RELOAD:
@@ -440,6 +445,7 @@ class Runtime:
         elif self._underway.is_busy:  # what waits in the inbox may arm it anew
             self._deadlines.arm(key, BUSY_TIMER_MS, event)
         else:
+            assert event is not None, f"the timer {key} brings nothing"
             self._guarded(Asked(event, timer=key))
 
     # -- loading and unloading -------------------------------------------------------------
@@ -458,7 +464,7 @@ class Runtime:
         self.state = State.ACTIVE
         self._written_end = self.partition.log.log_end_offset
         try:
-            self._enact(self.shard.loaded(self._now_ms()), Asked(None))
+            self._enact(self.shard.loaded(self._now_ms()), Asked(Loaded()))
         except Exception:
             log.exception("%s failed after it was loaded", self.name)
             self.state = State.FAILED
@@ -473,8 +479,8 @@ class Runtime:
         if age_ms >= RELOAD_PAUSE_MS:
             self.load()
             return
-        self._drop(Error.NOT_COORDINATOR)
         self.state = State.LOADING
+        self._drop(Error.NOT_COORDINATOR)
         self._deadlines.arm(_RELOAD, RELOAD_PAUSE_MS - age_ms, None)
 
     def _drop(self, code: Error) -> None:
@@ -486,19 +492,12 @@ class Runtime:
         self._deadlines.clear()
         at_work = self._underway.give_up()
         waiting = [] if at_work is None else [at_work]
-        waiting += [later for entry in self._parked for later, _ in entry.replies]
-        waiting += [*self._tickets.values(), *self._incomplete]
+        waiting += [*waiters_of(self._parked.give_up()), *self._tickets.values(), *self._incomplete]
         waiting += [one.later for one in self._inbox if one.later is not None]
-        self._parked.clear()
-        self._outgoing.clear()
+        self._outbox.errands.clear()
         self._tickets.clear()
         self._incomplete.clear()
         self._inbox.clear()
         self._written_end = 0
-        for later in waiting:
-            _resolve(later, KafkaError(code))
-
-
-def _resolve(later: Later[Any] | None, value: Any) -> None:
-    if later is not None and not later.is_resolved:
-        later.resolve(value)
+        told = Outbox(deque((later, KafkaError(code)) for later in waiting))
+        told.hand_over()

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from typing import TypeVar
 
+from kafkalite.coordinators.events import Event
 from kafkalite.coordinators.java_hash import java_hash
 from kafkalite.coordinators.ports import Partition, Shard
 from kafkalite.coordinators.runtime import APPEND_TIMEOUT_MS, Runtime, Supply
@@ -22,6 +23,8 @@ from kafkalite.protocol.errors import Error, KafkaError
 # unit by unit; so many keys are remembered.
 KEPT_KEYS = 4_096
 
+R = TypeVar("R")
+
 
 @lru_cache(KEPT_KEYS)
 def partition_of(key: str, partition_count: int) -> int:
@@ -30,15 +33,15 @@ def partition_of(key: str, partition_count: int) -> int:
     return 0 if value == -(1 << 31) else abs(value) % partition_count
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Shards:
     """Runtimes by partition index."""
 
     env: Env
     topic: str
     partition_count: Callable[[], int]
-    make_shard: Callable[[Partition], Shard]
-    deliver: Callable[[int, Any], None]
+    make_shard: Callable[[], Shard]
+    deliver: Callable[[int, object], None] | None = None
     append_timeout_ms: int = APPEND_TIMEOUT_MS
     supply: Supply | None = None
     runtimes: dict[int, Runtime] = field(default_factory=dict)
@@ -49,10 +52,10 @@ class Shards:
         runtime = Runtime(
             self.env,
             partition,
-            lambda: self.make_shard(partition),
+            self.make_shard,
             name=f"{self.topic}-{index}",
             append_timeout_ms=self.append_timeout_ms,
-            deliver=lambda errand: self.deliver(index, errand),
+            deliver=None if self.deliver is None else partial(self.deliver, index),
             supply=self.supply,
         )
         self.runtimes[index] = runtime
@@ -67,37 +70,19 @@ class Shards:
     def partition_for(self, key: str) -> int:
         return partition_of(key, self.partition_count())
 
-    def submit(self, key: str, event: Any) -> Later[Any]:
+    def submit(self, key: str, event: Event[R]) -> Later[R | KafkaError]:
         """The answer of the key's shard, or the error that sends the client elsewhere."""
         count = self.partition_count()
         if count == 0:
             return Later.of(KafkaError(Error.NOT_COORDINATOR))
         return self.submit_to(partition_of(key, count), event)
 
-    def submit_to(self, index: int, event: Any) -> Later[Any]:
+    def submit_to(self, index: int, event: Event[R]) -> Later[R | KafkaError]:
         runtime = self.runtimes.get(index)
         if runtime is None:
             return Later.of(KafkaError(Error.NOT_COORDINATOR))
         return runtime.submit(event)
 
-    def submit_all(self, make_event: Callable[[], Any]) -> Later[list[Any]]:
+    def submit_all(self, make_event: Callable[[], Event[R]]) -> Later[list[R | KafkaError]]:
         """The answers of all shards of this broker, in order of their partitions."""
-        return gather([self.runtimes[i].submit(make_event()) for i in sorted(self.runtimes)])
-
-
-def gather(laters: list[Later[Any]]) -> Later[list[Any]]:
-    """All values, in the order of the slots, once the last one has come."""
-    gathered: Later[list[Any]] = Later()
-    missing = len(laters)
-
-    def arrived(_: Any) -> None:
-        nonlocal missing
-        missing -= 1
-        if missing == 0:
-            gathered.resolve([later.value for later in laters])
-
-    if not laters:
-        gathered.resolve([])
-    for later in laters:
-        later.then(arrived)
-    return gathered
+        return Later.all([self.runtimes[i].submit(make_event()) for i in sorted(self.runtimes)])

@@ -7,11 +7,13 @@ at a time, and its end is told once, or never when it was given up.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
+from kafkalite.coordinators.asked import Waiter
 from kafkalite.env.clock import Clock, Timer
-from kafkalite.env.later import Later
 from kafkalite.env.slicing import Slices, Steps, Work, caught
+
+T = TypeVar("T")
 
 
 class Underway:
@@ -25,7 +27,7 @@ class Underway:
         self._pause: Timer | None = None
         self._work: Work | None = None
         self.is_busy = False
-        self.later: Later[Any] | None = None  # who waits for what the steps are for
+        self.later: Waiter | None = None  # who waits for what the steps are for
 
     def pause(self, pause_ms: int, go_on: Callable[[], None]) -> None:
         def over() -> None:
@@ -37,11 +39,11 @@ class Underway:
         self._pause = self._clock.call_later(pause_ms, over)
 
     def work_off(
-        self, steps: Steps[Any], later: Later[Any] | None, done: Callable[[Any], None]
+        self, steps: Steps[T], later: Waiter | None, done: Callable[[T | Exception], None]
     ) -> None:
         """Has it done from the next turn on; `done` is told what came of it, or what went wrong."""
 
-        def over(outcome: Any) -> None:
+        def over(outcome: T | Exception) -> None:
             self._work = self.later = None
             self.is_busy = False
             done(outcome)
@@ -51,7 +53,7 @@ class Underway:
         self._work = Work(caught(steps), over, owner=self)
         self._slices.enter(self._work)
 
-    def give_up(self) -> Later[Any] | None:
+    def give_up(self) -> Waiter | None:
         """Does no more of it; returns who waited."""
         if self._pause is not None:
             self._pause.cancel()

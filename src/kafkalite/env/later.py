@@ -1,8 +1,11 @@
 """A value that comes later: the one kind of promise in the broker.
 
-Owns the hand-over of a single value to the callbacks that wait for it, in the order they came. It
-never carries an exception (errors travel as values), never switches threads and never runs a
-coroutine. Invariant: it is resolved exactly once, and every callback is called exactly once.
+Owns the hand-over of a single value to the callbacks that wait for it, in the order they came, and
+what is made of one slot: `map`, `then_ask` and `all`. It never switches threads and never runs a
+coroutine. Errors travel as values. What is raised on the way, by a function that makes something of
+a value, ends the wait, too: all slots that are made of this one have failed, and it is raised to
+whoever reads one of them. Invariant: a slot is filled exactly once, and everybody who waits is told
+exactly once.
 
 A slot that is dropped unresolved keeps somebody waiting for ever, and nothing else tells of it:
 `watch_waits` takes down where each slot is made until it is resolved, for tests, simulations and a
@@ -13,18 +16,32 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from types import FrameType
 from typing import Any, Generic, TypeVar, cast
 
 T = TypeVar("T")
 R = TypeVar("R")
+S = TypeVar("S")
+
+# Who waits: what is done with the value, and with what went wrong on the way.
+Waiting = tuple[Callable[[T], None], Callable[[Exception], None] | None]
 
 _UNRESOLVED: Any = object()
 _HERE = __name__
 
 # Every slot that is not resolved, and where it was made, while somebody watches.
 _open: dict[Later[Any], str] | None = None
+
+
+class _Failed:
+    """In place of a value: what went wrong on the way to it."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
 
 
 class Later(Generic[T]):
@@ -34,7 +51,7 @@ class Later(Generic[T]):
 
     def __init__(self) -> None:
         self._value: Any = _UNRESOLVED
-        self._callbacks: list[Callable[[T], None]] | None = None
+        self._callbacks: list[Waiting[T]] | None = None
         if _open is not None:
             _open[self] = _place(sys._getframe(0))
 
@@ -47,46 +64,99 @@ class Later(Generic[T]):
             del _open[later]
         return later
 
+    @staticmethod
+    def all(laters: Sequence[Later[R]]) -> Later[list[R]]:
+        """All values, in the order of the slots, once the last one has come."""
+        every: Later[list[R]] = Later()
+        missing = 1 + len(laters)
+
+        def arrived(_: object) -> None:
+            nonlocal missing
+            missing -= 1
+            if missing == 0:
+                _fill(every, _values, laters)
+
+        for later in laters:
+            later.then(arrived, arrived)
+        arrived(None)
+        return every
+
     @property
     def is_resolved(self) -> bool:
         return self._value is not _UNRESOLVED
 
     @property
     def value(self) -> T:
-        assert self._value is not _UNRESOLVED, "the value of a Later was read before it came"
-        return cast(T, self._value)
+        value = self._value
+        assert value is not _UNRESOLVED, "the value of a Later was read before it came"
+        if type(value) is _Failed:
+            raise value.error
+        return cast(T, value)
 
     def resolve(self, value: T) -> None:
-        """Fills the slot and calls everyone who waits, in order; a second call is a bug of ours.
-        What a callback raises is raised when all have been called."""
+        """Fills the slot and tells everyone who waits, in order; a second call is a bug of ours.
+        What a callback raises is raised when all have been told."""
         assert self._value is _UNRESOLVED, "a Later was resolved twice"
         self._value = value
         if _open is not None:
             _open.pop(self, None)
-        callbacks, self._callbacks = self._callbacks, None
+        waiting, self._callbacks = self._callbacks, None
         failures: list[Exception] = []
-        for callback in callbacks or ():
+        for callback, failed in waiting or ():
             try:
-                callback(value)
+                self.then(callback, failed)
             except Exception as failure:  # noqa: BLE001 - those behind it wait for the value, too
                 failures.append(failure)
         if failures:
             raise _as_one(failures)
 
+    def fail(self, error: Exception) -> None:
+        """Fills the slot with what went wrong on the way to the value."""
+        failed: Any = _Failed(error)
+        self.resolve(failed)
+
     def map(self, change: Callable[[T], R]) -> Later[R]:
         """A slot for what becomes of the value."""
-        later: Later[R] = Later()
-        self.then(lambda value: later.resolve(change(value)))
-        return later
+        changed: Later[R] = Later()
+        self.then(partial(_fill, changed, change), changed.fail)
+        return changed
 
-    def then(self, callback: Callable[[T], None]) -> None:
-        """Calls back with the value: at once when it is here, else when it comes."""
-        if self._value is not _UNRESOLVED:
-            callback(self._value)
-        elif self._callbacks is None:
-            self._callbacks = [callback]
+    def then_ask(self, ask: Callable[[T], Later[R]]) -> Later[R]:
+        """A slot for what somebody answers who is asked with the value."""
+        answer: Later[R] = Later()
+        self.map(ask).then(lambda asked: asked.then(answer.resolve, answer.fail), answer.fail)
+        return answer
+
+    def then(
+        self, callback: Callable[[T], None], failed: Callable[[Exception], None] | None = None
+    ) -> None:
+        """Calls back with the value, at once when it is here, else when it comes; or with what went
+        wrong on the way to it, which is raised where there is nobody to be told."""
+        value = self._value
+        if value is _UNRESOLVED:
+            if self._callbacks is None:
+                self._callbacks = []
+            self._callbacks.append((callback, failed))
+        elif type(value) is not _Failed:
+            callback(value)
+        elif failed is not None:
+            failed(value.error)
         else:
-            self._callbacks.append(callback)
+            raise value.error
+
+
+def _fill(later: Later[R], make: Callable[[S], R], given: S) -> None:
+    """With what is made of it, or with what goes wrong in that."""
+    try:
+        made = make(given)
+    except Exception as error:  # noqa: BLE001 - who waits is told, and decides what it means
+        later.fail(error)
+    else:
+        later.resolve(made)
+
+
+def _values(laters: Sequence[Later[R]]) -> list[R]:
+    return [later.value for later in laters]
 
 
 def _as_one(failures: list[Exception]) -> Exception:

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from kafkalite.env.clock import Clock
 from kafkalite.env.collector import Collector
+from kafkalite.env.later import Later
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]
@@ -134,6 +135,19 @@ class Slices:
         """Has the first steps done at once, and what is left between everything else; `done` is
         told what came of it."""
         self.begin(Work(steps, done))
+
+    def later(self, steps: Steps[T]) -> Later[T]:
+        """The same, for who waits for what comes of it."""
+        later: Later[T] = Later()
+
+        def done(outcome: T | Exception) -> None:
+            if isinstance(outcome, Exception):
+                later.fail(outcome)
+            else:
+                later.resolve(outcome)
+
+        self.run(caught(steps), done)
+        return later
 
     def begin(self, work: Work) -> None:
         """The same for any work."""

@@ -7,8 +7,6 @@ leave this out and TxnOffsetCommit adds it.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkalite.coordinators.shards import partition_of
 from kafkalite.coordinators.transactions.events import AddPartitions
 from kafkalite.coordinators.transactions.markers import OFFSETS_TOPIC
@@ -16,7 +14,7 @@ from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.transactional import code_of
-from kafkalite.protocol.errors import Error
+from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
 FENCED_SINCE_VERSION = 2
@@ -34,17 +32,14 @@ def add_offsets_to_txn(
         ((OFFSETS_TOPIC, _offsets_partition(context, request.group_id)),),
         client_version=0,
     )
-    response: Later[AddOffsetsToTxnResponse] = Later()
 
-    def answered(answer: Any) -> None:
-        code = code_of(call, answer, FENCED_SINCE_VERSION)
-        response.resolve(AddOffsetsToTxnResponse(error_code=code))
+    def answered(answer: KafkaError | None) -> AddOffsetsToTxnResponse:
+        return AddOffsetsToTxnResponse(error_code=code_of(call, answer, FENCED_SINCE_VERSION))
 
-    context.transactions.submit(request.transactional_id, event).then(answered)
-    return response
+    return context.transactions.submit(request.transactional_id, event).map(answered)
 
 
 def _offsets_partition(context: Context, group_id: str) -> int:
     """Where the group's offsets will go: their topic is created when the group is first sought."""
-    count = context.groups.shards.partition_count()
+    count = context.groups.partition_count()
     return partition_of(group_id, count or context.config.get_int("offsets.topic.num.partitions"))

@@ -7,9 +7,6 @@ all others of its transaction: OPERATION_NOT_ATTEMPTED.
 
 from __future__ import annotations
 
-from typing import Any
-
-from kafkalite.coordinators.shards import gather
 from kafkalite.coordinators.transactions.events import AddPartitions, VerifyPartitions
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps
@@ -31,7 +28,7 @@ Topics = list[AddPartitionsToTxnResponse.TopicResult]
 
 def add_partitions_to_txn(
     context: Context, call: Call, request: AddPartitionsToTxnRequest
-) -> Later[Any] | InSteps:
+) -> InSteps | Later[AddPartitionsToTxnResponse | InSteps]:
     transactions = request.transactions if call.version >= BATCHED_VERSION else [_single(request)]
     named = [topic for transaction in transactions for topic in transaction.topics]
     return unless_many(_add_all(context, call, transactions), named)
@@ -39,7 +36,7 @@ def add_partitions_to_txn(
 
 def _add_all(
     context: Context, call: Call, transactions: list[Transaction]
-) -> Steps[Later[Any]]:
+) -> Steps[Later[AddPartitionsToTxnResponse | InSteps]]:
     # Of a transaction that is named twice all that is added is what is named last, and answered is
     # what is named first; no broker sends one.
     last = {one.transactional_id: one for one in transactions}
@@ -55,7 +52,7 @@ def _add_all(
         named = [topic for transaction in transactions for topic in transaction.topics]
         return unless_many(_respond(call, transactions, found), named)
 
-    return gather(answers).map(respond)
+    return Later.all(answers).map(respond)
 
 
 def _respond(
@@ -102,25 +99,21 @@ def _add(
     if not transaction.transactional_id:
         return Later.of(_repeated(first, Error.INVALID_REQUEST))
 
-    def answered(answer: Any) -> Steps[Topics]:
-        if not transaction.verify_only:
-            return _repeated(first, code_of(call, answer, FENCED_SINCE_VERSION))
-        return _topics(_verified(call, partitions, answer))
-
-    event = _event(call, transaction, partitions)
-    return context.transactions.submit(transaction.transactional_id, event).map(answered)
-
-
-def _event(
-    call: Call, transaction: Transaction, partitions: tuple[tuple[str, int], ...]
-) -> AddPartitions | VerifyPartitions:
     who = transaction.transactional_id, transaction.producer_id, transaction.producer_epoch
+    submit = context.transactions.submit
     if transaction.verify_only:
-        return VerifyPartitions(*who, partitions)
-    return AddPartitions(*who, partitions, 2 if call.version >= BATCHED_VERSION else 0)
+        asked = submit(transaction.transactional_id, VerifyPartitions(*who, partitions))
+        return asked.map(lambda present: _topics(_verified(call, partitions, present)))
+    version = 2 if call.version >= BATCHED_VERSION else 0
+    added = submit(transaction.transactional_id, AddPartitions(*who, partitions, version))
+    return added.map(lambda none: _repeated(first, code_of(call, none, FENCED_SINCE_VERSION)))
 
 
-def _verified(call: Call, partitions: tuple[tuple[str, int], ...], answer: Any) -> Codes:
+def _verified(
+    call: Call,
+    partitions: tuple[tuple[str, int], ...],
+    answer: frozenset[tuple[str, int]] | KafkaError,
+) -> Codes:
     if isinstance(answer, KafkaError):
         return dict.fromkeys(partitions, code_of(call, answer, FENCED_SINCE_VERSION))
     return {

@@ -6,10 +6,8 @@ use, and the copy takes its place when both are even. A replica that is there al
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import Steps, caught
+from kafkalite.env.slicing import Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import is_offline
@@ -25,9 +23,7 @@ Response = AlterReplicaLogDirsResponse
 def alter_replica_log_dirs(
     context: Context, call: Call, request: AlterReplicaLogDirsRequest
 ) -> Later[AlterReplicaLogDirsResponse]:
-    answer: Later[Any] = Later()
-    context.env.slices.run(caught(_move_all(context, request)), answer.resolve)
-    return answer
+    return context.env.slices.later(_move_all(context, request))
 
 
 def _move_all(

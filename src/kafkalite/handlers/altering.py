@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kafkalite.coordinators.cluster.configs import (
     AlterConfigs,
@@ -35,6 +35,7 @@ DECIDED = (
 OPERATIONS = frozenset(Operation)
 _AT_ONCE = 64  # resources
 
+Q = TypeVar("Q")
 R = TypeVar("R")
 S = TypeVar("S")
 T = TypeVar("T")
@@ -42,8 +43,8 @@ T = TypeVar("T")
 
 def alter(
     context: Context,
-    resources: Sequence[Any],
-    change_of: Callable[[Any], ResourceChange],
+    resources: Sequence[Q],
+    change_of: Callable[[Q], ResourceChange],
     answer_to: Callable[[ResourceChange, Outcome], S],
     respond: Callable[[list[S]], R],
     *,
@@ -65,8 +66,8 @@ def alter(
 
 def _altered(
     context: Context,
-    resources: Sequence[Any],
-    change_of: Callable[[Any], ResourceChange],
+    resources: Sequence[Q],
+    change_of: Callable[[Q], ResourceChange],
     answer_to: Callable[[ResourceChange, Outcome], S],
     respond: Callable[[list[S]], R],
     validate_only: bool,
@@ -126,18 +127,16 @@ def _decided(
     ]
     if not left:
         return made(outcomes)
-    done: Later[T] = Later()
 
-    def decided(answers: list[Outcome] | KafkaError) -> None:
+    def decided(answers: list[Outcome] | KafkaError) -> T:
         if isinstance(answers, KafkaError):
             answers = [answers] * len(left)
         for index, answer in zip(left, answers, strict=True):
             outcomes[index] = answer
-        done.resolve(made(outcomes))
+        return made(outcomes)
 
     event = AlterConfigs([changes[index] for index in left], validate_only)
-    context.controller.submit(event).then(decided)
-    return done
+    return context.controller.submit(event).map(decided)
 
 
 def _prepare(context: Context, change: ResourceChange, *, validate_only: bool) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kafkalite.coordinators.groups.events import DescribeConsumerGroups
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps, begun, in_steps, outcome_of
+from kafkalite.env.slicing import InSteps, Steps, begun, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.group_replies import describe_by_shard, serves_consumer_groups
@@ -25,20 +25,10 @@ def consumer_group_describe(
 ) -> Response | InSteps | Later[Response | InSteps]:
     if not serves_consumer_groups(context):
         return begun(_refused(request.group_ids, Error.UNSUPPORTED_VERSION))
-    named = [group_id for group_id in request.group_ids if group_id]
-    answer = describe_by_shard(context, call, request, named, DescribeConsumerGroups, Response)
-    nameless = len(request.group_ids) - len(named)
-    if not nameless:
-        return answer
-
-    def behind_nameless(answer: Response | InSteps) -> Steps[Response]:
-        response = yield from _refused([""] * nameless, Error.INVALID_GROUP_ID)
-        response.groups += (yield from outcome_of(answer)).groups
-        return response
-
-    if isinstance(answer, Later):
-        return answer.map(lambda came: InSteps(behind_nameless(came)))
-    return InSteps(behind_nameless(answer))
+    return describe_by_shard(
+        context, call, request, request.group_ids, DescribeConsumerGroups, Response,
+        Error.INVALID_GROUP_ID,
+    )  # fmt: skip
 
 
 def _refused(group_ids: list[str], code: Error) -> Steps[Response]:

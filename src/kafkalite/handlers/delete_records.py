@@ -6,11 +6,9 @@ gone for readers at once and from the disk when the log's next retention pass fi
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkalite.coordinators.cluster.deciding import INTERNAL_TOPICS
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import Steps, caught
+from kafkalite.env.slicing import Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import find_partition
@@ -24,9 +22,7 @@ AT_ONCE = 32  # partitions
 def delete_records(
     context: Context, call: Call, request: DeleteRecordsRequest
 ) -> Later[DeleteRecordsResponse]:
-    answer: Later[Any] = Later()
-    context.env.slices.run(caught(_delete_all(context, request)), answer.resolve)
-    return answer
+    return context.env.slices.later(_delete_all(context, request))
 
 
 def _delete_all(context: Context, request: DeleteRecordsRequest) -> Steps[DeleteRecordsResponse]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from kafkalite.coordinators.shards import gather
 from kafkalite.coordinators.transactions.events import Describe
 from kafkalite.coordinators.transactions.transaction import Transaction
 from kafkalite.env.later import Later
@@ -25,26 +22,32 @@ Described = DescribeTransactionsResponse.TransactionState
 
 def describe_transactions(
     context: Context, call: Call, request: DescribeTransactionsRequest
-) -> Later[Any] | InSteps:
+) -> InSteps | Later[DescribeTransactionsResponse | InSteps]:
     names = request.transactional_ids
     steps = _ask_all(context, names)
     return InSteps(steps) if len(names) > FEW else finish(steps)
 
 
-def _ask_all(context: Context, names: list[str]) -> Steps[Later[Any]]:
-    asked: list[Later[Any]] = []
+def _ask_all(
+    context: Context, names: list[str]
+) -> Steps[Later[DescribeTransactionsResponse | InSteps]]:
+    asked: list[Later[Transaction | KafkaError]] = []
     for some in pieces(names, ASKED_PER_STEP):
         asked += [_ask(context, transactional_id) for transactional_id in some]
         yield
 
-    def respond(answers: list[Any]) -> DescribeTransactionsResponse | InSteps:
+    def respond(
+        answers: list[Transaction | KafkaError],
+    ) -> DescribeTransactionsResponse | InSteps:
         steps = _respond(names, answers)
         return InSteps(steps) if len(names) > FEW else finish(steps)
 
-    return gather(asked).map(respond)
+    return Later.all(asked).map(respond)
 
 
-def _respond(names: list[str], answers: list[Any]) -> Steps[DescribeTransactionsResponse]:
+def _respond(
+    names: list[str], answers: list[Transaction | KafkaError]
+) -> Steps[DescribeTransactionsResponse]:
     response = DescribeTransactionsResponse()
     for name, answer in zip(names, answers, strict=True):
         response.transaction_states.append(_describe(name, answer))
@@ -53,11 +56,10 @@ def _respond(names: list[str], answers: list[Any]) -> Steps[DescribeTransactions
     return response
 
 
-def _ask(context: Context, transactional_id: str) -> Later[Any]:
+def _ask(context: Context, transactional_id: str) -> Later[Transaction | KafkaError]:
     if not transactional_id:
         return Later.of(KafkaError(Error.INVALID_REQUEST))
-    asked: Later[Any] = context.transactions.submit(transactional_id, Describe(transactional_id))
-    return asked
+    return context.transactions.submit(transactional_id, Describe(transactional_id))
 
 
 def _describe(transactional_id: str, answer: KafkaError | Transaction) -> Described:

@@ -6,9 +6,7 @@ rises with each end and the answer tells the producer id and epoch to go on with
 
 from __future__ import annotations
 
-from typing import Any
-
-from kafkalite.coordinators.transactions.events import EndTransaction
+from kafkalite.coordinators.transactions.events import EndTransaction, ProducerIdentity
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
@@ -32,16 +30,12 @@ def end_txn(
         request.committed,
         client_version=2 if call.version >= EPOCH_BUMP_VERSION else 0,
     )
-    response: Later[EndTxnResponse] = Later()
 
-    def answered(answer: Any) -> None:
+    def answered(answer: ProducerIdentity | KafkaError) -> EndTxnResponse:
         if isinstance(answer, KafkaError):
-            code = error_for(call, answer, FENCED_SINCE_VERSION)
-            response.resolve(EndTxnResponse(error_code=code))
-        else:
-            response.resolve(EndTxnResponse(
-                producer_id=answer.producer_id, producer_epoch=answer.producer_epoch
-            ))
+            return EndTxnResponse(error_code=error_for(call, answer, FENCED_SINCE_VERSION))
+        return EndTxnResponse(
+            producer_id=answer.producer_id, producer_epoch=answer.producer_epoch
+        )
 
-    context.transactions.submit(request.transactional_id, event).then(answered)
-    return response
+    return context.transactions.submit(request.transactional_id, event).map(answered)

@@ -7,15 +7,12 @@ until it is there: Apache Kafka says COORDINATOR_NOT_AVAILABLE and has the clien
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkalite.coordinators.cluster.nodes import nodes_for
 from kafkalite.coordinators.shards import partition_of
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps, finish
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import reply_with
 from kafkalite.handlers.leaders import is_offline
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
@@ -46,13 +43,13 @@ def find_coordinator(
     if request.key_type == SHARE_KEY_TYPE and call.version < SHARE_SINCE:
         return _respond(call, [_failed(key, Error.INVALID_REQUEST) for key in keys])
 
-    def found(_: Any) -> FindCoordinatorResponse | InSteps:
+    def found(_: object) -> FindCoordinatorResponse | InSteps:
         steps = _find_all(context, call, request, topic, keys)
         return InSteps(steps) if len(keys) > STEP_KEYS else finish(steps)
 
     if topic in context.metadata.image.topics:
         return found(None)
-    return reply_with(context.auto_creation.create_internal(topic), found)
+    return context.auto_creation.create_internal(topic).map(found)
 
 
 def _find_all(

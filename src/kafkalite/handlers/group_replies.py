@@ -1,15 +1,15 @@
-"""What the handlers of groups share: waiting for a coordinator, and reading its refusals.
+"""What the handlers of groups share: asking the coordinators, and reading their refusals.
 
-Owns nothing. A reply that is already there is returned as it is, without a slot.
+Owns nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Sized
+from typing import Any, Protocol, TypeVar
 
 from kafkalite.coordinators.cluster.image import Image
-from kafkalite.coordinators.shards import gather
+from kafkalite.coordinators.events import Event
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps, begun, finish, in_steps, outcome_of
 from kafkalite.handlers.call import Call
@@ -18,7 +18,8 @@ from kafkalite.handlers.operations import GROUP, operations
 from kafkalite.protocol.errors import Error, KafkaError
 
 R = TypeVar("R")
-P = TypeVar("P", bound=Any)
+G = TypeVar("G")
+K = TypeVar("K", bound=Hashable)
 
 # Of a request about partitions: at once, and in one step of those about more.
 PARTITIONS_AT_ONCE = 200
@@ -26,16 +27,20 @@ PARTITIONS_PER_STEP = 64
 TOPICS_PER_STEP = 32
 
 
-def reply_with(later: Later[Any], make: Callable[[Any], R]) -> R | Later[R]:
-    """The response made of the coordinator's answer, at once or when the answer comes."""
-    if later.is_resolved:
-        return make(later.value)
-    response: Later[R] = Later()
-    later.then(lambda answer: response.resolve(make(answer)))
-    return response
+class _OfPartition(Protocol):
+    @property
+    def partition_index(self) -> int: ...
 
 
-def unless_many(steps: Steps[R], topics: Iterable[Any]) -> R | InSteps:
+class _OfTopic(Protocol):
+    @property
+    def partitions(self) -> Sized: ...
+
+
+P = TypeVar("P", bound=_OfPartition)
+
+
+def unless_many(steps: Steps[R], topics: Iterable[_OfTopic]) -> R | InSteps:
     """What comes of it; for a request about many partitions it is worked out a slice per turn."""
     asked = 0
     for topic in topics:
@@ -76,7 +81,9 @@ def of_known_partitions(
     return known
 
 
-def one_answer(make: Callable[..., R], partitions: list[Any], code: int) -> Steps[list[R]]:
+def one_answer(
+    make: Callable[..., R], partitions: Iterable[_OfPartition], code: int
+) -> Steps[list[R]]:
     """The same error code for each partition."""
     answers: list[R] = []
     for asked in partitions:
@@ -86,7 +93,7 @@ def one_answer(make: Callable[..., R], partitions: list[Any], code: int) -> Step
     return answers
 
 
-def merged(refused: dict[Any, R], accepted: list[R], key: Callable[[R], Any]) -> Steps[list[R]]:
+def merged(refused: dict[K, R], accepted: list[R], key: Callable[[R], K]) -> Steps[list[R]]:
     """One answer per topic: what was refused here, then what the coordinator said."""
     for count, topic in enumerate(accepted, 1):
         present: Any = refused.setdefault(key(topic), topic)
@@ -100,30 +107,38 @@ def merged(refused: dict[Any, R], accepted: list[R], key: Callable[[R], Any]) ->
 def ask_by_shard(
     context: Context,
     group_ids: Iterable[str],
-    make_event: Callable[[list[str]], Any],
-    failed: Callable[[str, int], P],
-    respond: Callable[[list[P]], R],
-) -> R | InSteps | Later[R | InSteps]:
+    make_event: Callable[[list[str]], Event[list[G] | InSteps]],
+    failed: Callable[[str, int], G],
+    respond: Callable[[list[G]], R],
+    nameless: Error | None = None,
+) -> InSteps | Later[R | InSteps]:
     """The response with an answer for each group, of one event per shard; `failed` is the answer
-    where the shard refuses."""
-    return begun(_asked_by_shard(context, list(group_ids), make_event, failed, respond))
+    where the shard refuses, or is not asked because the group is `nameless`."""
+    return begun(_asked_by_shard(context, list(group_ids), make_event, failed, respond, nameless))
 
 
 def _asked_by_shard(
     context: Context,
     group_ids: list[str],
-    make_event: Callable[[list[str]], Any],
-    failed: Callable[[str, int], P],
-    respond: Callable[[list[P]], R],
-) -> Steps[Any]:
-    asked = yield from context.groups.by_shard(group_ids)
-    answers = gather(
-        [context.groups.submit(first, make_event(ids)) for first, ids in asked.items()]
-    )
+    make_event: Callable[[list[str]], Event[list[G] | InSteps]],
+    failed: Callable[[str, int], G],
+    respond: Callable[[list[G]], R],
+    nameless: Error | None,
+) -> Steps[Later[R | InSteps]]:
+    sorted_ids: list[list[str]] = []
+    asked: list[Later[list[G] | InSteps | KafkaError]] = []
+    if nameless is not None:
+        sorted_ids.append([group_id for group_id in group_ids if not group_id])
+        asked.append(Later.of(KafkaError(nameless)))
+        group_ids = [group_id for group_id in group_ids if group_id]
+    by_shard = yield from context.groups.by_shard(group_ids)
+    for first, ids in by_shard.items():
+        sorted_ids.append(ids)
+        asked.append(context.groups.submit(first, make_event(ids)))
 
-    def responded(found: list[Any]) -> Steps[R]:
-        groups: list[P] = []
-        for ids, answer in zip(asked.values(), found, strict=True):
+    def responded(found: list[list[G] | InSteps | KafkaError]) -> Steps[R]:
+        groups: list[G] = []
+        for ids, answer in zip(sorted_ids, found, strict=True):
             if isinstance(answer, KafkaError):
                 code = answer.code
                 groups += yield from in_steps(failed(group_id, code) for group_id in ids)
@@ -131,8 +146,7 @@ def _asked_by_shard(
                 groups += yield from outcome_of(answer)
         return respond(groups)
 
-    response = reply_with(answers, lambda found: begun(responded(found)))
-    return (yield from outcome_of(response))
+    return Later.all(asked).map(lambda found: begun(responded(found)))
 
 
 def describe_by_shard(
@@ -140,9 +154,10 @@ def describe_by_shard(
     call: Call,
     request: Any,
     group_ids: Iterable[str],
-    make_event: Callable[[list[str]], Any],
+    make_event: Callable[[list[str]], Event[list[Any] | InSteps]],
     kind: type[R],
-) -> R | InSteps | Later[R | InSteps]:
+    nameless: Error | None = None,
+) -> InSteps | Later[R | InSteps]:
     """The same for descriptions in this kind of response, which tell what one may do if asked."""
     make_group: Any = kind.Group  # type: ignore[attr-defined]
 
@@ -156,7 +171,7 @@ def describe_by_shard(
 
     return ask_by_shard(
         context, group_ids, make_event,
-        lambda group_id, code: make_group(group_id=group_id, error_code=code), respond,
+        lambda group_id, code: make_group(group_id=group_id, error_code=code), respond, nameless,
     )  # fmt: skip
 
 
@@ -168,7 +183,7 @@ def serves_consumer_groups(context: Context) -> bool:
     )
 
 
-def code_of(answer: Any) -> Error:
+def code_of(answer: object) -> Error:
     return Error(answer.code) if isinstance(answer, KafkaError) else Error.NONE
 
 

@@ -6,13 +6,11 @@ well, so that a restart does not scatter a group that nothing happened to.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkalite.coordinators.groups.events import Heartbeat
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import code_of, reply_with
+from kafkalite.handlers.refusals import or_refused
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import HeartbeatRequest, HeartbeatResponse
 
@@ -23,11 +21,8 @@ def heartbeat(
     if not request.group_id:
         return HeartbeatResponse(error_code=Error.INVALID_GROUP_ID)
 
-    def respond(answer: Any) -> HeartbeatResponse:
-        if not isinstance(answer, KafkaError):
-            response: HeartbeatResponse = answer
-            return response
-        is_loading = answer.code == Error.COORDINATOR_LOAD_IN_PROGRESS
-        return HeartbeatResponse(error_code=Error.NONE if is_loading else code_of(answer))
+    def refused(error: KafkaError) -> HeartbeatResponse:
+        is_loading = error.code == Error.COORDINATOR_LOAD_IN_PROGRESS
+        return HeartbeatResponse(error_code=Error.NONE if is_loading else error.code)
 
-    return reply_with(context.groups.submit(request.group_id, Heartbeat(request)), respond)
+    return or_refused(context.groups.submit(request.group_id, Heartbeat(request)), refused)

@@ -8,8 +8,6 @@ will do.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkalite.coordinators.transactions.events import InitProducerId, ProducerIdentity
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
@@ -34,7 +32,7 @@ def init_producer_id(
         return _refusal(error.code)
     event = InitProducerId(request.transactional_id, request.transaction_timeout_ms, *had)
 
-    def answer(value: Any) -> InitProducerIdResponse:
+    def answer(value: ProducerIdentity | KafkaError) -> InitProducerIdResponse:
         if isinstance(value, KafkaError):
             return _refusal(error_for(call, value, FENCED_SINCE_VERSION))
         return _identity(value)

@@ -7,14 +7,15 @@ exist from 7 on; before, an empty one stands for it.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 from kafkalite.coordinators.groups.events import Join
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import client_host_of, client_id_of, reply_with
-from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.handlers.group_replies import client_host_of, client_id_of
+from kafkalite.handlers.refusals import or_refused
+from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import JoinGroupRequest, JoinGroupResponse
 
 REBALANCE_TIMEOUT_SINCE = 1
@@ -31,13 +32,11 @@ def join_group(
     if call.version < REBALANCE_TIMEOUT_SINCE:
         request.rebalance_timeout_ms = request.session_timeout_ms
     event = Join(request, call.version, client_id_of(call), client_host_of(call))
-
-    def respond(answer: Any) -> JoinGroupResponse:
-        if isinstance(answer, KafkaError):
-            answer = JoinGroupResponse(error_code=answer.code)
-        return _fit(call, answer)
-
-    return reply_with(context.groups.submit(request.group_id, event), respond)
+    joined = or_refused(
+        context.groups.submit(request.group_id, event),
+        lambda error: JoinGroupResponse(error_code=error.code),
+    )
+    return joined.map(partial(_fit, call))
 
 
 def _refusal(context: Context, request: JoinGroupRequest) -> Error | None:

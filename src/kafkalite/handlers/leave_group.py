@@ -6,14 +6,14 @@ Until version 2 there is one member, and its error is the response's.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 from kafkalite.coordinators.groups.classic_leave import left
 from kafkalite.coordinators.groups.events import Leave
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import reply_with
+from kafkalite.handlers.refusals import or_refused
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
 
@@ -28,15 +28,13 @@ def leave_group(
     if call.version < MANY_MEMBERS_SINCE:
         request.members = [LeaveGroupRequest.Member(member_id=request.member_id)]
 
-    def respond(answer: Any) -> LeaveGroupResponse:
-        if isinstance(answer, KafkaError):
-            answer = _failed(request, answer)
-        response: LeaveGroupResponse = answer
+    def fit(response: LeaveGroupResponse) -> LeaveGroupResponse:
         if call.version < MANY_MEMBERS_SINCE and response.members:
             return LeaveGroupResponse(error_code=response.members[0].error_code)
         return response
 
-    return reply_with(context.groups.submit(request.group_id, Leave(request)), respond)
+    submitted = context.groups.submit(request.group_id, Leave(request))
+    return or_refused(submitted, partial(_failed, request)).map(fit)
 
 
 def _failed(request: LeaveGroupRequest, error: KafkaError) -> LeaveGroupResponse:

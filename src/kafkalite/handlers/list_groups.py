@@ -5,32 +5,28 @@ Versions: 3 flexible, 4 states (KIP-518), 5 types (KIP-848). Filters ignore case
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkalite.coordinators.groups.events import ListGroups
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps, outcome_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import reply_with
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ListGroupsRequest, ListGroupsResponse
 
 
 def list_groups(
     context: Context, call: Call, request: ListGroupsRequest
-) -> InSteps | Later[InSteps]:
+) -> Later[InSteps]:
     event = ListGroups(
         frozenset(state.strip().lower() for state in request.states_filter),
         frozenset(kind.strip().lower() for kind in request.types_filter),
     )
-
-    return reply_with(
-        context.groups.submit_all(lambda: event), lambda answers: InSteps(_respond(answers))
-    )
+    return context.groups.submit_all(lambda: event).map(lambda found: InSteps(_respond(found)))
 
 
-def _respond(answers: list[Any]) -> Steps[ListGroupsResponse]:
+def _respond(
+    answers: list[list[ListGroupsResponse.Group] | InSteps | KafkaError],
+) -> Steps[ListGroupsResponse]:
     response = ListGroupsResponse()
     for answer in answers:
         if not isinstance(answer, KafkaError):

@@ -6,10 +6,9 @@ are reported back, not refused.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkalite.coordinators.pattern_parsing import Alphabet, InvalidPattern
 from kafkalite.coordinators.patterns import Pattern
+from kafkalite.coordinators.transactions.events import List
 from kafkalite.coordinators.transactions.transaction import STATES_BY_TITLE, State, Transaction
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps
@@ -27,13 +26,17 @@ def list_transactions(
     _compile(request.transactional_id_pattern, Alphabet(""))  # refused before anybody is asked
     now_ms = context.env.clock.now_ms()
 
-    def respond(shards: list[Any]) -> ListTransactionsResponse | InSteps:
-        if any(isinstance(answer, KafkaError) for answer in shards):
-            return ListTransactionsResponse(error_code=Error.COORDINATOR_LOAD_IN_PROGRESS)
-        listed = [one for shard in shards for one in shard]
+    def respond(
+        shards: list[list[Transaction] | KafkaError],
+    ) -> ListTransactionsResponse | InSteps:
+        listed: list[Transaction] = []
+        for found in shards:
+            if isinstance(found, KafkaError):
+                return ListTransactionsResponse(error_code=Error.COORDINATOR_LOAD_IN_PROGRESS)
+            listed += found
         return InSteps(_respond(request, listed, now_ms))
 
-    return context.transactions.list().map(respond)
+    return context.transactions.submit_all(List).map(respond)
 
 
 def _respond(

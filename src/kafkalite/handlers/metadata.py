@@ -12,7 +12,6 @@ Clients ask the same again and again, so a reply without errors is kept in its b
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
 
 from kafkalite.coordinators.cluster.create_topics import check_topic_name
 from kafkalite.coordinators.cluster.deciding import INTERNAL_TOPICS
@@ -71,7 +70,7 @@ def _asked(call: Call, request: MetadataRequest) -> Asked:
 
 def _answer(
     context: Context, call: Call, request: MetadataRequest, asked: Asked
-) -> Steps[MetadataResponse | Encoded | Later[Any]]:
+) -> Steps[MetadataResponse | Encoded | Later[InSteps]]:
     image = context.metadata.image
     if request.topics is None or (not request.topics and call.version < ALL_BY_NULL_VERSION):
         return (yield from _of_names(context, call, request, sorted(image.topics), asked))

@@ -7,18 +7,17 @@ the others go to the group's coordinator.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable
 
 from kafkalite.coordinators.groups.events import CommitOffsets
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps, outcome_of
+from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.group_replies import (
     TOPICS_PER_STEP,
     merged,
     one_answer,
-    reply_with,
     sorted_out,
     unless_many,
 )
@@ -34,30 +33,26 @@ Answer = OffsetCommitResponse.Topic
 
 def offset_commit(
     context: Context, call: Call, request: OffsetCommitRequest
-) -> OffsetCommitResponse | Later[Any] | InSteps:
+) -> OffsetCommitResponse | InSteps | Later[OffsetCommitResponse | InSteps]:
     return unless_many(_commit(context, call, request), request.topics)
 
 
 def _commit(
     context: Context, call: Call, request: OffsetCommitRequest
-) -> Steps[OffsetCommitResponse | Later[Any]]:
+) -> Steps[OffsetCommitResponse | Later[OffsetCommitResponse | InSteps]]:
     refused: list[Answer] = []
     known = yield from _resolve(context, call, request.topics, refused)
     if not known:
         return OffsetCommitResponse(topics=refused)
     request.topics = known
 
-    def respond(answer: Any) -> OffsetCommitResponse | InSteps:
+    def respond(answer: OffsetCommitResponse | KafkaError) -> OffsetCommitResponse | InSteps:
         if isinstance(answer, KafkaError):
             return unless_many(_refuse(known, refused, answer.code), known)
         return unless_many(_respond(refused, answer.topics), answer.topics)
 
     event = CommitOffsets(request, call.version)
-    submitted = context.groups.submit(request.group_id, event)
-    answer: OffsetCommitResponse | Later[Any] = yield from outcome_of(
-        reply_with(submitted, respond)
-    )
-    return answer
+    return context.groups.submit(request.group_id, event).map(respond)
 
 
 def _resolve(
@@ -107,7 +102,7 @@ def _answer(
 def _respond(refused: list[Answer], accepted: list[Answer]) -> Steps[OffsetCommitResponse]:
     if not refused:
         return OffsetCommitResponse(topics=accepted)
-    by_topic: dict[Any, Answer] = {}
+    by_topic: dict[Hashable, Answer] = {}
     yield from merged(by_topic, refused, _key)
     return OffsetCommitResponse(topics=(yield from merged(by_topic, accepted, _key)))
 

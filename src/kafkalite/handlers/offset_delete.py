@@ -6,19 +6,12 @@ one by one.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkalite.coordinators.groups.events import DeleteOffsets
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps, outcome_of
+from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import (
-    merged,
-    of_known_partitions,
-    reply_with,
-    unless_many,
-)
+from kafkalite.handlers.group_replies import merged, of_known_partitions, unless_many
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
 
@@ -27,7 +20,7 @@ Answer = OffsetDeleteResponse.Topic
 
 def offset_delete(
     context: Context, call: Call, request: OffsetDeleteRequest
-) -> OffsetDeleteResponse | Later[OffsetDeleteResponse] | InSteps:
+) -> OffsetDeleteResponse | InSteps | Later[OffsetDeleteResponse | InSteps]:
     if not request.group_id:
         return OffsetDeleteResponse(error_code=Error.INVALID_GROUP_ID)
     return unless_many(_delete(context, request), request.topics)
@@ -35,21 +28,18 @@ def offset_delete(
 
 def _delete(
     context: Context, request: OffsetDeleteRequest
-) -> Steps[OffsetDeleteResponse | Later[OffsetDeleteResponse]]:
+) -> Steps[Later[OffsetDeleteResponse | InSteps]]:
     refused: dict[str, Answer] = {}
     request.topics = yield from of_known_partitions(
         request.topics, context.metadata.image, refused, Answer, OffsetDeleteResponse.Partition
     )
 
-    def respond(answer: Any) -> OffsetDeleteResponse | InSteps:
+    def respond(answer: OffsetDeleteResponse | KafkaError) -> OffsetDeleteResponse | InSteps:
         if isinstance(answer, KafkaError):
             return OffsetDeleteResponse(error_code=answer.code)
         return unless_many(_respond(refused, answer.topics), answer.topics)
 
-    submitted = context.groups.submit(request.group_id, DeleteOffsets(request))
-    found: OffsetDeleteResponse | Later[Any]
-    found = yield from outcome_of(reply_with(submitted, respond))
-    return found
+    return context.groups.submit(request.group_id, DeleteOffsets(request)).map(respond)
 
 
 def _respond(refused: dict[str, Answer], accepted: list[Answer]) -> Steps[OffsetDeleteResponse]:

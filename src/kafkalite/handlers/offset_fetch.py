@@ -7,15 +7,12 @@ version 1 every partition carries it.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkalite.coordinators.groups.events import FetchOffsets
-from kafkalite.coordinators.shards import gather
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps, finish, in_steps, outcome_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import code_of, reply_with
+from kafkalite.handlers.group_replies import code_of
 from kafkalite.handlers.stepwise import let_go
 from kafkalite.protocol.classes import ZERO_UUID
 from kafkalite.protocol.errors import Error, KafkaError
@@ -36,24 +33,20 @@ TopicAnswer = OffsetFetchResponse.GroupTopic
 
 def offset_fetch(
     context: Context, call: Call, request: OffsetFetchRequest
-) -> OffsetFetchResponse | InSteps | Later[OffsetFetchResponse | InSteps]:
-    if len(request.groups) > FEW_GROUPS or len(request.topics or ()) > FEW_TOPICS:
-        return InSteps(_ask_many(context, call, request))
-    return finish(_ask(context, call, request))
-
-
-def _ask_many(context: Context, call: Call, request: OffsetFetchRequest) -> Steps[Any]:
-    return (yield from outcome_of((yield from _ask(context, call, request))))
+) -> InSteps | Later[OffsetFetchResponse | InSteps]:
+    is_large = len(request.groups) > FEW_GROUPS or len(request.topics or ()) > FEW_TOPICS
+    steps = _ask(context, call, request)
+    return InSteps(steps) if is_large else finish(steps)
 
 
 def _ask(
     context: Context, call: Call, request: OffsetFetchRequest
-) -> Steps[OffsetFetchResponse | InSteps | Later[OffsetFetchResponse | InSteps]]:
+) -> Steps[Later[OffsetFetchResponse | InSteps]]:
     groups = request.groups
     if call.version < MANY_GROUPS_SINCE:
         groups = [(yield from _only_group(request))]
     refused: list[list[TopicAnswer]] = []
-    asked: list[Later[Any]] = []
+    asked: list[Later[Answer | InSteps | KafkaError]] = []
     for count, group in enumerate(groups, 1):
         refused.append(_resolve(context, call, group))
         event = FetchOffsets(group, request.require_stable)
@@ -61,16 +54,18 @@ def _ask(
         if count % ASKED_PER_STEP == 0:
             yield
 
-    def respond(found: list[Any]) -> OffsetFetchResponse | InSteps:
+    def respond(found: list[Answer | InSteps | KafkaError]) -> OffsetFetchResponse | InSteps:
         steps = _respond(context, call, list(zip(groups, found, refused, strict=True)))
         is_large = len(found) > FEW_GROUPS or any(type(one) is InSteps for one in found)
         return InSteps(steps) if is_large else finish(steps)
 
-    return reply_with(gather(asked), respond)
+    return Later.all(asked).map(respond)
 
 
 def _respond(
-    context: Context, call: Call, found: list[tuple[Group, Any, list[TopicAnswer]]]
+    context: Context,
+    call: Call,
+    found: list[tuple[Group, Answer | InSteps | KafkaError, list[TopicAnswer]]],
 ) -> Steps[OffsetFetchResponse]:
     answers = []
     for group, answer, refused in found:
@@ -126,11 +121,14 @@ def _failed_topic(topic: OffsetFetchRequest.GroupTopic, code: Error) -> TopicAns
 
 
 def _answer(
-    context: Context, call: Call, group: Group, answer: Any, refused: list[TopicAnswer]
+    context: Context,
+    call: Call,
+    group: Group,
+    found: Answer | KafkaError,
+    refused: list[TopicAnswer],
 ) -> Answer:
-    if isinstance(answer, KafkaError):
-        return _failed(call, group, code_of(answer))
-    found: Answer = answer
+    if isinstance(found, KafkaError):
+        return _failed(call, group, code_of(found))
     if call.version >= TOPIC_IDS_SINCE and group.topics is None:
         found.topics = [topic for topic in found.topics if _identify(context, topic)]
     found.topics += refused

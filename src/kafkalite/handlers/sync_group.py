@@ -5,14 +5,12 @@ Versions: 3 static members, 4 flexible, 5 protocol type and name, which must the
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkalite.coordinators.groups.events import Sync
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import reply_with
-from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.handlers.refusals import or_refused
+from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import SyncGroupRequest, SyncGroupResponse
 
 PROTOCOL_SINCE = 5
@@ -26,11 +24,7 @@ def sync_group(
         return SyncGroupResponse(error_code=Error.INCONSISTENT_GROUP_PROTOCOL)
     if not request.group_id:
         return SyncGroupResponse(error_code=Error.INVALID_GROUP_ID)
-
-    def respond(answer: Any) -> SyncGroupResponse:
-        if isinstance(answer, KafkaError):
-            return SyncGroupResponse(error_code=answer.code)
-        response: SyncGroupResponse = answer
-        return response
-
-    return reply_with(context.groups.submit(request.group_id, Sync(request)), respond)
+    return or_refused(
+        context.groups.submit(request.group_id, Sync(request)),
+        lambda error: SyncGroupResponse(error_code=error.code),
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Protocol
 
 from kafkalite.handlers.call import Call
 from kafkalite.protocol.errors import Error, KafkaError
@@ -27,7 +27,7 @@ def partitions_of(topics: Iterable[NamedPartitions]) -> tuple[tuple[str, int], .
     return tuple((topic.name, index) for topic in topics for index in topic.partitions)
 
 
-def code_of(call: Call, answer: Any, fenced_since_version: int) -> Error:
+def code_of(call: Call, answer: object, fenced_since_version: int) -> Error:
     """The error code of a coordinator's answer, whatever else the answer is."""
     if isinstance(answer, KafkaError):
         return error_for(call, answer, fenced_since_version)

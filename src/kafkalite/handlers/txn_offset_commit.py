@@ -7,8 +7,6 @@ says so with AddOffsetsToTxn and is checked for it.
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkalite.coordinators.groups.events import CommitTransactionalOffsets
 from kafkalite.coordinators.transactions.peer import Admission
 from kafkalite.env.later import Later
@@ -37,13 +35,13 @@ Answer = TxnOffsetCommitResponse.Topic
 
 def txn_offset_commit(
     context: Context, call: Call, request: TxnOffsetCommitRequest
-) -> TxnOffsetCommitResponse | Later[Any] | InSteps:
+) -> TxnOffsetCommitResponse | InSteps | Later[TxnOffsetCommitResponse | InSteps]:
     return unless_many(_commit(context, call, request), request.topics)
 
 
 def _commit(
     context: Context, call: Call, request: TxnOffsetCommitRequest
-) -> Steps[TxnOffsetCommitResponse | Later[Any]]:
+) -> Steps[TxnOffsetCommitResponse | Later[TxnOffsetCommitResponse | InSteps]]:
     refused: dict[str, Answer] = {}
     known = request.topics = yield from of_known_partitions(
         request.topics, context.metadata.image, refused, Answer, TxnOffsetCommitResponse.Partition
@@ -52,24 +50,19 @@ def _commit(
         return TxnOffsetCommitResponse(topics=list(refused.values()))
     if not request.group_id:
         return (yield from _refuse(known, refused, Error.INVALID_GROUP_ID))
-    response: Later[Any] = Later()
 
-    def respond(answer: Any) -> None:
-        if isinstance(answer, KafkaError):
-            code = _code_for(call, answer)
-            response.resolve(unless_many(_refuse(known, refused, code), known))
-        else:
-            response.resolve(unless_many(_respond(refused, answer.topics), answer.topics))
-
-    def commit(refusal: KafkaError | None) -> None:
+    def commit(refusal: KafkaError | None) -> Later[TxnOffsetCommitResponse | KafkaError]:
         if refusal is not None:
-            respond(refusal)
-            return
+            return Later.of(refusal)
         event = CommitTransactionalOffsets(request, call.version)
-        context.groups.submit(request.group_id, event).then(respond)
+        return context.groups.submit(request.group_id, event)
 
-    _admit(context, call, request).then(commit)
-    return response
+    def respond(answer: TxnOffsetCommitResponse | KafkaError) -> TxnOffsetCommitResponse | InSteps:
+        if isinstance(answer, KafkaError):
+            return unless_many(_refuse(known, refused, _code_for(call, answer)), known)
+        return unless_many(_respond(refused, answer.topics), answer.topics)
+
+    return _admit(context, call, request).then_ask(commit).map(respond)
 
 
 def _admit(

@@ -8,7 +8,6 @@ before it stays.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from kafkalite.coordinators.effects import Producer
 from kafkalite.coordinators.transactions.markers import Marker, Outcomes
@@ -19,14 +18,18 @@ from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
+Response = WriteTxnMarkersResponse
+
 
 def write_txn_markers(
     context: Context, call: Call, request: WriteTxnMarkersRequest
-) -> InSteps | Later[Any]:
+) -> Response | InSteps | Later[Response | InSteps]:
     return begun(_written(context, request))
 
 
-def _written(context: Context, request: WriteTxnMarkersRequest) -> Steps[Any]:
+def _written(
+    context: Context, request: WriteTxnMarkersRequest
+) -> Steps[Response | Later[Response | InSteps]]:
     markers = yield from in_steps(_marker(entry) for entry in request.markers)
     good: list[Marker] = []
     for marker in markers:

@@ -138,7 +138,7 @@ class Dispatcher:
         if isinstance(response, Later):
             if not response.is_resolved:
                 return self._answered_later(route, call, request, response, is_large)
-            response, frame = response.value, None
+            response, frame = self._value_of(route, call, request, response), None
         if isinstance(response, Exception):
             response = self._settled(route, call, request, response)
         if type(response) is InSteps or (is_large and type(response) not in _SHORT):
@@ -168,8 +168,14 @@ class Dispatcher:
             # None of acks=0, settled later: the place of its reply stays empty.
             _fill(outcome, self._answered(route, call, request, value, is_large))
 
-        response.then(came)
+        response.then(came, lambda error: came(self._failed(route, call, request, error)))
         return outcome
+
+    def _value_of(self, route: Route, call: Call, request: Any, response: Later[Any]) -> Any:
+        try:
+            return response.value
+        except Exception as error:  # noqa: BLE001 - what it means is decided there
+            return self._failed(route, call, request, error)
 
     def _settled(self, route: Route, call: Call, request: Any, response: Exception) -> Any:
         """What comes of it may be a refusal, or a mistake of ours: who waits is told."""

@@ -15,6 +15,7 @@ from kafkalite.coordinators.asked import State as RuntimeState
 from kafkalite.coordinators.groups.classic_group import ClassicGroup
 from kafkalite.coordinators.groups.consumer_group import ConsumerGroup
 from kafkalite.coordinators.groups.shard import GroupShard
+from kafkalite.coordinators.transactions.events import WriteMarkers
 from kafkalite.coordinators.transactions.shard import TransactionShard
 from kafkalite.coordinators.transactions.transaction import PREPARED, State, Transaction
 
@@ -59,11 +60,15 @@ class Vigil:
         yield from self._given_up()
         transactions = self.world.broker.context.transactions
         under_way = [errand.transaction for errand in transactions.errands.under_way]
-        for runtime in transactions.shards.runtimes.values():
+        for runtime in transactions.runtimes.values():
             if runtime.state is not RuntimeState.ACTIVE:
                 continue
             assert isinstance(runtime.shard, TransactionShard)
-            waiting = [errand.transaction for errand in runtime.waiting_errands]
+            waiting = [
+                errand.transaction
+                for errand in runtime.waiting_errands
+                if isinstance(errand, WriteMarkers)
+            ]
             attended = set(map(_name_of, [*under_way, *waiting]))
             for each in runtime.shard.transactions.values():
                 self._note(f"transactions: {each.state.title}")
@@ -76,14 +81,14 @@ class Vigil:
     def _given_up(self) -> Iterator[tuple[Case, int]]:
         """A coordinator whose log could not be read once is never asked for it again."""
         context = self.world.broker.context
-        for shards in (context.groups.shards, context.transactions.shards):
+        for shards in (context.groups, context.transactions):
             for index, runtime in shards.runtimes.items():
                 if runtime.state is RuntimeState.FAILED and self.world.trouble is None:
                     yield ("given up", f"{shards.topic}-{index}"), UNLOADED_MS
 
     def _held_twice(self) -> Iterator[tuple[Case, int]]:
         """Two members of a consumer group have, or have yet to give back, the same partition."""
-        for runtime in self.world.broker.context.groups.shards.runtimes.values():
+        for runtime in self.world.broker.context.groups.runtimes.values():
             if runtime.state is not RuntimeState.ACTIVE:
                 continue
             assert isinstance(runtime.shard, GroupShard)

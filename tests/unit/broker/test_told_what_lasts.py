@@ -11,12 +11,13 @@ from kafkalite import handlers
 from kafkalite.config.listeners import BROKER
 from kafkalite.coordinators.cluster.brokers import FenceBroker
 from kafkalite.coordinators.groups.front import OFFSETS_TOPIC
+from kafkalite.coordinators.transactions.events import List
 from kafkalite.coordinators.transactions.transaction import State
 from kafkalite.env.later import Later
 from kafkalite.handlers.api_set import ApiSet
 from kafkalite.handlers.call import CloseConnection
 from kafkalite.handlers.leaders import current_leader
-from kafkalite.protocol.errors import Error
+from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     AlterConfigsRequest,
     DeleteTopicsRequest,
@@ -181,9 +182,11 @@ def test_offsets_go_with_their_topic_when_its_deletion_lasts() -> None:
 
 def state_of(slow: SlowMetadata, transactional_id: str) -> State:
     coordinator = slow.broker.context.transactions
-    listed = coordinator.list()
+    listed = coordinator.submit_all(List)
     slow.broker.clock.advance(1)
-    (found,) = [each for shard in listed.value for each in shard]
+    (found,) = [
+        each for shard in listed.value if not isinstance(shard, KafkaError) for each in shard
+    ]
     return State(found.state)
 
 

@@ -20,7 +20,7 @@ def start() -> tuple[ManualClock, Deadlines, Fired]:
             fired.append((clock.monotonic_ms(), due[1]))
         deadlines.rest()
 
-    deadlines = Deadlines(clock, wake)
+    deadlines: Deadlines[str] = Deadlines(clock, wake)
     return clock, deadlines, fired
 
 

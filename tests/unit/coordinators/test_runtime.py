@@ -9,6 +9,7 @@ import pytest
 
 from kafkalite.coordinators.asked import State
 from kafkalite.coordinators.effects import Effects, Failed, Producer, Record, Timer
+from kafkalite.coordinators.events import Event
 from kafkalite.coordinators.loading import RECORDS_PER_STEP, STEPS_AT_ONCE
 from kafkalite.coordinators.runtime import APPEND_RETRY_MS, BUSY_TIMER_MS, FAILED_TIMER_MS, Runtime
 from kafkalite.env import Env, manual_env
@@ -20,41 +21,41 @@ from tests.unit.coordinators.fakes import FakePartition
 
 
 @dataclass
-class Add:
+class Add(Event[Any]):
     amount: int
     producer: Producer | None = None
 
 
 @dataclass
-class Get:
+class Get(Event[Any]):
     pass
 
 
 @dataclass
-class AddLater:
+class AddLater(Event[Any]):
     amount: int
     delay_ms: int | None
 
 
 @dataclass
-class Open:
+class Open(Event[Any]):
     ticket: int
 
 
 @dataclass
-class Close:
+class Close(Event[Any]):
     ticket: int
 
 
 @dataclass
-class Break:
+class Break(Event[Any]):
     in_replay: bool = False
     is_harmless: bool = False
     subject: str = "readers"
 
 
 @dataclass
-class Twice:
+class Twice(Event[Any]):
     """Writes one record, answers a ticket, then wants the second event decided in its place."""
 
     event: Any
@@ -62,14 +63,14 @@ class Twice:
     pause_ms: int | None = None
 
     def effects(self) -> Effects:
-        answers = [(self.ticket, "answered")]
+        answers: list[tuple[int, object]] = [(self.ticket, "answered")]
         return Effects(
             [_record(1)], answers=answers, then_decide=self.event, pause_ms=self.pause_ms
         )
 
 
 @dataclass
-class Spread:
+class Spread(Event[Any]):
     """Writes so many records of so many bytes, each for itself."""
 
     sizes: list[int]
@@ -81,12 +82,12 @@ class Spread:
 
 
 @dataclass
-class Noted:
+class Noted(Event[Any]):
     name: str
 
 
 @dataclass
-class WithOutcome:
+class WithOutcome(Event[Any]):
     name: str
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kafkalite.coordinators.effects import Effects, Producer, Record, Timer
+from kafkalite.coordinators.events import Event
 from kafkalite.coordinators.loading import RECORDS_PER_STEP, STEPS_AT_ONCE
 from kafkalite.coordinators.runtime import BUSY_TIMER_MS, Runtime
 from kafkalite.env import manual_env
@@ -24,7 +25,7 @@ STEPS = 3 * STEPS_PER_SLICE
 
 
 @dataclass
-class Write:
+class Write(Event[Any]):
     """So many records, decided in so many steps; something may go wrong after them."""
 
     records: int = MANY
@@ -34,12 +35,12 @@ class Write:
 
 
 @dataclass
-class Count:
+class Count(Event[Any]):
     pass
 
 
 @dataclass
-class WriteLater:
+class WriteLater(Event[Any]):
     delay_ms: int
 
 

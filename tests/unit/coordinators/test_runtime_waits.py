@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kafkalite.coordinators.effects import Effects, Producer, Record, Timer
+from kafkalite.coordinators.events import Event
 from kafkalite.coordinators.runtime import APPEND_RETRY_MS, Runtime
 from kafkalite.env import manual_env
 from kafkalite.env.clock import ManualClock
@@ -20,21 +21,21 @@ STORAGE = KafkaError(Error.KAFKA_STORAGE_ERROR)
 
 
 @dataclass
-class Send:
+class Send(Event[Any]):
     """Writes one record, and sends an errand after it."""
 
     errand: str
 
 
 @dataclass
-class Note:
+class Note(Event[Any]):
     """Writes a number, which others give."""
 
     number: int | None = None
 
 
 @dataclass
-class NoteLater:
+class NoteLater(Event[Any]):
     pass
 
 
@@ -77,7 +78,7 @@ class World:
         assert isinstance(env.clock, ManualClock)
         self.clock = env.clock
         self.partition = FakePartition()
-        self.delivered: list[str] = []
+        self.delivered: list[object] = []
         self.asked: list[tuple[Any, Later[Any]]] = []
         self.runtime = Runtime(
             env, self.partition, Notebook, deliver=self.delivered.append, supply=self._supply
@@ -162,6 +163,32 @@ def test_who_waits_on_a_partition_that_is_lost_is_told(world: World) -> None:
     assert world.delivered == []
 
 
+def test_a_commit_is_waited_for_once_by_all_who_wait_for_it(world: World) -> None:
+    world.partition.is_lagging = True
+    answers = [world.runtime.submit(Send("one")), world.runtime.submit(NoteLater())]
+    answers += [world.runtime.submit(NoteLater()), world.runtime.submit(Send("two"))]
+    answers.append(world.runtime.submit(NoteLater()))
+    assert len(world.partition.waiting) == 2
+    world.partition.commit(1)
+    assert [each.is_resolved for each in answers] == [True, True, True, False, False]
+    world.partition.commit()
+    assert [each.value for each in answers] == ["sent", "armed", "armed", "sent", "armed"]
+
+
+def test_who_comes_after_others_were_told_that_it_takes_too_long_hears_of_the_commit(
+    world: World,
+) -> None:
+    world.partition.is_lagging = True
+    world.runtime.submit(Send("one"))
+    late = world.runtime.submit(NoteLater())
+    world.clock.advance(world.runtime.append_timeout_ms)
+    assert code_of(late) == Error.COORDINATOR_NOT_AVAILABLE
+    answer = world.runtime.submit(NoteLater())
+    world.partition.commit()
+    assert answer.value == "armed"
+    assert world.delivered == ["one"]
+
+
 # --- what others give -----------------------------------------------------------------------------
 
 
@@ -199,6 +226,16 @@ def test_a_timer_whose_event_was_given_nothing_is_armed_again(world: World) -> N
     assert world.noted == [b"3"]
 
 
+def test_who_waits_for_what_is_not_given_by_a_mistake_is_told(world: World) -> None:
+    answer = world.runtime.submit(Note())
+    _, later = world.asked.pop()
+    later.fail(ZeroDivisionError())
+    assert code_of(answer) == Error.UNKNOWN_SERVER_ERROR
+    world.runtime.supply = lambda *_: later.value
+    assert code_of(world.runtime.submit(Note())) == Error.UNKNOWN_SERVER_ERROR
+    assert world.noted == []
+
+
 @pytest.mark.parametrize("is_loaded_again", [True, False])
 def test_what_is_given_to_a_dropped_shard_is_ignored(world: World, is_loaded_again: bool) -> None:
     answer = world.runtime.submit(Note())
@@ -208,3 +245,42 @@ def test_what_is_given_to_a_dropped_shard_is_ignored(world: World, is_loaded_aga
     assert code_of(answer) == Error.NOT_COORDINATOR
     world.give(7)
     assert world.partition.log.log_end_offset == 0
+
+
+# --- what others do wrong -------------------------------------------------------------------------
+
+
+def test_what_somebody_makes_of_an_answer_is_no_matter_of_who_comes_next(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(answer: Any) -> None:
+        raise ZeroDivisionError(answer)
+
+    world.partition.is_lagging = True
+    world.runtime.submit(Send("one")).then(failing)
+    behind = world.runtime.submit(Send("two"))
+    world.partition.commit()
+    assert behind.value == "sent"
+    assert world.delivered == ["one", "two"]
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_an_errand_that_fails_keeps_none_behind_it(world: World) -> None:
+    world.runtime.deliver = lambda errand: world.delivered.append(1 // len(str(errand)))
+    assert world.runtime.submit(Send("")).value == "sent"
+    assert world.runtime.submit(Send("x")).value == "sent"
+    assert world.delivered == [1]
+
+
+def test_all_are_told_of_the_end_whatever_one_of_them_does(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(answer: Any) -> None:
+        raise ZeroDivisionError(answer)
+
+    world.partition.is_lagging = True
+    world.runtime.submit(Send("one")).then(failing)
+    second = world.runtime.submit(Send("two"))
+    world.runtime.unload()
+    assert code_of(second) == Error.NOT_COORDINATOR
+    assert "ZeroDivisionError" in caplog.text

@@ -54,3 +54,15 @@ def test_of_other_packages_nothing_is_told_and_what_is_forgotten_is_not_open() -
     forget_waits()
     assert not open_waits(HERE)
     first.resolve(1)
+
+
+def test_what_is_made_of_slots_counts_for_who_made_it_and_is_closed_by_a_failure() -> None:
+    first: Later[int] = Later()
+    made = first.map(lambda value: 1 // value)
+    asked = made.then_ask(Later.of)
+    every = Later.all([made])
+    assert all(place.startswith(f"{__name__}:") for place in open_waits(HERE))
+    first.resolve(0)
+    assert not open_waits(HERE)
+    assert asked.is_resolved
+    assert every.is_resolved

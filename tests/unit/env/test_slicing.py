@@ -56,6 +56,22 @@ def test_what_is_long_is_done_in_slices():
     assert done == [LONG]
 
 
+def test_who_waits_for_what_is_long_is_told_what_comes_of_it_and_what_goes_wrong():
+    clock, seen = Turns(), Seen()
+    slices = Slices(clock)
+
+    def failing():
+        yield from steps(LONG, seen)
+        return 1 // 0
+
+    good, bad = slices.later(steps(LONG, seen, "good")), slices.later(failing())
+    assert not good.is_resolved
+    clock.advance(0)
+    assert good.value == "good"
+    with pytest.raises(ZeroDivisionError):
+        _ = bad.value
+
+
 def test_works_take_turns_within_one_slice_for_all():
     clock, seen, done = Turns(), Seen(), Done()
     slices = Slices(clock)

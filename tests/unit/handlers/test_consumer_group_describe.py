@@ -3,7 +3,7 @@
 import pytest
 
 from kafkalite.protocol.errors import Error
-from kafkalite.protocol.messages import ConsumerGroupDescribeRequest
+from kafkalite.protocol.messages import ConsumerGroupDescribeRequest, OffsetCommitRequest
 from tests.unit.handlers.group_desk import Desk, versions
 from tests.unit.handlers.group_member import GROUP, join
 from tests.unit.handlers.test_consumer_group_heartbeat import first_heartbeat
@@ -32,3 +32,21 @@ def test_unknown_classic_and_nameless_groups() -> None:
     assert groups[""].error_code == Error.INVALID_GROUP_ID
     assert groups["none"].error_message == "Group none not found."
     assert groups[GROUP].error_message == f"Group {GROUP} is not a consumer group."
+
+
+def test_nameless_among_many_groups_whose_coordinator_is_writing() -> None:
+    desk = Desk()
+    for partition in desk.partitions:
+        partition.is_lagging = True
+    names = [f"group-{number}" for number in range(40)]
+    one = OffsetCommitRequest.Partition(partition_index=0, committed_offset=1)
+    commit = OffsetCommitRequest.Topic(name="orders", partitions=[one])
+    for name in names:
+        desk.send(OffsetCommitRequest(group_id=name, topics=[commit]), 7)
+    asked = desk.send(ConsumerGroupDescribeRequest(group_ids=["", *names, ""]), 1)
+    assert not asked.is_resolved
+    for partition in desk.partitions:
+        partition.commit()
+    groups = asked.value.groups
+    assert sorted(group.group_id for group in groups) == sorted(["", "", *names])
+    assert {group.error_code for group in groups if not group.group_id} == {Error.INVALID_GROUP_ID}

@@ -25,7 +25,7 @@ def test_an_unknown_member_is_told_so() -> None:
 
 def test_all_is_well_while_the_coordinator_loads() -> None:
     desk = Desk()
-    for runtime in desk.groups.shards.runtimes.values():
+    for runtime in desk.groups.runtimes.values():
         runtime.state = State.LOADING
     request = HeartbeatRequest(group_id=GROUP, generation_id=1, member_id="m")
     assert desk.ask(request, 4).error_code == Error.NONE

@@ -51,7 +51,7 @@ def test_without_its_own_timeout_a_member_has_its_session_to_rebalance() -> None
     desk = Desk()
     later = desk.send(join_request(), 0)
     desk.clock.advance(0)
-    group = desk.groups.shards.runtimes[desk.groups.partition_for("readers")].shard
+    group = desk.groups.runtimes[desk.groups.partition_for("readers")].shard
     assert later.is_resolved
     assert group is not None
     member = group.state.groups["readers"].members[later.value.member_id]  # type: ignore[attr-defined]

@@ -165,7 +165,7 @@ def with_members(
     broker: WholeBroker, group_id: str, names: list[str], *, is_classic: bool
 ) -> None:
     """Puts a group with these members where the coordinator would have it."""
-    shards = broker.context.groups.shards
+    shards = broker.context.groups
     shard = shards.runtimes[shards.partition_for(group_id)].shard
     assert isinstance(shard, GroupShard)
     state = shard.state

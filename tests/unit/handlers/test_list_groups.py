@@ -45,7 +45,7 @@ def test_filters_ignore_case(
 
 
 def test_a_shard_that_loads_fails_the_list(desk: Desk) -> None:
-    desk.groups.shards.runtimes[0].state = State.LOADING
+    desk.groups.runtimes[0].state = State.LOADING
     response = desk.ask(ListGroupsRequest(), 5)
     assert response.error_code == Error.COORDINATOR_LOAD_IN_PROGRESS
     assert response.groups == []

@@ -75,6 +75,6 @@ def test_version_1_says_when_the_commit_was_made() -> None:
     topic = orders(desk, 0)
     topic.partitions[0].commit_timestamp = 1_234
     desk.ask(commit(topic), 1)
-    shard = desk.groups.shards.runtimes[desk.groups.partition_for("readers")].shard
+    shard = desk.groups.runtimes[desk.groups.partition_for("readers")].shard
     kept = shard.state.offsets.get("readers", "orders", 0)  # type: ignore[union-attr]
     assert kept.commit_timestamp_ms == 1_234

@@ -201,6 +201,30 @@ def test_what_comes_in_place_of_a_response_is_told(outcome, code, caplog):
 
 
 @pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (KafkaError(Error.REBALANCE_IN_PROGRESS), Error.REBALANCE_IN_PROGRESS),
+        (ZeroDivisionError("oh"), Error.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_what_is_raised_while_a_response_is_made_is_told(error, code, caplog):
+    """As if the handler had raised it, whether what it is made of was there or came later."""
+
+    def failing(value: int) -> Any:
+        raise error
+
+    later: Later[Any] = Later()
+    replies = [
+        Answering(lambda context, call, request, given=given: given.map(failing))(heartbeat())
+        for given in (Later.of(1), later)
+    ]
+    later.resolve(1)
+    for reply in replies:
+        told = reply.value if isinstance(reply, Later) else reply
+        assert body_of(told, HeartbeatResponse, 3).error_code == code
+
+
+@pytest.mark.parametrize(
     "outcome", [KafkaError(Error.REBALANCE_IN_PROGRESS), ZeroDivisionError("oh")]
 )
 def test_what_cannot_even_be_told_ends_the_connection(outcome, caplog, monkeypatch):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.image import Image
@@ -45,14 +45,14 @@ class View:
         return random_uuid(self.random)
 
 
-def decided(view: View, messages: Iterable[Any], reply: Any) -> Effects:
+def decided(view: View, messages: Iterable[object], reply: object) -> Effects:
     """Effects that write these records as one batch, in the versions of the finalized
     metadata.version, and give this reply."""
     level = view.image.metadata_version
     return Effects(records=[as_record(message, level) for message in messages], reply=reply)
 
 
-def decided_in_steps(view: View, messages: Iterable[Any], reply: Any) -> Steps[Effects]:
+def decided_in_steps(view: View, messages: Iterable[object], reply: object) -> Steps[Effects]:
     """The same for what may be thousands."""
     level = view.image.metadata_version
     records = yield from in_steps(as_record(message, level) for message in messages)

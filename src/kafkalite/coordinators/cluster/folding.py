@@ -8,7 +8,6 @@ copy shares with its image what the records do not touch.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.image import Image
@@ -26,7 +25,7 @@ class Folded:
     changes: Changes
 
 
-def folded(image: Image, messages: list[Any]) -> Steps[Folded]:
+def folded(image: Image, messages: list[object]) -> Steps[Folded]:
     """The image with these folded in; nothing else may be, before it is put in place."""
     copy, changes = replace(image, own=set()), Changes()
     for name in _PARTS:

@@ -15,13 +15,9 @@ from kafkalite.coordinators.cluster.changes import RESOURCE as RESOURCE
 from kafkalite.coordinators.cluster.changes import TOPIC as TOPIC
 from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.changes import QuotaEntity as QuotaEntity
-from kafkalite.protocol.messages import (
-    AccessControlEntryRecord,
-    DelegationTokenRecord,
-    RegisterControllerRecord,
-    UserScramCredentialRecord,
-)
+from kafkalite.protocol import messages as m
 
+K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 NO_LEADER = -1
@@ -121,12 +117,12 @@ class Image:
     unified: dict[str, dict[str, None]] = field(default_factory=dict)
     configs: dict[RESOURCE, dict[str, str]] = field(default_factory=dict)
     brokers: dict[int, BrokerState] = field(default_factory=dict)
-    controllers: dict[int, RegisterControllerRecord] = field(default_factory=dict)
+    controllers: dict[int, m.RegisterControllerRecord] = field(default_factory=dict)
     features: dict[str, int] = field(default_factory=dict)
     quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
-    scram: dict[tuple[str, int], UserScramCredentialRecord] = field(default_factory=dict)
-    tokens: dict[str, DelegationTokenRecord] = field(default_factory=dict)
-    acls: dict[bytes, AccessControlEntryRecord] = field(default_factory=dict)
+    scram: dict[tuple[str, int], m.UserScramCredentialRecord] = field(default_factory=dict)
+    tokens: dict[str, m.DelegationTokenRecord] = field(default_factory=dict)
+    acls: dict[bytes, m.AccessControlEntryRecord] = field(default_factory=dict)
     next_producer_id: int = 0
     zk_migration_state: int | None = None
     # Topics, and keys of settings and quotas, that are not shared with the image that this one was
@@ -140,7 +136,7 @@ class Image:
         self.own.add(key)
         return False
 
-    def apply(self, record: Any, changes: Changes) -> None:
+    def apply(self, record: object, changes: Changes) -> None:
         """Folds one record in, and notes what it changed."""
         FOLDS[type(record).__name__](self, record, changes)
 
@@ -182,7 +178,7 @@ class Image:
         return sorted(broker.broker_id for broker in self.brokers.values() if not broker.is_fenced)
 
 
-def _register_broker(image: Image, record: Any, changes: Changes) -> None:
+def _register_broker(image: Image, record: m.RegisterBrokerRecord, changes: Changes) -> None:
     cordoned = record.cordoned_log_dirs
     image.brokers[record.broker_id] = BrokerState(
         broker_id=record.broker_id,
@@ -206,23 +202,23 @@ def _register_broker(image: Image, record: Any, changes: Changes) -> None:
     changes.brokers[record.broker_id] = None
 
 
-def _unregister_broker(image: Image, record: Any, changes: Changes) -> None:
+def _unregister_broker(image: Image, record: m.UnregisterBrokerRecord, changes: Changes) -> None:
     _broker(image, record.broker_id, record.broker_epoch)
     del image.brokers[record.broker_id]
     changes.brokers[record.broker_id] = None
 
 
-def _fence_broker(image: Image, record: Any, changes: Changes) -> None:
+def _fence_broker(image: Image, record: m.FenceBrokerRecord, changes: Changes) -> None:
     image.brokers[record.id] = replace(_broker(image, record.id, record.epoch), is_fenced=True)
     changes.brokers[record.id] = None
 
 
-def _unfence_broker(image: Image, record: Any, changes: Changes) -> None:
+def _unfence_broker(image: Image, record: m.UnfenceBrokerRecord, changes: Changes) -> None:
     image.brokers[record.id] = replace(_broker(image, record.id, record.epoch), is_fenced=False)
     changes.brokers[record.id] = None
 
 
-def _change_registration(image: Image, record: Any, changes: Changes) -> None:
+def _alter_broker(image: Image, record: m.BrokerRegistrationChangeRecord, changes: Changes) -> None:
     broker = _broker(image, record.broker_id, record.broker_epoch)
     # fenced: -1 lifts the fence, 1 raises it, 0 leaves it; log dirs: empty leaves them.
     if record.fenced:
@@ -244,7 +240,7 @@ def _broker(image: Image, broker_id: int, epoch: int) -> BrokerState:
     return broker
 
 
-def _create_topic(image: Image, record: Any, changes: Changes) -> None:
+def _create_topic(image: Image, record: m.TopicRecord, changes: Changes) -> None:
     if record.name in image.topics or record.topic_id in image.by_id:
         raise ImageConflict(f"topic {record.name} is created twice")
     topic = Topic(record.name, record.topic_id)
@@ -255,7 +251,7 @@ def _create_topic(image: Image, record: Any, changes: Changes) -> None:
     changes.created[record.topic_id] = topic
 
 
-def _remove_topic(image: Image, record: Any, changes: Changes) -> None:
+def _remove_topic(image: Image, record: m.RemoveTopicRecord, changes: Changes) -> None:
     topic = _topic(image, record.topic_id)
     del image.topics[topic.name], image.by_id[topic.topic_id]
     names = image.unified.pop(unified(topic.name))
@@ -289,7 +285,7 @@ def _put(image: Image, state: PartitionState, changes: Changes) -> None:
     changes.partitions[state.topic_id, state.index] = None
 
 
-def _set_partition(image: Image, record: Any, changes: Changes) -> None:
+def _set_partition(image: Image, record: m.PartitionRecord, changes: Changes) -> None:
     state = PartitionState(
         topic_id=record.topic_id,
         index=record.partition_id,
@@ -308,7 +304,7 @@ def _set_partition(image: Image, record: Any, changes: Changes) -> None:
     _put(image, state, changes)
 
 
-def _change_partition(image: Image, record: Any, changes: Changes) -> None:
+def _change_partition(image: Image, record: m.PartitionChangeRecord, changes: Changes) -> None:
     topic = _topic(image, record.topic_id)
     old = topic.partitions.get(record.partition_id)
     if old is None:
@@ -316,7 +312,7 @@ def _change_partition(image: Image, record: Any, changes: Changes) -> None:
     _put(image, changed_partition(old, record), changes)
 
 
-def changed_partition(old: PartitionState, record: Any) -> PartitionState:
+def changed_partition(old: PartitionState, record: m.PartitionChangeRecord) -> PartitionState:
     """A partition after a PartitionChangeRecord; the leader epoch rises by being given a leader."""
     has_leader = record.leader != NO_LEADER_CHANGE
     replicas = _given(record.replicas, old.replicas)
@@ -343,11 +339,11 @@ def changed_partition(old: PartitionState, record: Any) -> PartitionState:
     )
 
 
-def _given(new: list[Any] | None, old: tuple[Any, ...]) -> tuple[Any, ...]:
+def _given(new: list[T] | None, old: tuple[T, ...]) -> tuple[T, ...]:
     return old if new is None else tuple(new)
 
 
-def _clear_elr(image: Image, record: Any, changes: Changes) -> None:
+def _clear_elr(image: Image, record: m.ClearElrRecord, changes: Changes) -> None:
     """Forgets the eligible replicas of one topic, or with an empty name of all."""
     topics = list(image.topics.values())
     if record.topic_name:
@@ -363,7 +359,7 @@ def _clear_elr(image: Image, record: Any, changes: Changes) -> None:
                 _put(image, cleared, changes)
 
 
-def _values(image: Image, all_values: dict[Any, dict[str, T]], key: Hashable) -> dict[str, T]:
+def _values(image: Image, all_values: dict[K, dict[str, T]], key: K) -> dict[str, T]:
     """What has this key, to be changed in place."""
     values = all_values.get(key)
     if not image.has_own(key) or values is None:
@@ -371,7 +367,7 @@ def _values(image: Image, all_values: dict[Any, dict[str, T]], key: Hashable) ->
     return values
 
 
-def _set_config(image: Image, record: Any, changes: Changes) -> None:
+def _set_config(image: Image, record: m.ConfigRecord, changes: Changes) -> None:
     key = (record.resource_type, record.resource_name)
     settings = _values(image, image.configs, key)
     if record.value is None:
@@ -383,7 +379,7 @@ def _set_config(image: Image, record: Any, changes: Changes) -> None:
     changes.configs[key] = None
 
 
-def _set_feature(image: Image, record: Any, changes: Changes) -> None:
+def _set_feature(image: Image, record: m.FeatureLevelRecord, changes: Changes) -> None:
     if record.feature_level == 0:
         image.features.pop(record.name, None)
     else:
@@ -391,7 +387,7 @@ def _set_feature(image: Image, record: Any, changes: Changes) -> None:
     changes.features[record.name] = None
 
 
-def _set_quota(image: Image, record: Any, changes: Changes) -> None:
+def _set_quota(image: Image, record: m.ClientQuotaRecord, changes: Changes) -> None:
     entity = quota_entity(record.entity)
     values = _values(image, image.quotas, entity)
     if record.remove:
@@ -409,49 +405,53 @@ def quota_entity(parts: list[Any]) -> QuotaEntity:
     return tuple(sorted(entity, key=lambda part: (part[0], part[1] is not None, part[1] or "")))
 
 
-def _set_credential(image: Image, record: Any, changes: Changes) -> None:
+def _set_credential(image: Image, record: m.UserScramCredentialRecord, changes: Changes) -> None:
     image.scram[record.name, record.mechanism] = record
     changes.credentials[record.name, record.mechanism] = None
 
 
-def _remove_credential(image: Image, record: Any, changes: Changes) -> None:
+def _remove_credential(
+    image: Image, record: m.RemoveUserScramCredentialRecord, changes: Changes
+) -> None:
     if image.scram.pop((record.name, record.mechanism), None) is None:
         raise ImageConflict(f"user {record.name} has no credential {record.mechanism}")
     changes.credentials[record.name, record.mechanism] = None
 
 
-def _take_producer_ids(image: Image, record: Any, changes: Changes) -> None:
+def _take_producer_ids(image: Image, record: m.ProducerIdsRecord, changes: Changes) -> None:
     if record.next_producer_id < image.next_producer_id:
         raise ImageConflict(f"producer ids fall to {record.next_producer_id}")
     image.next_producer_id = record.next_producer_id
 
 
-def _set_token(image: Image, record: Any, changes: Changes) -> None:
+def _set_token(image: Image, record: m.DelegationTokenRecord, changes: Changes) -> None:
     image.tokens[record.token_id] = record
 
 
-def _remove_token(image: Image, record: Any, changes: Changes) -> None:
+def _remove_token(image: Image, record: m.RemoveDelegationTokenRecord, changes: Changes) -> None:
     image.tokens.pop(record.token_id, None)
 
 
-def _set_acl(image: Image, record: Any, changes: Changes) -> None:
+def _set_acl(image: Image, record: m.AccessControlEntryRecord, changes: Changes) -> None:
     image.acls[record.id] = record
 
 
-def _remove_acl(image: Image, record: Any, changes: Changes) -> None:
+def _remove_acl(image: Image, record: m.RemoveAccessControlEntryRecord, changes: Changes) -> None:
     if image.acls.pop(record.id, None) is None:
         raise ImageConflict(f"there is no access rule {record.id.hex()}")
 
 
-def _register_controller(image: Image, record: Any, changes: Changes) -> None:
+def _register_controller(
+    image: Image, record: m.RegisterControllerRecord, changes: Changes
+) -> None:
     image.controllers[record.controller_id] = record
 
 
-def _set_migration_state(image: Image, record: Any, changes: Changes) -> None:
+def _set_migration_state(image: Image, record: m.ZkMigrationStateRecord, changes: Changes) -> None:
     image.zk_migration_state = record.zk_migration_state
 
 
-def _nothing(image: Image, record: Any, changes: Changes) -> None:
+def _nothing(image: Image, record: object, changes: Changes) -> None:
     """A record that marks time, or the bounds of a transaction (the replay holds those back)."""
 
 
@@ -471,7 +471,7 @@ FOLDS: dict[str, Fold] = {
     "FeatureLevelRecord": _set_feature,
     "ClientQuotaRecord": _set_quota,
     "ProducerIdsRecord": _take_producer_ids,
-    "BrokerRegistrationChangeRecord": _change_registration,
+    "BrokerRegistrationChangeRecord": _alter_broker,
     "AccessControlEntryRecord": _set_acl,
     "RemoveAccessControlEntryRecord": _remove_acl,
     "NoOpRecord": _nothing,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from kafkalite.coordinators.cluster.quorum import QUORUM_STATE, Quorum
 from kafkalite.coordinators.cluster.snapshots import (
@@ -84,7 +83,7 @@ class MetadataLog:
 
     # --- reading ------------------------------------------------------------------------------
 
-    def read_all(self) -> Iterator[Any]:
+    def read_all(self) -> Iterator[object]:
         """Every message: the newest whole snapshot, and what the log has behind it. Raises
         ForeignQuorum when the log is another controller's to go on with."""
         voted_epoch = self.quorum.read_state()
@@ -92,7 +91,7 @@ class MetadataLog:
         self.quorum.check()
         self.epoch = max(voted_epoch, self.stored.epoch)
 
-    def read_again(self) -> list[Any]:
+    def read_again(self) -> list[object]:
         """Every message as it lies on the disk now, while this log is written. Raises one of
         `refusal.CAUSES`."""
         quorum = Quorum(self.disk, self.directory, self.quorum.node_id, self.quorum.directory_id)
@@ -186,7 +185,7 @@ class MetadataLog:
 
     # --- snapshots ----------------------------------------------------------------------------
 
-    def snapshot(self, messages: Iterator[Any], level: int) -> Steps[Snapshot]:
+    def snapshot(self, messages: Iterator[object], level: int) -> Steps[Snapshot]:
         """What all records so far come to, as a level of metadata.version has it, to be written.
         The log goes on in a new segment, so that what it covers can go."""
         covers = SnapshotId(self.end_offset, self.epoch)

@@ -53,7 +53,7 @@ MIGRATION, SCRAM, METADATA_TRANSACTIONS, DELEGATION_TOKENS = 8, 11, 13, 14
 DIRECTORIES, ELIGIBLE_LEADER_REPLICAS, CORDONED_DIRECTORIES = 17, 23, 30
 
 
-def _registration(message: Any, level: int) -> int:
+def _registration(message: object, level: int) -> int:
     if level >= CORDONED_DIRECTORIES:
         return 4
     if level >= DIRECTORIES:
@@ -61,13 +61,13 @@ def _registration(message: Any, level: int) -> int:
     return 2 if level >= MIGRATION else 1
 
 
-def _partition(message: Any, level: int) -> int:
+def _partition(message: object, level: int) -> int:
     if level >= ELIGIBLE_LEADER_REPLICAS:
         return 2
     return 1 if level >= DIRECTORIES else 0
 
 
-def _registration_change(message: Any, level: int) -> int:
+def _registration_change(message: messages.BrokerRegistrationChangeRecord, level: int) -> int:
     """The oldest version that can say it; what a level does not know is not said."""
     if message.cordoned_log_dirs is not None and level >= CORDONED_DIRECTORIES:
         return 3
@@ -89,13 +89,13 @@ class UnknownMetadata(Exception):
     """A record of a type or version that this broker cannot fold: it must not go on."""
 
 
-def written_version(message: Any, level: int) -> int:
+def written_version(message: object, level: int) -> int:
     """The version in which a controller writes this record at a level of metadata.version."""
     find = _VERSIONS.get(type(message).__name__)
     return 0 if find is None else find(message, level)
 
 
-def encode_record(message: Any, level: int) -> bytes:
+def encode_record(message: object, level: int) -> bytes:
     """The value of a metadata record; a field that the level does not know is left out."""
     version = written_version(message, level)
     # All three are below 128, so each is one byte.
@@ -103,7 +103,7 @@ def encode_record(message: Any, level: int) -> bytes:
     return start + codec.encode(message, version)
 
 
-def as_record(message: Any, level: int) -> Record:
+def as_record(message: object, level: int) -> Record:
     """A record of the log. What is folded of it is what was written, and no more than that."""
     is_whole = written_version(message, level) == _NEWEST[type(message).__name__]
     return Record(None, encode_record(message, level), message if is_whole else None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from kafkalite.coordinators.cluster.records import encode_record, read_record
 from kafkalite.env.disk import Disk, read_whole, replace_file
@@ -43,7 +43,7 @@ class SnapshotId:
 class Contents:
     """What a snapshot holds between the records that open and close it."""
 
-    messages: list[Any] = field(default_factory=list)
+    messages: list[object] = field(default_factory=list)
     control_records: list[Record] = field(default_factory=list)
 
 
@@ -67,7 +67,7 @@ class SnapshotWriter:
     now_ms: int
 
     def write(
-        self, snapshot: SnapshotId, quorum: Iterable[ControlRecord], messages: Iterable[Any]
+        self, snapshot: SnapshotId, quorum: Iterable[ControlRecord], messages: Iterable[object]
     ) -> Steps[Callable[[], None]]:
         """What writes a snapshot, all of which is encoded: for a worker, since it waits for the
         disk. After a crash it is there whole or not at all."""

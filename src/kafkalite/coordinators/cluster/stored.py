@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from kafkalite.coordinators.cluster.quorum import Quorum
 from kafkalite.coordinators.cluster.records import read_record
@@ -45,7 +44,7 @@ class Stored:
     # Segments, by base offset, of which the snapshot has everything.
     covered: list[int] = field(default_factory=list)
 
-    def read(self) -> Iterator[Any]:
+    def read(self) -> Iterator[object]:
         """Every message in order; raises one of `refusal.CAUSES`."""
         if not self.disk.is_directory(self.directory):
             return
@@ -105,7 +104,7 @@ class Stored:
             finally:
                 segment.close()
 
-    def _messages(self, data: bytes, header: BatchHeader) -> Iterator[Any]:
+    def _messages(self, data: bytes, header: BatchHeader) -> Iterator[object]:
         for record in iterate_records(data, header):
             if record.offset < self.end_offset:
                 continue

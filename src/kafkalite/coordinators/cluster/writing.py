@@ -7,7 +7,6 @@ applying them to an empty image gives the same image. The other way is `image.Im
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from kafkalite.coordinators.cluster.image import (
     METADATA_VERSION,
@@ -27,7 +26,7 @@ from kafkalite.protocol.messages import (
 )
 
 
-def records_of(image: Image) -> Iterator[Any]:
+def records_of(image: Image) -> Iterator[object]:
     """Records that build this image from nothing."""
     for name in sorted(image.features, key=lambda each: (each != METADATA_VERSION, each)):
         yield FeatureLevelRecord(name=name, feature_level=image.features[name])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import Any
 
 from kafkalite.coordinators.groups import consumer_records, migration
 from kafkalite.coordinators.groups.classic_timers import arm_session, session_key
@@ -100,7 +99,7 @@ def fence(
     turn: Turn,
     group: ConsumerGroup,
     members: list[ConsumerMember],
-    reply: Any,
+    reply: object,
 ) -> Steps[None]:
     """Removes members; the group gets a new epoch, and its next heartbeat a new assignment."""
     if not members:

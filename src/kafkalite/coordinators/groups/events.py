@@ -1,42 +1,70 @@
 """The events a group shard decides on: requests with what matters of their call, and timers.
 
-Owns nothing; plain values. Requests carry the protocol's own messages.
+Owns nothing; plain values. Requests carry the protocol's own messages, and so do most answers. What
+takes long to tell is told in steps.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Protocol
 
+from kafkalite.coordinators.events import Event, R_co
+from kafkalite.env.slicing import InSteps
 from kafkalite.protocol.messages import (
+    ConsumerGroupDescribeResponse,
     ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
     DeleteGroupsResponse,
+    DescribeGroupsResponse,
     HeartbeatRequest,
+    HeartbeatResponse,
     JoinGroupRequest,
+    JoinGroupResponse,
     LeaveGroupRequest,
+    LeaveGroupResponse,
+    ListGroupsResponse,
     OffsetCommitRequest,
+    OffsetCommitResponse,
     OffsetDeleteRequest,
+    OffsetDeleteResponse,
     OffsetFetchRequest,
+    OffsetFetchResponse,
     SyncGroupRequest,
+    SyncGroupResponse,
     TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
 )
 
 
-class OfGroup:
+class OfGroup(Event[R_co]):
     """An event that concerns one group."""
 
     __slots__ = ()
+    group_id: str
 
     @property
     def subject(self) -> str:
-        """The group's id."""
-        of_request: Any = getattr(self, "request", self)
-        group_id: str = of_request.group_id
-        return group_id
+        return self.group_id
+
+
+class _Request(Protocol):
+    group_id: str
+
+
+class OfRequest(Event[R_co]):
+    """A request that concerns one group."""
+
+    __slots__ = ()
+    request: _Request
+
+    @property
+    def subject(self) -> str:
+        return self.request.group_id
 
 
 @dataclass(slots=True)
-class Join(OfGroup):
+class Join(OfRequest[JoinGroupResponse]):
     request: JoinGroupRequest
     version: int
     client_id: str
@@ -44,45 +72,45 @@ class Join(OfGroup):
 
 
 @dataclass(slots=True)
-class Sync(OfGroup):
+class Sync(OfRequest[SyncGroupResponse]):
     request: SyncGroupRequest
 
 
 @dataclass(slots=True)
-class Heartbeat(OfGroup):
+class Heartbeat(OfRequest[HeartbeatResponse]):
     request: HeartbeatRequest
 
 
 @dataclass(slots=True)
-class Leave(OfGroup):
+class Leave(OfRequest[LeaveGroupResponse]):
     request: LeaveGroupRequest
 
 
 @dataclass(slots=True)
-class CommitOffsets(OfGroup):
+class CommitOffsets(OfRequest[OffsetCommitResponse]):
     request: OffsetCommitRequest
     version: int
 
 
 @dataclass(slots=True)
-class CommitTransactionalOffsets(OfGroup):
+class CommitTransactionalOffsets(OfRequest[TxnOffsetCommitResponse]):
     request: TxnOffsetCommitRequest
     version: int
 
 
 @dataclass(slots=True)
-class FetchOffsets(OfGroup):
+class FetchOffsets(OfRequest[OffsetFetchResponse.Group | InSteps]):
     request: OffsetFetchRequest.Group
     require_stable: bool
 
 
 @dataclass(slots=True)
-class DeleteOffsets(OfGroup):
+class DeleteOffsets(OfRequest[OffsetDeleteResponse]):
     request: OffsetDeleteRequest
 
 
 @dataclass(slots=True)
-class ConsumerHeartbeat(OfGroup):
+class ConsumerHeartbeat(OfRequest[ConsumerGroupHeartbeatResponse]):
     request: ConsumerGroupHeartbeatRequest
     version: int
     client_id: str
@@ -90,31 +118,31 @@ class ConsumerHeartbeat(OfGroup):
 
 
 @dataclass(slots=True)
-class ListGroups:
+class ListGroups(Event[list[ListGroupsResponse.Group] | InSteps]):
     states: frozenset[str]
     types: frozenset[str]
 
 
 @dataclass(slots=True)
-class DescribeGroups:
+class DescribeGroups(Event[list[DescribeGroupsResponse.Group] | InSteps]):
     group_ids: list[str]
     version: int
 
 
 @dataclass(slots=True)
-class DescribeConsumerGroups:
+class DescribeConsumerGroups(Event[list[ConsumerGroupDescribeResponse.Group] | InSteps]):
     group_ids: list[str]
 
 
 @dataclass(slots=True)
-class DeleteGroups:
+class DeleteGroups(Event[list[DeleteGroupsResponse.Result]]):
     group_ids: list[str]
     # Of the first of them, as far as they are gone.
     results: list[DeleteGroupsResponse.Result] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class TopicsDeleted:
+class TopicsDeleted(Event[None]):
     """Topics that are gone, by name and id: their offsets go too."""
 
     topics: list[tuple[str, bytes]]
@@ -125,7 +153,7 @@ class TopicsDeleted:
 
 
 @dataclass(slots=True)
-class TopicsChanged:
+class TopicsChanged(Event[None]):
     """Topics that were created, deleted or given partitions."""
 
     names: list[str]
@@ -135,31 +163,31 @@ class TopicsChanged:
 
 
 @dataclass(slots=True)
-class SessionExpired(OfGroup):
+class SessionExpired(OfGroup[None]):
     group_id: str
     member_id: str
 
 
 @dataclass(slots=True)
-class JoinPhaseExpired(OfGroup):
+class JoinPhaseExpired(OfGroup[None]):
     group_id: str
 
 
 @dataclass(slots=True)
-class InitialDelayExpired(OfGroup):
+class InitialDelayExpired(OfGroup[None]):
     group_id: str
     delay_ms: int
     remaining_ms: int
 
 
 @dataclass(slots=True)
-class SyncPhaseExpired(OfGroup):
+class SyncPhaseExpired(OfGroup[None]):
     group_id: str
     generation: int
 
 
 @dataclass(slots=True)
-class RebalanceExpired(OfGroup):
+class RebalanceExpired(OfGroup[None]):
     """A consumer member was to give partitions back and did not leave its epoch."""
 
     group_id: str
@@ -168,7 +196,7 @@ class RebalanceExpired(OfGroup):
 
 
 @dataclass(slots=True)
-class ClassicStepExpired(OfGroup):
+class ClassicStepExpired(OfGroup[None]):
     """A classic member of a consumer group did not join, or sync, in time."""
 
     group_id: str
@@ -176,14 +204,14 @@ class ClassicStepExpired(OfGroup):
 
 
 @dataclass(slots=True)
-class GatheringOver(OfGroup):
+class GatheringOver(OfGroup[None]):
     """Nobody else has come to a new consumer group for a moment."""
 
     group_id: str
 
 
 @dataclass(slots=True)
-class OffsetSweep:
+class OffsetSweep(Event[None]):
     """Time to look for expired offsets and deserted groups."""
 
 
@@ -191,25 +219,25 @@ class OffsetSweep:
 
 
 @dataclass(slots=True)
-class Downgraded(OfGroup):
+class Downgraded(OfGroup[object]):
     """A consumer group has become a classic one; `reply` is for whoever caused that."""
 
     group_id: str
     must_rebalance: bool
-    reply: Any
+    reply: object
 
 
 # -- outcomes of appends --------------------------------------------------------------------
 
 
 @dataclass(slots=True)
-class AssignmentStored(OfGroup):
+class AssignmentStored(OfGroup[None]):
     group_id: str
     generation: int
 
 
 @dataclass(slots=True)
-class StaticMemberStored(OfGroup):
+class StaticMemberStored(OfGroup[None]):
     """A static member came back under a new id; `old_id` is for taking that back."""
 
     group_id: str

@@ -8,7 +8,7 @@ while this broker leads it.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.effects import Producer
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 OFFSETS_TOPIC = "__consumer_offsets"
 
 
-class Groups:
+class Groups(Shards):
     """The group coordinator of one broker."""
 
     def __init__(
@@ -41,19 +41,14 @@ class Groups:
         topics: Topics,
         partition_count: Callable[[], int],
     ) -> None:
-        self._env = env
+        super().__init__(
+            env, OFFSETS_TOPIC, partition_count, self._make_shard,
+            append_timeout_ms=settings.offset_commit_timeout_ms,
+        )  # fmt: skip
         self._settings = settings
         self._topics = topics
         self._pace: Pace | None = None
         self._look_ups = LookUps()
-        self.shards = Shards(
-            env,
-            OFFSETS_TOPIC,
-            partition_count,
-            lambda _partition: self._make_shard(),
-            lambda _index, _errand: None,
-            settings.offset_commit_timeout_ms,
-        )
 
     def _make_shard(self) -> GroupShard:
         # Imported when there is a group: a tenth of all that a start would otherwise import.
@@ -62,48 +57,31 @@ class Groups:
 
         self._pace = self._pace or new_pace()
         state = GroupsState(
-            self._settings, self._topics, self._env.random, pace=self._pace, look_ups=self._look_ups
+            self._settings, self._topics, self.env.random, pace=self._pace, look_ups=self._look_ups
         )
         return GroupShard(state)
 
-    def gained(self, index: int, partition: Partition) -> None:
-        """This broker leads a partition of __consumer_offsets now."""
-        self.shards.gained(index, partition)
-
-    def lost(self, index: int) -> None:
-        self.shards.lost(index)
-
     def looked_up(self, group_id: str, client: Hashable) -> None:
         """Somebody asked where this group's coordinator is, and will come to it."""
-        self._look_ups.note(group_id, client, self._env.clock.now_ms())
+        self._look_ups.note(group_id, client, self.env.clock.now_ms())
 
     def spare(self, group_id: str, member_id: str, by_ms: int) -> None:
         """A member that cannot have given a sign of life for so long is none the deader for it."""
-        runtime = self.shards.runtimes.get(self.partition_for(group_id))
+        runtime = self.runtimes.get(self.partition_for(group_id))
         if runtime is not None:
             runtime.postpone(session_key(group_id, member_id), by_ms)
 
-    def partition_for(self, group_id: str) -> int:
-        return self.shards.partition_for(group_id)
 
     def partition(self, group_id: str) -> Partition | None:
         """The log of this group's coordinator, when it is on this broker."""
-        if self.shards.partition_count() == 0:
+        if self.partition_count() == 0:
             return None
-        runtime = self.shards.runtimes.get(self.partition_for(group_id))
+        runtime = self.runtimes.get(self.partition_for(group_id))
         return None if runtime is None else runtime.partition
-
-    def submit(self, group_id: str, event: Any) -> Later[Any]:
-        """The shard's answer, or a KafkaError."""
-        return self.shards.submit(group_id, event)
-
-    def submit_all(self, make_event: Callable[[], Any]) -> Later[list[Any]]:
-        """The answers of all shards of this broker; each may be a KafkaError."""
-        return self.shards.submit_all(make_event)
 
     def by_shard(self, group_ids: list[str]) -> Steps[dict[str, list[str]]]:
         """Group ids sorted by shard, each shard named by its first group's id."""
-        count = self.shards.partition_count()
+        count = self.partition_count()
         if count == 0:
             return {group_id: [group_id] for group_id in dict.fromkeys(group_ids)}
         sorted_ids: dict[int, list[str]] = {}
@@ -120,9 +98,9 @@ class Groups:
         coordinator_epoch: int,
         is_commit: bool,
         transaction_version: int = 0,
-    ) -> Later[Any]:
-        """Ends a transaction in one partition of __consumer_offsets; None or a KafkaError."""
-        runtime = self.shards.runtimes.get(index)
+    ) -> Later[KafkaError | None]:
+        """Ends a transaction in one partition of __consumer_offsets."""
+        runtime = self.runtimes.get(index)
         if runtime is None:
             return Later.of(KafkaError(Error.NOT_COORDINATOR))
         return runtime.end_transaction(producer, coordinator_epoch, is_commit, transaction_version)

@@ -6,8 +6,6 @@ comes, in one batch. Whether a group may change is `group.consumer.migration.pol
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafkalite.coordinators.groups import consumer_records, embedded, records
 from kafkalite.coordinators.groups.classic_group import (
     CONSUMER_PROTOCOL_TYPE,
@@ -184,7 +182,7 @@ def downgrade(
     turn: Turn,
     group: ConsumerGroup,
     gone: set[str],
-    reply: Any,
+    reply: object,
     *,
     must_rebalance: bool,
 ) -> Steps[None]:

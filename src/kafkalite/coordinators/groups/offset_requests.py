@@ -6,9 +6,9 @@ A commit is refused as a whole when its member is, and per partition when its me
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from kafkalite.coordinators.effects import Producer
 from kafkalite.coordinators.groups import records
@@ -50,7 +50,7 @@ class _AskedTopic(Protocol):
     """Of a request."""
 
     @property
-    def partitions(self) -> list[Any]: ...
+    def partitions(self) -> Sized: ...
 
 
 # Raises when the committing member does not own the partition.

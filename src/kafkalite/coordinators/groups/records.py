@@ -47,7 +47,7 @@ class UnreadableRecord(Exception):
     """A value that we cannot read; in a version we do not know, it is of a newer broker."""
 
 
-def make(key: Any, value: Any, version: int = 0) -> Record:
+def make(key: Any, value: object, version: int = 0) -> Record:
     """A record; a value of None is a tombstone."""
     key_bytes = key.TYPE.to_bytes(2, "big") + codec.encode(key, 0)
     if value is None:
@@ -56,17 +56,17 @@ def make(key: Any, value: Any, version: int = 0) -> Record:
     return Record(key_bytes, value_bytes, (key, value))
 
 
-def make_in_steps(key: Any, value: Any) -> Steps[Record]:
+def make_in_steps(key: Any, value: object) -> Steps[Record]:
     """The same of a large value in version 0, some elements at a time."""
     parts: list[bytes] = [b"\0\0"]
     yield from codec.encoder_in_steps(type(value), 0)(value, parts)
     return Record(key.TYPE.to_bytes(2, "big") + codec.encode(key, 0), b"".join(parts), (key, value))
 
 
-def read(record: Record) -> tuple[Any, Any] | None:
+def read(record: Record) -> tuple[object, object] | None:
     """Key and value of a record; None for a type that is not ours."""
     if record.decoded is not None:
-        key_and_value: tuple[Any, Any] = record.decoded
+        key_and_value: tuple[object, object] = record.decoded
         return key_and_value
     assert record.key is not None, "a record of __consumer_offsets has a key"
     name = _NAMES.get(int.from_bytes(record.key[:2], "big", signed=True))

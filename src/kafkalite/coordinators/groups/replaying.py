@@ -156,7 +156,7 @@ def _group_epoch(
 
 
 def _topic_metadata(
-    state: GroupsState, key: ConsumerGroupPartitionMetadataKey, value: Any, record: Record
+    state: GroupsState, key: ConsumerGroupPartitionMetadataKey, value: object, record: Record
 ) -> None:
     group = state.consumer_group(key.group_id)
     if value is not None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafkalite.coordinators.effects import Effects, Failed, Producer, Record
+from kafkalite.coordinators.events import Event
 from kafkalite.coordinators.groups import (
     admin,
     classic_join,
@@ -34,7 +35,7 @@ from kafkalite.env.slicing import InSteps, Steps, begun
 from kafkalite.protocol.errors import KafkaError
 
 # Steps come of what takes long.
-_DECIDE: dict[type[Any], Callable[[GroupsState, Turn, Any], Steps[None] | None]] = {
+_DECIDE: dict[type, Callable[[GroupsState, Turn, Any], Steps[None] | None]] = {
     events.Join: requests.join,
     events.Sync: requests.sync,
     events.Heartbeat: requests.heartbeat,
@@ -62,7 +63,7 @@ _DECIDE: dict[type[Any], Callable[[GroupsState, Turn, Any], Steps[None] | None]]
     events.AssignmentStored: classic_sync.on_assignment_stored,
 }
 
-_ON_FAILED: dict[type[Any], Callable[[GroupsState, Turn, Any, KafkaError], None]] = {
+_ON_FAILED: dict[type, Callable[[GroupsState, Turn, Any, KafkaError], None]] = {
     events.AssignmentStored: classic_sync.on_assignment_lost,
     events.StaticMemberStored: classic_join.on_static_member_lost,
     events.TopicsDeleted: housekeeping.on_topics_deleted_failed,
@@ -73,7 +74,7 @@ _ON_FAILED: dict[type[Any], Callable[[GroupsState, Turn, Any, KafkaError], None]
 class GroupShard:
     state: GroupsState
 
-    def decide(self, event: Any, now_ms: int) -> Effects | InSteps:
+    def decide(self, event: Event[object], now_ms: int) -> Effects | InSteps:
         turn = Turn(now_ms)
         if isinstance(event, Failed):
             _ON_FAILED[type(event.event)](self.state, turn, event.event, event.error)
@@ -91,12 +92,12 @@ class GroupShard:
         housekeeping.keep_sweeping(self.state, turn)
         return turn.effects
 
-    def mark(self, event: Any) -> object:
+    def mark(self, event: Event[object]) -> object:
         """What decisions change by themselves: a classic group, who waits, and which groups are.
 
         All else is the fold of the log.
         """
-        group = self.state.classic_group(getattr(event, "subject", ""))
+        group = self.state.classic_group(event.subject)
         changes = 0 if group is None else group.changes
         return changes, self.state.last_ticket, len(self.state.arrivals), len(self.state.groups)
 
@@ -127,8 +128,7 @@ class GroupShard:
             classic_join.prepare(self.state, turn, group)
 
 
-def _check_newer(state: GroupsState, event: Any) -> None:
+def _check_newer(state: GroupsState, event: Event[object]) -> None:
     """Refuses a request for a group of which only a part could be read."""
-    request = getattr(event, "request", None)
-    if request is not None:
-        foreign.check_newer(state, request.group_id)
+    if isinstance(event, events.OfRequest):
+        foreign.check_newer(state, event.subject)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any
 
 from kafkalite.coordinators.effects import Effects, Record, Timer
+from kafkalite.coordinators.events import Event
 
 
 @dataclass(slots=True)
@@ -18,30 +18,30 @@ class Turn:
     now_ms: int
     effects: Effects = field(default_factory=Effects)
 
-    def reply(self, message: Any) -> None:
+    def reply(self, message: object) -> None:
         self.effects.reply = message
 
     def reply_later(self, ticket: int) -> None:
         self.effects.ticket = ticket
 
-    def answer(self, ticket: int, message: Any) -> None:
+    def answer(self, ticket: int, message: object) -> None:
         """Closes a request that some earlier (or this) turn left open."""
         self.effects.answers.append((ticket, message))
 
     def write(self, *records: Record) -> None:
         self.effects.records.extend(records)
 
-    def arm(self, key: Hashable, delay_ms: int, event: Any) -> None:
+    def arm(self, key: Hashable, delay_ms: int, event: Event[object]) -> None:
         self.effects.timers.append(Timer(key, delay_ms, event))
 
-    def arm_if_absent(self, key: Hashable, delay_ms: int, event: Any) -> None:
+    def arm_if_absent(self, key: Hashable, delay_ms: int, event: Event[object]) -> None:
         self.effects.timers.append(Timer(key, delay_ms, event, only_if_absent=True))
 
-    def decide_next(self, event: Any) -> None:
+    def decide_next(self, event: Event[object]) -> None:
         """Once the records of this turn are replayed, this event is decided in its place."""
         self.effects.then_decide = event
 
-    def go_on(self, pause_ms: int, event: Any) -> None:
+    def go_on(self, pause_ms: int, event: Event[object]) -> None:
         """The rest of long work: decided after a pause, and before the shard's other events."""
         self.decide_next(event)
         self.effects.pause_ms = pause_ms

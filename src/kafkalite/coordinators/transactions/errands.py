@@ -12,10 +12,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 from kafkalite.coordinators.effects import Producer
-from kafkalite.coordinators.shards import gather
 from kafkalite.coordinators.transactions.markers import Marker, Outcomes
 from kafkalite.coordinators.transactions.peer import Peer
 from kafkalite.coordinators.transactions.transaction import TopicPartition, Transaction
@@ -42,7 +41,7 @@ class Errand:
     marker: Marker
     # Whether the shard that sent it is still in charge, and how it is told that all is written.
     is_wanted: Callable[[], bool]
-    report: Callable[[], Later[Any]]
+    report: Callable[[], Later[KafkaError | None]]
     is_refused: bool = False
 
 
@@ -69,7 +68,7 @@ class Errands:
         transaction: Transaction,
         coordinator_epoch: int,
         is_wanted: Callable[[], bool],
-        report: Callable[[], Later[Any]],
+        report: Callable[[], Later[KafkaError | None]],
     ) -> None:
         """Writes all markers of a prepared transaction, and reports it."""
         marker = Marker(
@@ -89,12 +88,15 @@ class Errands:
         self._clock.call_later(pause_ms, lambda: self._safely(errand, lambda: step(errand)))
 
     def _safely(self, errand: Errand, step: Callable[[], None]) -> None:
-        """A mistake of ours on the way must not leave the transaction open."""
         try:
             step()
-        except Exception:
-            log.exception("could not write %s; trying again", errand.marker)
-            self._later(errand, MISTAKE_PAUSE_MS, self._round)
+        except Exception as error:  # noqa: BLE001 - what it means is decided there
+            self._mistaken(errand, error)
+
+    def _mistaken(self, errand: Errand, error: Exception) -> None:
+        """A mistake of ours on the way must not leave the transaction open."""
+        log.error("could not write %s; trying again", errand.marker, exc_info=error)
+        self._later(errand, MISTAKE_PAUSE_MS, self._round)
 
     # --- rounds -----------------------------------------------------------------------------------
 
@@ -106,10 +108,11 @@ class Errands:
             peer.write_markers(replace(errand.marker, partitions=tuple(partitions)))
             for peer, partitions in by_leader.items()
         ]
-        gather(written).then(
+        Later.all(written).then(
             lambda outcomes: self._safely(
                 errand, lambda: self._settle(errand, unreachable, outcomes)
-            )
+            ),
+            partial(self._mistaken, errand),
         )
 
     def _route(
@@ -169,10 +172,12 @@ class Errands:
 
     def _report(self, errand: Errand) -> None:
         if self._goes_on(errand):
-            errand.report().then(lambda answer: self._reported(errand, answer))
+            errand.report().then(
+                partial(self._reported, errand), partial(self._mistaken, errand)
+            )
 
-    def _reported(self, errand: Errand, answer: Any) -> None:
-        if isinstance(answer, KafkaError):
+    def _reported(self, errand: Errand, answer: KafkaError | None) -> None:
+        if answer is not None:
             self._later(errand, REPORT_PAUSE_MS, self._report)
         else:
             self.under_way.pop(errand, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from kafkalite.coordinators.events import Event, R_co
 from kafkalite.coordinators.transactions.transaction import (
     NO_PRODUCER_ID,
     TopicPartition,
@@ -12,15 +13,15 @@ from kafkalite.coordinators.transactions.transaction import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class InitProducerId:
-    """A producer wants its id and epoch; answered by `ProducerIdentity`."""
+class OfTransaction(Event[R_co]):
+    """An event that concerns one transactional id."""
 
+    __slots__ = ()
     transactional_id: str
-    timeout_ms: int
-    expected_producer_id: int | None = None
-    expected_epoch: int | None = None
-    new_producer_id: int = NO_PRODUCER_ID
+
+    @property
+    def subject(self) -> str:
+        return self.transactional_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,19 @@ class ProducerIdentity:
 
 
 @dataclass(frozen=True, slots=True)
-class AddPartitions:
-    """Partitions become part of the transaction; answered by None."""
+class InitProducerId(OfTransaction[ProducerIdentity]):
+    """A producer wants its id and epoch."""
+
+    transactional_id: str
+    timeout_ms: int
+    expected_producer_id: int | None = None
+    expected_epoch: int | None = None
+    new_producer_id: int = NO_PRODUCER_ID
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitions(OfTransaction[None]):
+    """Partitions become part of the transaction."""
 
     transactional_id: str
     producer_id: int
@@ -43,8 +55,8 @@ class AddPartitions:
 
 
 @dataclass(frozen=True, slots=True)
-class VerifyPartitions:
-    """Which of these are part of the transaction? Answered by the set of those that are."""
+class VerifyPartitions(OfTransaction[frozenset[TopicPartition]]):
+    """Which of these are part of the transaction?"""
 
     transactional_id: str
     producer_id: int
@@ -53,8 +65,8 @@ class VerifyPartitions:
 
 
 @dataclass(frozen=True, slots=True)
-class EndTransaction:
-    """Commit or abort; answered by the `ProducerIdentity` to go on with."""
+class EndTransaction(OfTransaction[ProducerIdentity]):
+    """Commit or abort; answered by what to go on with."""
 
     transactional_id: str
     producer_id: int
@@ -65,7 +77,7 @@ class EndTransaction:
 
 
 @dataclass(frozen=True, slots=True)
-class MarkersWritten:
+class MarkersWritten(OfTransaction[None]):
     """Every partition of the transaction has its marker. By the old flow its producer's next one
     has the same epoch: they differ by when they were prepared."""
 
@@ -76,7 +88,7 @@ class MarkersWritten:
 
 
 @dataclass(frozen=True, slots=True)
-class TimedOut:
+class TimedOut(OfTransaction[None]):
     """The transaction that began then has been open for longer than its producer allowed."""
 
     transactional_id: str
@@ -90,7 +102,7 @@ MayNeedProducerId: TypeAlias = InitProducerId | EndTransaction | TimedOut
 
 
 @dataclass(frozen=True, slots=True)
-class ExpireIds:
+class ExpireIds(Event[None]):
     """Time to forget transactional ids that nobody has used for long: of these, from one of them
     on, or of all that there are now."""
 
@@ -99,15 +111,13 @@ class ExpireIds:
 
 
 @dataclass(frozen=True, slots=True)
-class Describe:
-    """Answered by the `Transaction`."""
-
+class Describe(OfTransaction[Transaction]):
     transactional_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class List:
-    """Answered by every `Transaction` of the shard, with the time they are compared to."""
+class List(Event[list[Transaction]]):
+    """Every transaction of the shard."""
 
 
 @dataclass(frozen=True, slots=True)

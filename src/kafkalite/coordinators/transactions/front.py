@@ -10,10 +10,9 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from kafkalite.config import BrokerConfig
-from kafkalite.coordinators.ports import Partition
+from kafkalite.coordinators.events import Event
 from kafkalite.coordinators.shards import Shards
 from kafkalite.coordinators.transactions import events
 from kafkalite.coordinators.transactions.errands import Errands
@@ -26,6 +25,7 @@ from kafkalite.coordinators.transactions.shard import (
     Settings,
     TransactionShard,
 )
+from kafkalite.coordinators.transactions.transaction import TopicPartition
 from kafkalite.env import Env
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import Pace
@@ -46,7 +46,7 @@ CANNOT_TELL = (
 log = logging.getLogger(__name__)
 
 
-class Transactions:
+class Transactions(Shards):
     """The transaction coordinator of one broker."""
 
     def __init__(
@@ -61,23 +61,16 @@ class Transactions:
         peer_of: Callable[[int], Peer | None],
     ) -> None:
         pace = Pace(STRETCH_MS, STRETCH_WORK)  # of the shards together
-        self._env = env
+        super().__init__(
+            env, TRANSACTIONS_TOPIC, partition_count, lambda: TransactionShard(settings, pace),
+            deliver=self._deliver, supply=self._supply,
+        )  # fmt: skip
         self._leader_of = leader_of
         self._peer_of = peer_of
         self.producer_ids = producer_ids
         self._admissions: dict[_Asking, None] = {}  # to be asked again after a pause
         self.markers = markers
         self.errands = Errands(env.clock, leader_of, peer_of)
-        self.shards = Shards(
-            env, TRANSACTIONS_TOPIC, partition_count,
-            lambda _partition: TransactionShard(settings, pace), self._deliver, supply=self._supply,
-        )
-
-    def gained(self, index: int, partition: Partition) -> None:
-        self.shards.gained(index, partition)
-
-    def lost(self, index: int) -> None:
-        self.shards.lost(index)
 
     def stop(self) -> None:
         """Ends what is under way: nobody is asked again."""
@@ -86,13 +79,6 @@ class Transactions:
         admissions, self._admissions = self._admissions, {}
         for admission in admissions:
             admission.give_up()
-
-    def submit(self, transactional_id: str, event: Any) -> Later[Any]:
-        """The shard's answer, or a KafkaError."""
-        return self.shards.submit(transactional_id, event)
-
-    def list(self) -> Later[list[Any]]:
-        return self.shards.submit_all(events.List)
 
     def ask(self, admission: Admission, *, knows_abortable: bool) -> Later[Refusals]:
         """Asks whichever broker coordinates the transaction; the answer names the partitions that
@@ -106,9 +92,9 @@ class Transactions:
 
     def coordinator_of(self, transactional_id: str) -> Peer | None:
         """The broker that answers for a transactional id, if there is one now."""
-        if self.shards.partition_count() == 0:
+        if self.partition_count() == 0:
             return None
-        index = self.shards.partition_for(transactional_id)
+        index = self.partition_for(transactional_id)
         leader = self._leader_of(TRANSACTIONS_TOPIC, index)
         return None if leader is None else self._peer_of(leader)
 
@@ -116,12 +102,11 @@ class Transactions:
 
     def admit(self, admission: Admission) -> Later[Refusals]:
         who = admission.transactional_id, admission.producer_id, admission.producer_epoch
-        event: events.AddPartitions | events.VerifyPartitions
         if admission.is_adding:
-            event = events.AddPartitions(*who, admission.partitions, client_version=2)
-        else:
-            event = events.VerifyPartitions(*who, admission.partitions)
-        return self.submit(admission.transactional_id, event).map(partial(_refusals, admission))
+            adding = events.AddPartitions(*who, admission.partitions, client_version=2)
+            return self.submit(adding.transactional_id, adding).map(partial(_unadded, admission))
+        asking = events.VerifyPartitions(*who, admission.partitions)
+        return self.submit(asking.transactional_id, asking).map(partial(_absent, admission))
 
     def write_markers(self, marker: Marker) -> Later[Outcomes]:
         return self.markers.write(marker)
@@ -140,21 +125,27 @@ class Transactions:
         self.retry(ask)
 
     def retry(self, callback: Callable[[], None]) -> None:
-        self._env.clock.call_later(RETRY_MS, callback)
+        self.env.clock.call_later(RETRY_MS, callback)
 
     def now_ms(self) -> int:
-        return self._env.clock.monotonic_ms()
+        return self.env.clock.monotonic_ms()
 
-    def _supply(self, need: Any, event: Any) -> Later[Any]:
+    def _supply(
+        self, need: object, event: Event[object]
+    ) -> Later[Event[object] | KafkaError]:
         assert need is events.PRODUCER_ID, need
-        return self.producer_ids.take().map(
-            lambda taken: taken
-            if isinstance(taken, KafkaError)
-            else replace(event, new_producer_id=taken)
-        )
+        assert isinstance(event, events.MayNeedProducerId), event
 
-    def _deliver(self, index: int, sent: events.WriteMarkers) -> None:
-        runtime, transaction = self.shards.runtimes[index], sent.transaction
+        def complete(taken: int | KafkaError) -> Event[object] | KafkaError:
+            if isinstance(taken, KafkaError):
+                return taken
+            return replace(event, new_producer_id=taken)
+
+        return self.producer_ids.take().map(complete)
+
+    def _deliver(self, index: int, sent: object) -> None:
+        assert isinstance(sent, events.WriteMarkers), sent
+        runtime, transaction = self.runtimes[index], sent.transaction
         shard = runtime.shard
         written = events.MarkersWritten(
             transaction.transactional_id, transaction.producer_id, transaction.producer_epoch,
@@ -184,18 +175,21 @@ class _Asking:
         """Nobody is there any more whom a mistake of ours could be told but who waits."""
         try:
             self.ask()
-        except Exception:
+        except Exception as error:
             if self.later.is_resolved:
                 raise
-            log.exception("%r could not be asked again", self._admission.transactional_id)
-            self.give_up()
+            self._mistaken(error)
+
+    def _mistaken(self, error: Exception) -> None:
+        log.error("%r could not be asked", self._admission.transactional_id, exc_info=error)
+        self.give_up()
 
     def ask(self) -> None:
         coordinator = self._transactions.coordinator_of(self._admission.transactional_id)
         if coordinator is None:
             self._refuse_all(Error.COORDINATOR_NOT_AVAILABLE)
         else:
-            coordinator.admit(self._admission).then(self._answered)
+            coordinator.admit(self._admission).then(self._answered, self._mistaken)
 
     def _answered(self, refusals: Refusals) -> None:
         is_late = self._transactions.now_ms() >= self._deadline_ms
@@ -229,13 +223,16 @@ class _Asking:
         return error
 
 
-def _refusals(admission: Admission, answer: Any) -> Refusals:
-    """What a shard's answer means for each partition."""
-    if isinstance(answer, KafkaError):
-        return dict.fromkeys(admission.partitions, answer)
-    if admission.is_adding:
-        return {}
-    absent = [where for where in admission.partitions if where not in answer]
+def _unadded(admission: Admission, refusal: KafkaError | None) -> Refusals:
+    return {} if refusal is None else dict.fromkeys(admission.partitions, refusal)
+
+
+def _absent(
+    admission: Admission, present: frozenset[TopicPartition] | KafkaError
+) -> Refusals:
+    if isinstance(present, KafkaError):
+        return _unadded(admission, present)
+    absent = [where for where in admission.partitions if where not in present]
     return {where: KafkaError(Error.TRANSACTION_ABORTABLE) for where in absent}
 
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from kafkalite.coordinators.appending import append_marker
 from kafkalite.coordinators.effects import Producer
-from kafkalite.coordinators.shards import gather
 from kafkalite.coordinators.transactions.transaction import TopicPartition
 from kafkalite.env.clock import Clock
 from kafkalite.env.later import Later
@@ -56,7 +55,7 @@ class Offsets(Protocol):
         coordinator_epoch: int,
         is_commit: bool,
         transaction_version: int = 0,
-    ) -> Later[Any]: ...
+    ) -> Later[KafkaError | None]: ...
 
 
 @dataclass(slots=True)
@@ -74,11 +73,7 @@ class Markers:
 
     def write_all(self, markers: list[Marker]) -> Later[list[Outcomes]]:
         """The same for several, one after the other, and a slice per turn of the loop."""
-        outcomes: Later[list[Outcomes]] = Later()
-        self.slices.run(
-            self._written(markers), lambda written: gather(written).then(outcomes.resolve)
-        )
-        return outcomes
+        return self.slices.later(self._written(markers)).then_ask(Later.all)
 
     def _written(self, markers: list[Marker]) -> Steps[list[Later[Outcomes]]]:
         written: list[Later[Outcomes]] = []
@@ -87,7 +82,7 @@ class Markers:
             for where in marker.partitions:
                 errors.append(self._write_safely(marker, where))
                 yield
-            written.append(gather(errors).map(partial(_by_partition, marker)))
+            written.append(Later.all(errors).map(partial(_by_partition, marker)))
         return written
 
     def _write_safely(self, marker: Marker, where: TopicPartition) -> Later[Error]:
@@ -122,17 +117,14 @@ class Markers:
         )
 
     def _end_offsets(self, marker: Marker, index: int) -> Later[Error]:
-        ended: Later[Error] = Later()
+        def outcome(error: KafkaError | None) -> Error:
+            code = Error.NONE if error is None else Error(error.code)
+            return Error.NOT_LEADER_OR_FOLLOWER if code in NOT_READY else code
 
-        def answer(value: Any) -> None:
-            code = Error(value.code) if isinstance(value, KafkaError) else Error.NONE
-            ended.resolve(Error.NOT_LEADER_OR_FOLLOWER if code in NOT_READY else code)
-
-        self.offsets.end_transaction(
+        return self.offsets.end_transaction(
             index, marker.producer, marker.coordinator_epoch, marker.is_commit,
             marker.transaction_version,
-        ).then(answer)
-        return ended
+        ).map(outcome)
 
 
 def _by_partition(marker: Marker, errors: list[Error]) -> Outcomes:

@@ -35,7 +35,7 @@ class ProducerIds:
         if self._block:
             self._serve()
         elif len(self._waiting) == 1:
-            self._allocate().then(self._came)
+            self._allocate().then(self._came, self._failed)
         return later
 
     def stop(self) -> None:
@@ -50,7 +50,11 @@ class ProducerIds:
         self._block = block
         self._serve()
         if self._waiting:
-            self._allocate().then(self._came)
+            self._allocate().then(self._came, self._failed)
+
+    def _failed(self, error: Exception) -> None:
+        logger.error("a block of producer ids is lost by a mistake of ours", exc_info=error)
+        self._refuse()
 
     def _serve(self) -> None:
         while self._waiting and self._block:

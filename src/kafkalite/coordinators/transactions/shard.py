@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafkalite.coordinators.effects import Effects, Producer, Record, Timer
+from kafkalite.coordinators.events import Event
 from kafkalite.coordinators.transactions import events
 from kafkalite.coordinators.transactions.ending import outcome_of, refuse_while_it_ends
 from kafkalite.coordinators.transactions.records import (
@@ -69,12 +70,12 @@ class TransactionShard:
 
     # --- the shard protocol -----------------------------------------------------------------
 
-    def mark(self, event: Any) -> object:
+    def mark(self, event: Event[object]) -> object:
         """All but this is the fold of the log."""
         return self._is_expiry_armed
 
-    def decide(self, event: Any, now_ms: int) -> Effects:
-        if self.unreadable and getattr(event, "transactional_id", None) in self.unreadable:
+    def decide(self, event: Event[object], now_ms: int) -> Effects:
+        if self.unreadable and event.subject in self.unreadable:
             raise KafkaError(Error.NOT_COORDINATOR)
         return _DECISIONS[type(event)](self, event, now_ms)
 
@@ -232,7 +233,7 @@ class TransactionShard:
         return current
 
     def _fence(
-        self, event: events.MayNeedProducerId, current: Transaction, now_ms: int, reply: Any
+        self, event: events.MayNeedProducerId, current: Transaction, now_ms: int, reply: object
     ) -> Effects:
         version = self.settings.server_version()
         if _lacks_producer_id(event, _ends_with_epochs(current, version)):
@@ -240,7 +241,7 @@ class TransactionShard:
         fenced = current.fenced(version, _successor(event, current, version), now_ms)
         return self._prepare(fenced, reply)
 
-    def _prepare(self, prepared: Transaction, reply: Any) -> Effects:
+    def _prepare(self, prepared: Transaction, reply: object) -> Effects:
         """Decided, and its markers go out once that is committed."""
         return Effects(
             [self._record(prepared)],

@@ -79,7 +79,9 @@ def told(changes: Changes, old: Image, new: Image) -> dict[str, set[Any]]:
         name: {key for key in getattr(changes, name) if was[name].get(key) != now[name].get(key)}
         for name in was
     }
-    heard["configs"] = {key for key in heard["configs"] if matters(*key, old, new)}
+    heard["configs"] = {
+        (kind, name) for kind, name in heard["configs"] if matters(kind, name, old, new)
+    }
     heard["created"] = {key for key in changes.created if key in new.by_id}
     heard["deleted"] = {key for key in changes.deleted if key in old.by_id}
     return heard

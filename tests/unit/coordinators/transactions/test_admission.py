@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from kafkalite.coordinators.transactions.front import RETRY_MS
+from typing import Any
+
+import pytest
+
+from kafkalite.coordinators.transactions.front import RETRY_MS, Transactions
 from kafkalite.coordinators.transactions.peer import Admission
+from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error
 from tests.unit.coordinators.transactions.world import World
 
@@ -24,3 +29,14 @@ def test_who_waits_to_be_admitted_is_told_of_a_stop() -> None:
     world.transactions.stop()
     assert admitted.value[B].code == Error.NOT_ENOUGH_REPLICAS
     world.clock.advance(10 * RETRY_MS)
+
+
+def test_who_is_not_answered_by_a_mistake_of_ours_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    who = world.init()
+    asked = Admission("t", who.producer_id, who.producer_epoch, (B,), is_adding=True)
+    answer: Later[Any] = Later()
+    monkeypatch.setattr(Transactions, "admit", lambda *_: answer)
+    admitted = world.transactions.ask(asked, knows_abortable=True)
+    answer.fail(ZeroDivisionError())
+    assert admitted.value[B].code == Error.NOT_ENOUGH_REPLICAS

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kafkalite.coordinators.runtime import APPEND_TIMEOUT_MS, RELOAD_PAUSE_MS
+from kafkalite.coordinators.runtime import APPEND_TIMEOUT_MS, RELOAD_PAUSE_MS, Runtime
 from kafkalite.coordinators.transactions import events
 from kafkalite.coordinators.transactions.errands import MISTAKE_PAUSE_MS, ROUND_PAUSE_MS, Errands
 from kafkalite.env.later import Later
@@ -166,6 +166,28 @@ def test_a_marker_that_is_refused_leaves_its_transaction_to_a_later_coordinator(
     world.start()
     assert world.state == "CompleteCommit"
     assert world.markers.written[A] == [((1000, 1), True)]
+
+
+@pytest.mark.parametrize("fails", ["markers", "report"])
+def test_an_answer_that_never_comes_by_a_mistake_leaves_no_transaction_behind(
+    fails: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World()
+    who = world.init()
+    world.add(who, A)
+    written: Later[Any] = Later()
+    reported: Later[Any] = Later()
+    with monkeypatch.context() as patched:
+        patched.setattr(FakeMarkers, "write", lambda *_: written)
+        world.end(who, commit=True)
+        patched.setattr(Runtime, "submit", lambda *_: reported)
+        if fails == "report":
+            written.resolve({A: Error.NONE})
+    (reported if fails == "report" else written).fail(ZeroDivisionError())
+    assert "trying again" in caplog.text
+    assert world.state == "PrepareCommit"
+    world.clock.advance(MISTAKE_PAUSE_MS)
+    assert world.state == "CompleteCommit"
 
 
 def test_errands_end_with_the_shard_that_sent_them() -> None:

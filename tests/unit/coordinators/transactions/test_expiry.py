@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import replace
 
+from kafkalite.coordinators.effects import Timer
 from kafkalite.coordinators.transactions import events
 from kafkalite.coordinators.transactions.shard import (
     STRETCH_MS,
@@ -18,6 +19,11 @@ from kafkalite.env.slicing import Pace
 
 HOUR_MS = 3_600_000
 WEEK_MS = 7 * 24 * HOUR_MS
+
+
+def rest_of(timer: Timer) -> events.ExpireIds:
+    assert isinstance(timer.event, events.ExpireIds)
+    return timer.event
 
 
 def test_no_turn_forgets_more_ids_than_its_share() -> None:
@@ -42,10 +48,11 @@ def test_no_turn_forgets_more_ids_than_its_share() -> None:
             for record in effects.records:
                 shard.replay(record)
             (timer,) = effects.timers
-            if timer.event.ids is not None:
+            rest = rest_of(timer)
+            if rest.ids is not None:
                 assert timer.delay_ms is not None
                 assert 0 < timer.delay_ms <= STRETCH_MS
-                waiting.append((shard, timer.event))
+                waiting.append((shard, rest))
         assert written * TOMBSTONE_WORK <= STRETCH_WORK + TOMBSTONE_WORK
         now_ms, turns = now_ms + STRETCH_MS, turns + 1
     assert turns > 10
@@ -65,9 +72,9 @@ def test_an_id_that_is_used_while_others_are_forgotten_stays() -> None:
     for record in effects.records:
         shard.replay(record)
     now_ms = 2 * WEEK_MS
-    while effects.timers[0].event.ids is not None:
+    while (rest := rest_of(effects.timers[0])).ids is not None:
         now_ms += STRETCH_MS
-        effects = shard.decide(effects.timers[0].event, now_ms)
+        effects = shard.decide(rest, now_ms)
         for record in effects.records:
             shard.replay(record)
     assert list(shard.transactions) == ["id-4999"]

@@ -41,7 +41,7 @@ class Producers:
 
     def remembered(self) -> Iterator[tuple[str, int]]:
         """What the coordinators know."""
-        for runtime in self.world.broker.context.transactions.shards.runtimes.values():
+        for runtime in self.world.broker.context.transactions.runtimes.values():
             for transaction in runtime.shard.transactions.values():  # type: ignore[union-attr]
                 yield transaction.transactional_id, transaction.producer_id
 
@@ -142,6 +142,17 @@ def test_who_waits_for_a_block_that_does_not_come_may_ask_again() -> None:
     taken = [producer_ids.take() for _ in range(2)]
     controller.refuse()
     assert [code_of(one) for one in taken] == [Error.COORDINATOR_LOAD_IN_PROGRESS] * 2
+    again = producer_ids.take()
+    controller.answer()
+    assert again.value == 0
+
+
+def test_who_waits_for_a_block_that_is_lost_by_a_mistake_may_ask_again() -> None:
+    controller = Controller()
+    producer_ids = ProducerIds(controller.allocate)
+    taken = producer_ids.take()
+    controller.asked.pop(0).fail(ZeroDivisionError())
+    assert code_of(taken) == Error.COORDINATOR_LOAD_IN_PROGRESS
     again = producer_ids.take()
     controller.answer()
     assert again.value == 0

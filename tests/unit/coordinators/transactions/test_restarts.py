@@ -42,7 +42,7 @@ def run(world: World, random: Random, steps: int) -> None:
 
 
 def shard_state(world: World) -> dict[str, Transaction]:
-    shard = world.transactions.shards.runtimes[0].shard
+    shard = world.transactions.runtimes[0].shard
     assert shard is not None
     return dict(shard.transactions)  # type: ignore[attr-defined]
 

@@ -1,0 +1,35 @@
+"""What a runtime has for others: replies that are due, then errands and questions.
+
+Owns their order. It is handed over between events, so that what goes wrong on the other side is
+never taken for the shard's fault, nor for that of who submits an event just then. Invariant:
+everybody is told once, whatever another one does with what it was told.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kafkalite.coordinators.asked import Reply
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Outbox:
+    replies: deque[Reply] = field(default_factory=deque)
+    errands: deque[Callable[[], object]] = field(default_factory=deque)
+
+    def hand_over(self) -> None:
+        while self.replies or self.errands:
+            try:
+                if self.replies:
+                    later, reply = self.replies.popleft()
+                    if not later.is_resolved:
+                        later.resolve(reply)
+                else:
+                    self.errands.popleft()()
+            except Exception:
+                log.exception("what somebody made of a coordinator's answer or errand is a mistake")
