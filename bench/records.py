@@ -24,10 +24,9 @@ from crc32c import crc32c
 
 from kafkalite.records import batch
 from kafkalite.records.batch import Compression
-from kafkalite.records.full_check import scan
 from kafkalite.records.record import BatchBuilder, Record, iterate_records
 from kafkalite.records.varint import encode_varint
-from tests.unit.records.building import build_batch
+from tests.unit.records.building import build_batch, scan
 
 ROUNDS = 60
 CHECKS = 2_000

@@ -29,9 +29,9 @@ from kafkalite.records.batch import (
     read_header,
 )
 from kafkalite.records.errors import CorruptRecords
-from kafkalite.records.full_check import scan
 from kafkalite.records.record import BatchBuilder
 from tests.compat import brokers
+from tests.unit.records.building import scan
 from tests.unit.records.mutations import mutated
 
 BASE = 1_600_000_000_000

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kafkalite.env.slicing import Steps, finish
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error
 from kafkalite.records.batch import (
     NO_TIMESTAMP,
@@ -85,18 +85,14 @@ class BatchSummary:
 ANYTHING = RecordRules()
 
 
-def scan(buffer: Buffer, header: BatchHeader, rules: RecordRules = ANYTHING) -> BatchSummary:
-    """The summary of a batch v2, or CorruptRecords where Apache Kafka refuses its structure."""
-    return finish(scan_in_steps(buffer, header, rules))
-
-
 def scan_in_steps(
     buffer: Buffer,
     header: BatchHeader,
     rules: RecordRules = ANYTHING,
     step_records: int = STEP_RECORDS,
 ) -> Steps[BatchSummary]:
-    """The same, giving way after every step_records records and every few windows."""
+    """The summary of a batch v2, or CorruptRecords where Apache Kafka refuses its structure; gives
+    way after every step_records records and every few windows."""
     check_countable(header)
     check_record_count(header.record_count)
     summary = BatchSummary()

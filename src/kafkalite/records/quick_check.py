@@ -1,8 +1,8 @@
 """Whether the records of an uncompressed batch are all whole, as fast as Python can tell.
 
 Reads every field of every record, as Apache Kafka does on the way in, and says yes or nothing:
-what is odd, though it may be right, is left to full_check.py. Invariant: what is taken here, `scan`
-takes, with dense offsets and the same highest timestamp.
+what is odd, though it may be right, is left to full_check.py. Invariant: what is taken here is
+taken there, with dense offsets and the same highest timestamp.
 
 Records that are laid out alike lie at equal distances, so one slice with a step reads the same
 field of all of them: many records of one size cost little more than one.

@@ -1,16 +1,18 @@
-"""Batches and message sets of given records, and conversions between them, each in one go."""
+"""Batches and message sets of given records, conversions between them and looks at them, each in
+one go."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from kafkalite.env.slicing import finish
-from kafkalite.records.batch import NO_TIMESTAMP, Compression, TimestampType
+from kafkalite.records.batch import NO_TIMESTAMP, BatchHeader, Buffer, Compression, TimestampType
 from kafkalite.records.convert import (
     Converted,
     Wanted,
     down_convert_in_steps,
     up_convert_in_steps,
 )
+from kafkalite.records.full_check import ANYTHING, BatchSummary, RecordRules, scan_in_steps
 from kafkalite.records.legacy import MessageSet
 from kafkalite.records.record import BatchBuilder, Record
 
@@ -32,6 +34,10 @@ def build_batch(records: Iterable[Record], **fields: Any) -> bytearray:
             record.offset - base_offset,
         )
     return builder.build(base_offset, **fields)
+
+
+def scan(buffer: Buffer, header: BatchHeader, rules: RecordRules = ANYTHING) -> BatchSummary:
+    return finish(scan_in_steps(buffer, header, rules))
 
 
 def build_message_set(

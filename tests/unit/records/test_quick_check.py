@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 from kafkalite.env.slicing import finish
 from kafkalite.records.batch import HEADER_BYTES, NO_TIMESTAMP, Compression, read_header
 from kafkalite.records.errors import CorruptRecords
-from kafkalite.records.full_check import ANYTHING, BatchSummary, scan, scan_window
+from kafkalite.records.full_check import ANYTHING, BatchSummary, scan_window
 from kafkalite.records.quick_check import MIN_RUN, highest_delta, highest_delta_in_steps
 from kafkalite.records.record import BatchBuilder
 from kafkalite.records.window import open_window
+from tests.unit.records.building import scan
 from tests.unit.records.mutations import mutated
 
 BASE = 1_600_000_000_000

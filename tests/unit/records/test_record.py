@@ -18,7 +18,6 @@ from kafkalite.records.full_check import (
     MAX_BATCH_RECORDS,
     BatchSummary,
     iterate_times,
-    scan,
     scan_window,
     times_in_window,
 )
@@ -32,7 +31,7 @@ from kafkalite.records.record import (
 from kafkalite.records.varint import encode_varint, read_varint, read_varlong
 from kafkalite.records.window import Window
 from tests.unit.records import samples
-from tests.unit.records.building import build_batch
+from tests.unit.records.building import build_batch, scan
 
 
 @given(samples.records(), st.sampled_from(list(Compression)), st.booleans())
