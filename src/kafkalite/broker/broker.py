@@ -11,17 +11,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from kafkalite.broker.identity import find_cluster_id
-from kafkalite.broker.log_configs import log_config, log_settings, take_settings
+from kafkalite.broker.known import Known, LocalBrokers
+from kafkalite.broker.log_configs import log_settings, take_settings
 from kafkalite.broker.replicas import Replicas
-from kafkalite.config import BrokerConfig, group_value
+from kafkalite.config import BrokerConfig
 from kafkalite.config.listeners import BROKER
 from kafkalite.coordinators.cluster.auto_creation import AutoCreation
 from kafkalite.coordinators.cluster.broker_ids import BrokerIds
 from kafkalite.coordinators.cluster.brokers import (
-    SECURITY_PROTOCOLS,
     AssignDirectories,
     DirectoriesOffline,
     FenceBroker,
@@ -29,12 +29,9 @@ from kafkalite.coordinators.cluster.brokers import (
 )
 from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.configs import apply_dynamic_config
-from kafkalite.coordinators.cluster.directories import named_directory
 from kafkalite.coordinators.cluster.events import CreateTopics
-from kafkalite.coordinators.cluster.image import GROUP, NO_LEADER, TOPIC, EndPoint
 from kafkalite.coordinators.cluster.local_controller import LocalController
 from kafkalite.coordinators.cluster.metadata import Metadata
-from kafkalite.coordinators.cluster.nodes import LOOPBACK, UNADVERTISED, peer_address
 from kafkalite.coordinators.groups.front import OFFSETS_TOPIC, Groups, settings_of
 from kafkalite.coordinators.groups.topics import ImageTopics
 from kafkalite.coordinators.transactions.front import (
@@ -46,10 +43,9 @@ from kafkalite.coordinators.transactions.markers import Markers
 from kafkalite.coordinators.transactions.producer_ids import ProducerIds
 from kafkalite.env import Env
 from kafkalite.env.later import Later
-from kafkalite.env.network import Address, Network
+from kafkalite.env.network import Network
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.fetch_sessions import FetchSessions
-from kafkalite.log.config import LogConfig
 from kafkalite.log.directory import LogDirectory
 from kafkalite.log.home import LogHome
 from kafkalite.log.manager import LogManager
@@ -72,15 +68,6 @@ STOP_GRACE_MS = 500
 TURNS_ALONE = ("start", "opened", "_close")
 
 
-@dataclass(slots=True)
-class LocalBrokers:
-    """The brokers of one process: they have one controller, and share its metadata."""
-
-    metadata: Metadata | None = None
-    controller: LocalController | None = None
-    serving: set[int] = field(default_factory=set)  # by node id
-
-
 class Broker:
     """One broker. `start` may raise LockedByOther, WrongDirectory or OSError for an address."""
 
@@ -97,6 +84,7 @@ class Broker:
         self.config = config
         self.node_id = config.node_id
         self.brokers = brokers or LocalBrokers()
+        self.known = Known(self.brokers, config)
         controller, metadata = self.brokers.controller, self.brokers.metadata
         self.is_controller = controller is None or controller.node_id == self.node_id
         self.cluster_id = (
@@ -108,9 +96,9 @@ class Broker:
             node_id=self.node_id,
             cluster_id=self.cluster_id,
             settings=log_settings(config),
-            config_of=self._config_of,
-            topic_of=self._topic_of,
-            named_directory=self._named_directory,
+            config_of=self.known.config_of,
+            topic_of=self.known.topic_of,
+            named_directory=self.known.named_directory,
             name_directory=self._name_directory,
             on_offline=self._went_offline,
         )
@@ -123,24 +111,22 @@ class Broker:
             FetchSessions(config.get_int("max.incremental.fetch.session.cache.slots"), env.random),
         )
         self._log = LimitedLog(env.clock)
-        dispatchers = {
+        self._dispatchers = {
             kind: Dispatcher(self.context, self._log, apis)
             for kind, apis in self.context.api_sets.items()
         }
-        self.dispatcher = dispatchers[BROKER]
-        terms = {kind: Terms(service_over(each)) for kind, each in dispatchers.items()}
+        terms = {kind: Terms(service_over(each)) for kind, each in self._dispatchers.items()}
         self.server = Server(
             network, env.clock, config, lambda info: terms[info.kind], self._log,
-            self._connection_rate,
+            self.known.connection_rate,
         )  # fmt: skip
         self.peers = Peers(
             network,
             env.clock,
             node_id=self.node_id,
-            address_of=self._address_of,
+            address_of=self.known.address_of,
             timeout_ms=config.get_int("request.timeout.ms"),
         )
-        self._own_host = LOOPBACK  # that of its inter-broker listener, once that is open
         self._replicas: Replicas | None = None
         self._is_serving = False
         self._is_killed = False
@@ -148,8 +134,12 @@ class Broker:
 
     @property
     def metadata(self) -> Metadata:
-        assert self.brokers.metadata is not None, "the broker has not been started"
-        return self.brokers.metadata
+        return self.known.metadata
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """Who answers clients."""
+        return self._dispatchers[BROKER]
 
     @property
     def controller(self) -> LocalController:
@@ -225,7 +215,7 @@ class Broker:
     def _take_up(self) -> None:
         self._build_coordinators()
         self.server.start()
-        self._own_host = self.server.addresses[self.config.inter_broker_listener][0]
+        self.known.own_host = self.server.addresses[self.config.inter_broker_listener][0]
         if self.is_controller:
             self.controller.fence_absent(self.brokers.serving)
         self._register()
@@ -240,9 +230,9 @@ class Broker:
         metadata, controller, context = self.metadata, self.controller, self.context
         groups = Groups(
             self.env,
-            replace(settings_of(self.config), group_override=self._group_setting),
+            replace(settings_of(self.config), group_override=self.known.group_setting),
             ImageTopics(lambda: metadata.image),
-            lambda: self._partition_count(OFFSETS_TOPIC),
+            lambda: self.known.partition_count(OFFSETS_TOPIC),
         )
         transactions = Transactions(
             self.env,
@@ -250,8 +240,8 @@ class Broker:
                 self.config, lambda: metadata.image.features.get(TRANSACTION_VERSION, 0)
             ),
             producer_ids=ProducerIds(BrokerIds(metadata, controller, self.node_id).allocate),
-            partition_count=lambda: self._partition_count(TRANSACTIONS_TOPIC),
-            leader_of=self._leader_of,
+            partition_count=lambda: self.known.partition_count(TRANSACTIONS_TOPIC),
+            leader_of=self.known.leader_of,
             markers=Markers(self.env.clock, self.env.slices, self.partitions, groups),
             peer_of=self.peers.get,
         )
@@ -265,56 +255,6 @@ class Broker:
             metadata, controller, self.config, self.partitions, self.logs,
             {OFFSETS_TOPIC: groups, TRANSACTIONS_TOPIC: transactions},
         )
-
-    def _connection_rate(self, host: str) -> float | None:
-        """How many connections an address may make in a second, if somebody has said so."""
-        quotas = self.metadata.image.quotas
-        for entity in ((("ip", host),), (("ip", None),)):
-            rate = quotas.get(entity, {}).get("connection_creation_rate") if quotas else None
-            if rate is not None:
-                return rate
-        return None
-
-    def _group_setting(self, group_id: str, name: str) -> int | None:
-        """A setting that a group was given, None when it was not."""
-        overrides = self.metadata.image.config(GROUP, group_id)
-        if name not in overrides:
-            return None
-        value = group_value(self.config, overrides, name)
-        assert isinstance(value, int), f"{name} is not a number: {value!r}"
-        return value
-
-    def _partition_count(self, topic: str) -> int:
-        found = self.metadata.image.topics.get(topic)
-        return 0 if found is None else len(found.partitions)
-
-    def _leader_of(self, topic: str, index: int) -> int | None:
-        """Id of the leader, -1 when there is none now; None when there is no such partition, and
-        that lasts: a transaction that was ended without it is over for good."""
-        state = self.metadata.image.partition(topic, index)
-        if state is None:
-            return None if self.metadata.lasts else NO_LEADER
-        return state.leader
-
-    def _address_of(self, node_id: int) -> Address | None:
-        """Where other brokers find a broker, None when it is not there."""
-        listener = self.config.inter_broker_listener
-        return peer_address(self.metadata.image, node_id, listener, self._own_host)
-
-    def _config_of(self, topic: str) -> LogConfig:
-        return log_config(self.config, self.metadata.image.config(TOPIC, topic))
-
-    def _topic_of(self, topic_id: bytes, index: int) -> str | None:
-        """The name of a topic, when this broker has a replica of its partition."""
-        topic = self.metadata.image.by_id.get(topic_id)
-        state = None if topic is None else topic.partitions.get(index)
-        has_replica = state is not None and self.node_id in state.replicas
-        return topic.name if topic is not None and has_replica else None
-
-    def _named_directory(self, topic: str, index: int) -> bytes | None:
-        """The directory in which the metadata has this broker's replica, if it names one."""
-        state = self.metadata.image.partition(topic, index)
-        return None if state is None else named_directory(state, self.node_id)
 
     def _name_directory(self, log: PartitionLog, then: Callable[[], None]) -> None:
         """Has the metadata name the directory of a log; goes on when that lasts."""
@@ -335,25 +275,12 @@ class Broker:
         self.controller.decide(
             RegisterBroker(
                 self.node_id,
-                self._endpoints(),
+                self.known.endpoints(self.server.addresses),
                 self.config.get_optional_str("broker.rack"),
                 [each.directory_id for each in self.logs.directories if each.home.is_online],
                 all(directory.was_clean for directory in self.logs.directories),
             )
         )
-
-    def _endpoints(self) -> list[EndPoint]:
-        """What is advertised of each listener; a port of 0 is the one that was bound."""
-        advertised = self.config.advertised_listeners
-        endpoints = []
-        for listener in self.config.listeners:
-            bound_port = self.server.addresses[listener.name][1]
-            known = advertised.get(listener.name)
-            host = known.host if known is not None else UNADVERTISED
-            port = known.port if known is not None and known.port else bound_port
-            protocol = SECURITY_PROTOCOLS[listener.protocol]
-            endpoints.append(EndPoint(listener.name, host, port, protocol))
-        return endpoints
 
     def _on_topics(self, changes: Changes) -> None:
         """Groups hear of topics that came, went or grew, after their partitions were opened. What

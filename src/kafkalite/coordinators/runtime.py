@@ -75,7 +75,7 @@ class Runtime:
     shard: Shard | None = None
     _loading: Loading | None = None
     _loaded_at_ms: int = 0
-    _deadlines: Deadlines[Event[object] | None] = field(init=False)
+    deadlines: Deadlines[Event[object] | None] = field(init=False)
     _inbox: deque[Asked] = field(default_factory=deque)
     _outbox: Outbox = field(default_factory=Outbox)
     _busy: bool = False
@@ -87,7 +87,7 @@ class Runtime:
     _written_end: int = 0
 
     def __post_init__(self) -> None:
-        self._deadlines = Deadlines(self.env.clock, self._on_deadline)
+        self.deadlines = Deadlines(self.env.clock, self._on_deadline)
         self._underway = Underway(self.env.clock, self.env.slices)
 
     def load(self) -> None:
@@ -220,7 +220,7 @@ class Runtime:
             )  # fmt: skip
             self._answer(later, KafkaError(Error.UNKNOWN_SERVER_ERROR))
             if timer is not None:
-                self._deadlines.arm(timer, FAILED_TIMER_MS, event)
+                self.deadlines.arm(timer, FAILED_TIMER_MS, event)
         elif decision.needs is not None:
             self._complete_event(decision.needs, asked)
         else:
@@ -242,7 +242,7 @@ class Runtime:
             if not isinstance(complete, KafkaError):
                 self._inbox.append(Asked(complete, later, timer))
             elif timer is not None:
-                self._deadlines.arm(timer, APPEND_RETRY_MS, event)
+                self.deadlines.arm(timer, APPEND_RETRY_MS, event)
             else:
                 self._answer(later, coordinator_error(complete))
             self._drain()
@@ -321,7 +321,7 @@ class Runtime:
             log.warning("%s cannot write %s: %s", self.name, name_of(event), failure.message)
         error = coordinator_error(failure)
         if timer is not None:
-            self._deadlines.arm(timer, APPEND_RETRY_MS, event)
+            self.deadlines.arm(timer, APPEND_RETRY_MS, event)
         if effects.on_failed is None:
             for waiting, _ in self._collect_answers(effects):
                 self._answer(waiting, error)
@@ -364,8 +364,8 @@ class Runtime:
             self._written_end, deadline_ms, replies, effects.on_committed, effects.on_failed,
             effects.sends,
         ))  # fmt: skip
-        if _WRITE_TIMEOUT not in self._deadlines:
-            self._deadlines.arm(_WRITE_TIMEOUT, self.append_timeout_ms, None)
+        if _WRITE_TIMEOUT not in self.deadlines:
+            self.deadlines.arm(_WRITE_TIMEOUT, self.append_timeout_ms, None)
         if is_first:
             self.partition.when_committed(self._written_end).then(self._on_committed)
 
@@ -377,9 +377,9 @@ class Runtime:
             # decided by who has them next. That is this shard again if nobody drops it.
             for entry in self._parked.give_up():
                 self._fail(entry, coordinator_error(error))
-            self._deadlines.arm(_RELOAD, RELOAD_PAUSE_MS, None)
+            self.deadlines.arm(_RELOAD, RELOAD_PAUSE_MS, None)
         if not self._parked:
-            self._deadlines.cancel(_WRITE_TIMEOUT)
+            self.deadlines.cancel(_WRITE_TIMEOUT)
         self._drain()
 
     def _complete(
@@ -407,32 +407,28 @@ class Runtime:
             self._fail(entry, error)
         next_ms = self._parked.next_deadline_ms(now)
         if next_ms is not None:
-            self._deadlines.arm(_WRITE_TIMEOUT, next_ms - now, None)
+            self.deadlines.arm(_WRITE_TIMEOUT, next_ms - now, None)
 
     # -- timers ----------------------------------------------------------------------------
-
-    def postpone(self, key: Hashable, by_ms: int) -> None:
-        """Moves a timer of the shard, if it is armed."""
-        self._deadlines.postpone(key, by_ms)
 
     def _arm(self, effects: Effects) -> None:
         for timer in effects.timers:
             if timer.delay_ms is None:
-                self._deadlines.cancel(timer.key)
-            elif not timer.only_if_absent or timer.key not in self._deadlines:
-                self._deadlines.arm(timer.key, timer.delay_ms, timer.event)
+                self.deadlines.cancel(timer.key)
+            elif not timer.only_if_absent or timer.key not in self.deadlines:
+                self.deadlines.arm(timer.key, timer.delay_ms, timer.event)
 
     def _on_deadline(self) -> None:
         assert not self._busy, "the clock fired inside an event"
         self._busy = True
         try:
             # Not those that are armed meanwhile: a delay of 0 means the next turn of the loop.
-            for _ in range(len(self._deadlines)):
-                due = self._deadlines.take_due()
+            for _ in range(len(self.deadlines)):
+                due = self.deadlines.take_due()
                 if due is None:
                     break
                 self._on_due(*due)
-            self._deadlines.rest()
+            self.deadlines.rest()
         finally:
             self._busy = False
         self._drain()
@@ -443,7 +439,7 @@ class Runtime:
         elif key is _RELOAD:
             self.load()
         elif self._underway.is_busy:  # what waits in the inbox may arm it anew
-            self._deadlines.arm(key, BUSY_TIMER_MS, event)
+            self.deadlines.arm(key, BUSY_TIMER_MS, event)
         else:
             assert event is not None, f"the timer {key} brings nothing"
             self._guarded(Asked(event, timer=key))
@@ -459,7 +455,7 @@ class Runtime:
             log.error("%s could not load its log", self.name, exc_info=failure)
             self.state = State.FAILED
             if kind_of(failure) is Kind.REQUEST:  # no descriptor was left: it passes
-                self._deadlines.arm(_RELOAD, FAILED_TIMER_MS, None)
+                self.deadlines.arm(_RELOAD, FAILED_TIMER_MS, None)
             return
         self.state = State.ACTIVE
         self._written_end = self.partition.log.log_end_offset
@@ -481,7 +477,7 @@ class Runtime:
             return
         self.state = State.LOADING
         self._drop(Error.NOT_COORDINATOR)
-        self._deadlines.arm(_RELOAD, RELOAD_PAUSE_MS - age_ms, None)
+        self.deadlines.arm(_RELOAD, RELOAD_PAUSE_MS - age_ms, None)
 
     def _drop(self, code: Error) -> None:
         """Forgets the shard and answers everyone who waits."""
@@ -489,7 +485,7 @@ class Runtime:
             self._loading.abandon()
             self._loading = None
         self.shard = None
-        self._deadlines.clear()
+        self.deadlines.clear()
         at_work = self._underway.give_up()
         waiting = [] if at_work is None else [at_work]
         waiting += [*waiters_of(self._parked.give_up()), *self._tickets.values(), *self._incomplete]

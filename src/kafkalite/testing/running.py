@@ -22,7 +22,8 @@ from kafkalite.testing.outcome import Outcome
 from kafkalite.testing.plan import CONTROLLER, MEMORY, BrokerFailed, Controls, Plan
 
 if TYPE_CHECKING:
-    from kafkalite.broker.broker import Broker, LocalBrokers
+    from kafkalite.broker.broker import Broker
+    from kafkalite.broker.known import LocalBrokers
     from kafkalite.env import Env
     from kafkalite.env.background import ThreadBackground
     from kafkalite.env.disk import Disk
@@ -285,7 +286,7 @@ class Run:
             self._start_next(then)
 
     def _prepare(self) -> None:
-        from kafkalite.broker.broker import LocalBrokers
+        from kafkalite.broker.known import LocalBrokers
         from kafkalite.env import Env
         from kafkalite.env.background import ThreadBackground
         from kafkalite.env.randomness import system_random

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from kafkalite.broker import Broker
-from kafkalite.broker.broker import LocalBrokers
+from kafkalite.broker.known import LocalBrokers
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.brokers import FenceBroker
 from kafkalite.coordinators.cluster.image import NO_LEADER

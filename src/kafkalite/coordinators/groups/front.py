@@ -69,7 +69,7 @@ class Groups(Shards):
         """A member that cannot have given a sign of life for so long is none the deader for it."""
         runtime = self.runtimes.get(self.partition_for(group_id))
         if runtime is not None:
-            runtime.postpone(session_key(group_id, member_id), by_ms)
+            runtime.deadlines.postpone(session_key(group_id, member_id), by_ms)
 
 
     def partition(self, group_id: str) -> Partition | None:
