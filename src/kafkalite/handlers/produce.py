@@ -423,9 +423,12 @@ def _append_many(
     for some in pieces(entries, APPENDED_PER_STEP):
         now_ms = clock.now_ms()
         for entry in some:
+            segments = entry.segments
             entry.append(context.long_work, now_ms, is_all=is_all)
             if entry.examined is not None:
                 examined.append(entry.examined)
+            if entry.segments != segments:
+                yield  # the files of a new one take as long as many appends
         yield
     told = _tell_many(context, call, request, response, entries)
     return _once_all(examined, lambda: InSteps(told)) if examined else (yield from told)

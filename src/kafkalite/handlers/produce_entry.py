@@ -43,6 +43,11 @@ class Entry:
     def _is_idempotent(self) -> bool:
         return self.header is not None and self.header.producer_id > NO_PRODUCER_ID
 
+    @property
+    def segments(self) -> int:
+        """How many there are in its partition's log."""
+        return 0 if self.partition is None else len(self.partition.log.segments)
+
     def keep_records(self) -> None:
         """Take a copy, since what was received is about to be overwritten."""
         if self.records is not None:

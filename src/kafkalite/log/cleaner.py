@@ -10,6 +10,7 @@ import logging
 from dataclasses import dataclass
 
 from kafkalite.env.clock import Timer
+from kafkalite.env.slicing import Steps, Work
 from kafkalite.log.cleaning import Dirt, Pass
 from kafkalite.log.config import FOREVER
 from kafkalite.log.directory import LogDirectory
@@ -22,6 +23,7 @@ from kafkalite.protocol.errors import KafkaError
 logger = logging.getLogger(__name__)
 
 TopicPartition = tuple[str, int]
+LOOKED_AT_PER_STEP = 256
 
 
 @dataclass(slots=True)
@@ -91,6 +93,7 @@ class Cleaner:
         self._hindered: dict[TopicPartition, Hindrance] = {}
         self._timer: Timer | None = None
         self.is_running = False
+        self._choosing: Work | None = None
         self._is_saving = False  # soon, for all that is forgotten in this turn
 
     def start(self) -> None:
@@ -106,6 +109,12 @@ class Cleaner:
             self._timer.cancel()
             self._timer = None
         self.is_running = False
+        if self._choosing is not None:
+            self._choosing = None
+            self._logs.env.slices.drop(self)
+
+    def _is_there(self, log: PartitionLog) -> bool:
+        return self._logs.get(log.topic, log.partition) is log
 
     def _later(self, delay_ms: int) -> None:
         self._timer = self._logs.env.clock.call_later(delay_ms, self.run)
@@ -117,14 +126,16 @@ class Cleaner:
 
     # --- choosing ---------------------------------------------------------------------------------
 
-    def choose(self) -> Dirt | None:
+    def choose(self) -> Steps[Dirt | None]:
         """The log with the largest share of dirt among those that have enough of it."""
         now_ms = self._logs.env.clock.now_ms()
         best: Dirt | None = None
-        for log in self._logs:
+        for count, log in enumerate(self._logs, 1):
+            if count % LOOKED_AT_PER_STEP == 0:
+                yield
             if not log.config.is_compacted or not log.home.is_online or len(log.segments) < 2:
                 continue
-            if self._is_hindered(log):
+            if self._is_hindered(log) or not self._is_there(log):
                 continue
             if log.recovery_point < log.active.base_offset:
                 log.flush()  # for the next look; after a kill the next roll may be far
@@ -152,12 +163,19 @@ class Cleaner:
 
     def run(self) -> None:
         """Begins a pass over the dirtiest log, or looks again later."""
-        if self.is_running:
+        if self.is_running or self._choosing is not None:
             return
-        dirt = self.choose()
+        self._choosing = Work(self.choose(), self._chosen, owner=self)
+        self._logs.env.slices.begin(self._choosing)
+
+    def _chosen(self, dirt: Dirt | None) -> None:
+        self._choosing = None
         if dirt is None:
             self.save()
             self._later(self._logs.settings.log_cleaner_backoff_ms)
+            return
+        if not self._is_there(dirt.log):
+            self._later(0)  # it was deleted while others were looked at
             return
         try:
             begun = Pass(self._logs, dirt, self._passed)
@@ -187,7 +205,7 @@ class Cleaner:
         self.is_running = False
         if end_offset is None:
             self._hinder(done.log, done.hindering)
-        elif self._logs.get(done.log.topic, done.log.partition) is done.log:
+        elif self._is_there(done.log):
             self._remember(done, end_offset)
         self._later(0)
 
@@ -229,7 +247,10 @@ class Cleaner:
     def _known(self, directory: LogDirectory) -> dict[TopicPartition, int]:
         """Of logs that lie in the directory: when two directories tell of one, Apache Kafka's
         cleaner ends at its start, for all of them."""
-        known = {(log.topic, log.partition) for log in self._logs if log.home is directory.home}
-        offsets = self._offsets[id(directory)]
-        self._offsets[id(directory)] = {name: offsets[name] for name in offsets if name in known}
-        return dict(self._offsets[id(directory)])
+        known = {}
+        for name, offset in self._offsets[id(directory)].items():
+            log = self._logs.get(*name)
+            if log is not None and log.home is directory.home:
+                known[name] = offset
+        self._offsets[id(directory)] = known
+        return dict(known)

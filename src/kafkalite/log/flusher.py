@@ -17,6 +17,7 @@ from typing import Protocol
 
 from kafkalite.env import Env
 from kafkalite.env.disk import Disk
+from kafkalite.env.slicing import SLICE_MS
 from kafkalite.log.failures import NO_ROOM, is_out_of_descriptors
 
 # Until what was out of descriptors is tried again.
@@ -93,6 +94,8 @@ class Flusher:
 
     def _start(self) -> None:
         some = list(islice(self._waiting.items(), MOST_LOGS))
+        clock = self._env.clock
+        end_ms = clock.monotonic_ms() + SLICE_MS
         jobs: list[tuple[Flushable, FlushWork]] = []
         for log, is_complete in some:
             del self._waiting[log]
@@ -103,11 +106,13 @@ class Flusher:
                     self._fail(error)
                     return
                 self._waiting[log] = is_complete
+            if clock.monotonic_ms() >= end_ms:
+                break  # it writes files beside the log, and the others have the next job
         if self._has_failed:
             return
         if not jobs:
             if self._waiting:
-                self._env.clock.call_later(RETRY_MS, self._go_on)
+                clock.call_later(RETRY_MS, self._go_on)
             return
         self._is_running = True
         self._sync(jobs)

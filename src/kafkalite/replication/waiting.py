@@ -2,18 +2,23 @@
 
 Owns the parked attempts and their deadlines; knows nothing of requests. An attempt is tried again
 after some of its partitions moved, and told which, at most once per turn of the event loop however
-often they moved; and a last time when its deadline has come or nobody is left to reply to.
-Invariant: a finished attempt is parked nowhere, and one that fails by a mistake of ours is answered
-with that.
+often they moved; and a last time when its deadline has come or nobody is left to reply to. Where
+thousands wait for one append, some of them are tried in each turn, in the order in which they are
+due. Invariant: a finished attempt is parked nowhere, and one that fails by a mistake of ours is
+answered with that.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, Protocol
 
 from kafkalite.env.clock import Clock, Timer
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import SLICE_MS
+
+TRIED_PER_TURN = 64
 
 
 class Watched(Protocol):
@@ -97,7 +102,8 @@ class Waiting:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.parked: dict[Parked, None] = {}
-        self._due: list[Parked] = []
+        self._due: deque[Parked] = deque()
+        self._is_turn_coming = False
 
     def park(
         self, watched: Iterable[Watched], delay_ms: int, attempt: Attempt, answer: Later[Any]
@@ -114,18 +120,24 @@ class Waiting:
             parked.expire()
 
     def due(self, parked: Parked) -> None:
-        if not self._due:
-            self.clock.call_later(0, self._retry_due)
         self._due.append(parked)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._due and not self._is_turn_coming:
+            self._is_turn_coming = True
+            self.clock.call_later(0, self._retry_due)
 
     def _retry_due(self) -> None:
-        due, self._due = self._due, []
-        tried = 0
+        self._is_turn_coming = False
+        due = self._due
+        left = min(len(due), TRIED_PER_TURN)  # what comes due meanwhile is for the next turn
+        end_ms = self.clock.monotonic_ms() + SLICE_MS if left > 1 else 0
         try:
-            for parked in due:
-                tried += 1
-                parked.retry()
-        finally:
-            if tried < len(due):  # one of them failed by a mistake of ours; the others go on
-                self._due = due[tried:] + self._due
-                self.clock.call_later(0, self._retry_due)
+            while left:
+                left -= 1
+                due.popleft().retry()
+                if left and self.clock.monotonic_ms() >= end_ms:
+                    break
+        finally:  # also when one of them failed by a mistake of ours
+            self._go_on()

@@ -146,8 +146,7 @@ def test_no_look_is_at_much_however_much_is_made(settled, is_let_go):
                     old.pop()
             yield
 
-    clock = ManualClock()
-    done: list[object] = []
+    clock, done = ManualClock(), list[None]()
     gc.callbacks.append(look)
     try:
         Slices(clock, settled).run(steps(), done.append)

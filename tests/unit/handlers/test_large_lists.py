@@ -150,10 +150,27 @@ def test_deletions_of_many_groups(broker: WholeBroker) -> None:
     assert {result.error_code for result in found} == {Error.GROUP_ID_NOT_FOUND}
 
 
-def test_many_who_leave(broker: WholeBroker) -> None:
+def commit(broker: WholeBroker, group_id: str) -> None:
     kind = OffsetCommitRequest
     one = kind.Partition(partition_index=0, committed_offset=1, committed_metadata="")
-    broker.ask(kind(group_id="left", topics=[kind.Topic(name="t", partitions=[one])]), 7)
+    broker.ask(kind(group_id=group_id, topics=[kind.Topic(name="t", partitions=[one])]), 7)
+
+
+def test_deletions_of_many_groups_that_have_offsets(broker: WholeBroker) -> None:
+    clock = broker.clock
+    assert isinstance(clock, CountingClock)
+    for ids in (["first"], [f"has-{number}" for number in range(2_000)]):  # code is generated once
+        for group_id in ids:
+            commit(broker, group_id)
+        clock.begin()
+        came = begun(broker, DeleteGroupsRequest(groups_names=ids), 2)
+        clock.advance(200)
+        assert {result.error_code for result in came().results} == {Error.NONE}
+    assert 500 < clock.heaviest.calls < MOST_CALLS, clock.heaviest
+
+
+def test_many_who_leave(broker: WholeBroker) -> None:
+    commit(broker, "left")
     members = [LeaveGroupRequest.Member(member_id=name) for name in MANY_NAMES]
     found = asked(broker, LeaveGroupRequest(group_id="left", members=members), 4).members
     assert [(member.member_id, member.error_code) for member in found] == [

@@ -20,8 +20,8 @@ from kafkalite.protocol.messages import DeleteTopicsRequest, ProduceRequest
 from kafkalite.protocol.runtime import ManyElements
 from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.dispatch import SMALL_RECORDS_BYTES
-from kafkalite.sim.effort import CountingClock
-from tests.unit.handlers.counted import asked
+from kafkalite.sim.effort import MOST_CALLS, CountingClock
+from tests.unit.handlers.counted import asked, begun
 from tests.unit.handlers.producing import PartitionData, TopicData, batch_of, only, request
 from tests.unit.handlers.whole_broker import WholeBroker, records
 from tests.unit.handlers.writer import writer
@@ -100,6 +100,25 @@ def when_some_are_appended(broker: WholeBroker, act: Callable[[], Any]) -> None:
 def test_a_batch_for_each_of_many_partitions(counted: WholeBroker, acks: int) -> None:
     came = answers(asked(counted, to_all(counted, PARTITIONS, acks=acks), VERSION))
     assert {code for code, _ in came} == {0}
+
+
+def test_batches_that_begin_a_segment_each(counted: WholeBroker) -> None:
+    """Which makes some files: as much work as many appends."""
+    topic, clock = "rolled", counted.clock
+    assert isinstance(clock, CountingClock)
+    counted.create(topic, SOME, segment_ms="1")
+    for ages in range(4):
+        clock.advance(10)
+        one = batch_of(counted)
+        data = [PartitionData(index=index, records=one) for index in range(SOME)]
+        topics = [TopicData(name=topic, partition_data=data)]
+        clock.begin()
+        came = begun(counted, ProduceRequest(acks=1, timeout_ms=1_000, topic_data=topics), VERSION)
+        clock.advance(0)
+        assert {code for code, _ in answers(came())} == {0}
+        assert counted.partition(topic, 5).log.log_end_offset == ages + 1
+    assert len(counted.partition(topic, 5).log.segments) == 4
+    assert 500 < clock.heaviest.calls < MOST_CALLS, clock.heaviest
 
 
 def test_many_topics_that_are_not_there(counted: WholeBroker) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from kafkalite.protocol.messages import (
     OffsetFetchRequest,
     OffsetForLeaderEpochRequest,
 )
+from kafkalite.replication.waiting import Parked
 from kafkalite.sim.effort import MOST_CALLS, CountingClock
 from tests.unit.handlers.counted import asked, begun
 from tests.unit.handlers.whole_broker import WholeBroker
@@ -225,6 +227,48 @@ def test_nothing_is_missed_that_comes_during_the_first_look(
     (topic,) = came().responses
     assert [one.partition_index for one in topic.partitions if one.records] == [index]
     broker.partition(LARGE, index).delete_records_before(-1)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_many_who_wait_for_one_append_are_answered_some_in_each_turn(
+    broker: WholeBroker, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    """In their order; also when one of them cannot be, by a mistake of ours."""
+    broker.create("awaited")
+    partitions = [FetchRequest.Partition(partition_max_bytes=1 << 20)]
+    request = FetchRequest(
+        max_wait_ms=5_000, min_bytes=1, max_bytes=1 << 20, session_epoch=-1,
+        topics=[FetchRequest.Topic(topic="awaited", partitions=partitions)],
+    )  # fmt: skip
+    clock, told = broker.clock, list[int]()
+    assert isinstance(clock, CountingClock)
+    frame = broker.frame(request, 12)
+
+    def tell(number: int, _: Any) -> None:
+        told.append(number)
+
+    for number in range(1_000):
+        answer = broker.broker.dispatcher.answer(frame, broker.connection)
+        assert isinstance(answer, Later)
+        answer.then(partial(tell, number))
+    failing = iter([RuntimeError("a planted mistake")] if fails else [])
+    retry = Parked.retry
+
+    def fail_once(parked: Parked) -> None:
+        retry(parked)
+        for error in failing:
+            raise error
+
+    monkeypatch.setattr(Parked, "retry", fail_once)
+    clock.begin()
+    broker.append(b"value", topic="awaited")
+    if fails:
+        with pytest.raises(RuntimeError, match="planted"):
+            clock.advance(0)
+    clock.advance(0)
+    assert told == list(range(1_000))
+    assert 500 < clock.heaviest.calls < MOST_CALLS, clock.heaviest
+    broker.delete("awaited")
 
 
 def test_a_connection_is_answered_in_order_whatever_is_large(broker: WholeBroker) -> None:

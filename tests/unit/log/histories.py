@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from kafkalite.env.disk import Disk
+from kafkalite.env.slicing import finish
 from kafkalite.log.config import COMPACT, LogConfig, LogSettings
 from kafkalite.log.partition_log import AppendOrigin, PartitionLog
 from kafkalite.log.snapshots import snapshot_path
@@ -153,7 +154,7 @@ class Life:
     def run_pass(self) -> bool:
         """False when there was nothing to clean."""
         cleaner = self.world.manager.periodic.cleaner
-        if cleaner.choose() is None:
+        if finish(cleaner.choose()) is None:
             return False
         cleaner.run()
         while cleaner.is_running:

@@ -4,12 +4,18 @@ import errno
 import logging
 import os
 import tracemalloc
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
+from kafkalite.env.clock import ManualClock
+from kafkalite.env.slicing import STEPS_PER_SLICE, finish
+from kafkalite.log import cleaner
+from kafkalite.log.cleaning import Pass
 from kafkalite.log.config import COMPACT, LOG_APPEND_TIME, LogConfig, LogSettings
 from kafkalite.log.large import heads_of
+from kafkalite.log.manager import LogManager
 from kafkalite.records.batch import Compression, iterate_headers
 from kafkalite.records.record import BatchBuilder
 from kafkalite.sim.disk import CrashDisk
@@ -245,7 +251,7 @@ def test_a_batch_of_more_keys_than_the_memory_takes_is_compacted_bit_by_bit(capl
     committed(log)
     world.clock.advance(30 * BACKOFF_MS)
     assert {record.value for record in read_all(log)} == {b"new"}
-    assert world.manager.periodic.cleaner.choose() is None
+    assert finish(world.manager.periodic.cleaner.choose()) is None
     assert not errors(caplog)
 
 
@@ -292,3 +298,86 @@ def test_the_newest_snapshot_stays_wherever_it_is():
     world.clock.advance(2 * BACKOFF_MS)
     assert newest not in world.log().bases
     assert snapshots(world) == [newest]
+
+
+MANY = 400
+AT_MOST = 4 * STEPS_PER_SLICE  # in a turn, with so many in each step
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How many logs were looked at in each turn."""
+    counts, clock_turn = Counter[int](), [0]
+    monkeypatch.setattr(cleaner, "LOOKED_AT_PER_STEP", 4)
+
+    def looked(config):
+        counts[clock_turn[0]] += 1
+        return COMPACT in config.cleanup_policy
+
+    def fire(timer_clock, delay_ms, callback):
+        def turn():
+            clock_turn[0] += 1
+            callback()
+
+        return call_later(timer_clock, delay_ms, turn)
+
+    call_later = ManualClock.call_later
+    monkeypatch.setattr(ManualClock, "call_later", fire)
+    monkeypatch.setattr(LogConfig, "is_compacted", property(looked))
+    return counts
+
+
+def test_a_look_at_many_logs_takes_several_turns(counted):
+    world = World(CONFIG)
+    for number in range(MANY):
+        world.log(f"t{number}")
+    counted.clear()
+    world.clock.advance(BACKOFF_MS)
+    assert sum(counted.values()) == MANY
+    assert max(counted.values()) <= AT_MOST
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_log_that_goes_while_others_are_looked_at_is_not_compacted(
+    counted, monkeypatch, is_first
+):
+    world, passes = World(CONFIG), list[str]()
+    begin = Pass.start
+
+    def begun(self):
+        passes.append(self.log.topic)
+        begin(self)
+
+    monkeypatch.setattr(Pass, "start", begun)
+    names = [f"t{number}" for number in range(MANY)]
+    for name in names:
+        world.log(name)
+    gone = names[0 if is_first else -1]
+    fill(world, gone)
+    world.clock.call_later(BACKOFF_MS, lambda: world.manager.delete(gone, 0))
+    counted.clear()
+    world.clock.advance(BACKOFF_MS)
+    assert world.manager.get(gone, 0) is None
+    assert passes == []
+    fill(world, names[5])
+    world.clock.advance(2 * BACKOFF_MS)
+    assert len(read_all(world.log(names[5]))) < 30
+    assert set(passes) == {names[5]}
+
+
+def test_a_stop_ends_the_look(counted):
+    world = World(CONFIG)
+    for number in range(MANY):
+        world.log(f"t{number}")
+    world.clock.call_later(BACKOFF_MS, world.manager.periodic.cleaner.stop)
+    counted.clear()
+    world.clock.advance(2 * BACKOFF_MS)
+    assert 0 < sum(counted.values()) < MANY
+
+
+def test_the_checkpoint_is_written_without_a_look_at_all_logs(monkeypatch):
+    world = World(CONFIG)
+    fill(world)
+    world.clock.advance(BACKOFF_MS)
+    monkeypatch.setattr(LogManager, "__iter__", lambda _: pytest.fail("it looks at all"))
+    world.manager.periodic.cleaner.save()

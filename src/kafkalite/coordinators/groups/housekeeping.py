@@ -27,7 +27,7 @@ NOT_KNOWN = -1
 SWEEP_KEY = ("offset-sweep",)
 APPEND_AGAIN_MS = 500
 # Cost as much as so many looks.
-TOMBSTONE_WORK = 6
+TOMBSTONE_WORK = 10
 ANSWER_WORK = 2
 
 
@@ -114,7 +114,7 @@ def _sweep_group(state: GroupsState, work: _Stretch, unswept: Unswept) -> None:
     unswept.places = None
     if group is not None and group.is_empty and store.count(group_id) == expired:
         # What is left of its offsets goes in this very turn, so nobody has come back for them.
-        _delete(work.turn, group)
+        _delete(work, group)
 
 
 def _places(store: OffsetStore, group_id: str) -> Iterator[tuple[str, int]]:
@@ -178,18 +178,18 @@ def _delete_on_request(state: GroupsState, work: _Stretch, group_id: str) -> int
         if work.is_done:
             return None
         work.write(records.offset_tombstone(group_id, topic, partition))
-    _delete(work.turn, group)
+    _delete(work, group)
     return Error.NONE
 
 
-def _delete(turn: Turn, group: Group) -> None:
+def _delete(work: _Stretch, group: Group) -> None:
     if isinstance(group, ClassicGroup):
-        turn.cancel(join_key(group.group_id))
-        turn.write(records.group_tombstone(group.group_id))
+        work.turn.cancel(join_key(group.group_id))
+        work.write(records.group_tombstone(group.group_id))
     elif isinstance(group, ForeignGroup):
-        turn.write(*group.tombstones())
+        work.write(*group.tombstones())
     else:
-        turn.write(*consumer_records.group_tombstones(group))
+        work.write(*consumer_records.group_tombstones(group))
 
 
 # -- with their topics -----------------------------------------------------------------------
