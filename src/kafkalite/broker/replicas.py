@@ -36,7 +36,8 @@ from kafkalite.log.making import Made, Making, NewLog
 from kafkalite.log.manager import LogManager
 from kafkalite.log.partition_log import PartitionLog
 from kafkalite.protocol.errors import Error, KafkaError
-from kafkalite.replication.partition import Leadership, Partition
+from kafkalite.replication.leader import Leadership
+from kafkalite.replication.partition import Partition
 from kafkalite.replication.partitions import Partitions
 
 logger = logging.getLogger(__name__)
@@ -185,7 +186,7 @@ class Replicas:
                 self._close(topic.name, state.index)
         elif partition is None:
             return self._open(topic, state, is_new=is_new)
-        elif state.partition_epoch > partition.leadership.partition_epoch:
+        elif state.partition_epoch > partition.role.partition_epoch:
             self._lead(partition, state)
             if not partition.log.home.is_online:
                 self.partitions.remove(topic.name, state.index)
@@ -278,7 +279,7 @@ class Replicas:
         names = [
             f"{each.topic}-{each.index}"
             for each in self.partitions
-            if each.leadership.leader_id == NO_LEADER
+            if each.role.leader_id == NO_LEADER
         ]
         if names:
             logger.warning(
@@ -290,16 +291,15 @@ class Replicas:
     # --- roles ------------------------------------------------------------------------------------
 
     def _lead(self, partition: Partition, state: PartitionState) -> None:
-        was_epoch = partition.leader_epoch if partition.is_leader else None
-        partition.leadership = leadership_of(state)
-        is_new_epoch = partition.is_leader and was_epoch != partition.leader_epoch
+        was_leader = partition.is_leader
+        is_new_epoch = partition.take(leadership_of(state))
         if is_new_epoch:
             self._hold(partition.log)
             partition.begin_epoch()
         coordinator = self.coordinators.get(partition.topic)
         if coordinator is not None and is_new_epoch:
             coordinator.gained(partition.index, partition)
-        elif was_epoch is not None and not partition.is_leader:
+        elif was_leader and not partition.is_leader:
             if coordinator is not None:
                 coordinator.lost(partition.index)
             partition.give_up(KafkaError(Error.NOT_LEADER_OR_FOLLOWER))
@@ -354,11 +354,8 @@ def _plain(config: BrokerConfig) -> LogConfig:
 
 
 def leadership_of(state: PartitionState) -> Leadership:
-    """What a partition is told of its role."""
+    """What a partition is told of its role. Nobody copies from its leader yet, so it commits alone
+    what the metadata says that the in-sync replicas have."""
     return Leadership(
-        state.leader,
-        state.leader_epoch,
-        state.partition_epoch,
-        list(state.replicas),
-        list(state.isr),
+        state.leader, state.leader_epoch, state.partition_epoch, state.replicas, state.isr
     )

@@ -377,7 +377,8 @@ class _Loader:
             log.durability.directory_changed(is_new=True)
         if end_offset < opening.log_start_offset:
             log.truncate_fully_and_start_at(opening.log_start_offset)
-        log.begin_at(max(opening.log_start_offset, segments[0].base_offset))
+        start = max(opening.log_start_offset, segments[0].base_offset)
+        log.begin_at(start, max(start, min(known or 0, log.log_end_offset)))  # cut by a crash
         log.epochs = self._fitting_epochs(log, epochs, end_offset)
         if self.epochs_changed:
             log.durability.epochs_changed()

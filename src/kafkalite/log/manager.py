@@ -219,12 +219,6 @@ class LogManager:
         found, self._found = self._found, {}
         for copies in found.values():
             self._settle(copies)
-        for directory in self.directories:
-            if not directory.home.is_online:
-                continue
-            saved = directory.all_saved(HIGH_WATERMARKS)
-            for log in self.logs_in(directory):
-                log.replicated(min(saved.get((log.topic, log.partition), 0), log.log_end_offset))
         if self.loading.bytes_expected:
             logger.info("%s", self.loading)
         self.periodic.start()

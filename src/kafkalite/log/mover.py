@@ -359,12 +359,12 @@ class Mover:
         if manager.make_way(future.home, final_path(future)):
             future.home.vacated.sync_now()  # of what nobody knew, or since it was named
         promote(future)
-        future.raise_start(log.log_start_offset)
         future.durability.took_over(log.durability.durable_offset)
         manager.replace(log, future)
         if log.producers is not None:
             future.needed_producers().take_verifications(log.producers)
         future.take_watermark(log)
+        future.raise_start(log.log_start_offset)
         self._replaced[log] = future
         move.is_holding = False  # for ever: it is the other's now
         self._end(*move.key)

@@ -128,7 +128,7 @@ class PartitionLog:
 
     def replicated(self, offset: int) -> bool:
         """Everything below an offset is, as whoever has the role for it knows; False when that is
-        no news. The one way for the high watermark to rise."""
+        no news. The one way for the high watermark to rise, and nobody else calls it."""
         assert offset <= self.log_end_offset, f"{self} has nothing to replicate below {offset}"
         is_news = self.watermark.raise_to(offset)
         if is_news and self.producers is not None:
@@ -141,11 +141,15 @@ class PartitionLog:
         self.watermark.cut_to(end_offset)
         self.durability.truncated(end_offset)
 
-    def begin_at(self, offset: int) -> None:
-        """Nothing lies below an offset, and only that much is known to be replicated."""
+    def begin_at(self, offset: int, high_watermark: int) -> None:
+        """Nothing lies below an offset, in a log that is opened or made empty; and what is known to
+        be replicated of it."""
+        assert offset <= high_watermark <= self.log_end_offset
         self.log_start_offset = offset
-        self.watermark.lower_to(offset)
-        self.replicated(offset)
+        self.watermark.lower_to(high_watermark)
+        self.watermark.raise_to(high_watermark)
+        if self.producers is not None:
+            self.producers.replicated(high_watermark)
 
     def take_watermark(self, other: PartitionLog) -> None:
         """Goes on where another log of this partition was, and with who waits there."""
@@ -362,11 +366,11 @@ class PartitionLog:
         return self.log_start_offset
 
     def raise_start(self, offset: int) -> None:
-        """Forgets what lies below an offset."""
+        """Forgets what lies below an offset, which is replicated."""
         if offset <= self.log_start_offset:
             return
+        assert offset <= self.high_watermark, f"{self} is not replicated up to {offset}"
         self.log_start_offset = offset
-        self.replicated(offset)
         if self.epochs.truncate_start(offset):
             self.durability.epochs_changed()
 

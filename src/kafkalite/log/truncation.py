@@ -73,7 +73,7 @@ def truncate_fully(log: PartitionLog, offset: int) -> None:
     kept.truncate_to(offset, log.home.env.clock.now_ms())
     _sync(kept)
     _end_at(log, offset)
-    log.begin_at(offset)
+    log.begin_at(offset, offset)
     if log.epochs.clear():
         log.durability.epochs_changed()
     reload_producers(log)

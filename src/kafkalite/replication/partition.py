@@ -1,10 +1,10 @@
 """One partition as this broker holds it: its log, and the role this broker plays for it.
 
-Owns the leader epoch that requests are checked against, the high watermark's advance and who waits
-on either. Never reads or writes a file itself: that is the log's. With one replica the high
-watermark follows the log end (under fsync durability: what is on disk); a replicated partition's
-follows its in-sync replicas, so the three offsets are separate values everywhere.
-Invariant: log_start <= last_stable <= high_watermark <= log_end.
+Owns the role, the way from what it decides to the log's high watermark, and who waits on either.
+Never reads or writes a file itself: that is the log's. With one replica the high watermark follows
+the log end (under fsync durability: what is on disk); a replicated partition's follows its in-sync
+replicas, so the three offsets are separate values everywhere. Invariants: it has exactly one role,
+which alone decides the high watermark; log_start <= last_stable <= high_watermark <= log_end.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from kafkalite.env.later import Later
 from kafkalite.env.slicing import Steps
 from kafkalite.log.partition_log import AppendOrigin, AppendResult, FoundOffset, PartitionLog
 from kafkalite.log.producers import Verification
-from kafkalite.log.validator import Checked, Leader, examine
+from kafkalite.log.validator import Checked, examine
+from kafkalite.log.validator import Leader as Rules
 from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.replication.follower import Follower
+from kafkalite.replication.leader import Leader, Leadership, Moment, Neighbours
 from kafkalite.replication.waiting import Parked
 
 NO_EPOCH = -1
@@ -27,18 +30,16 @@ LATEST_TIMESTAMP = -1
 
 
 @dataclass(slots=True)
-class Leadership:
-    """What the cluster's metadata says of a partition."""
+class Idle:
+    """No role: nobody leads the partition, or it is not here any more."""
 
-    leader_id: int
-    leader_epoch: int
-    partition_epoch: int
-    replicas: list[int]
-    isr: list[int]
+    leader_epoch: int = -1
+    partition_epoch: int = -1
+    leader_id: int = NO_LEADER
 
-    def has_enough_in_sync(self, wanted: int) -> bool:
-        """All replicas are enough, however many a topic's settings want."""
-        return len(self.isr) >= min(wanted, len(self.replicas))
+
+Role = Leader | Follower | Idle
+_ALONE = Neighbours()
 
 
 @dataclass(slots=True)
@@ -88,7 +89,8 @@ class Partition:
     topic_id: bytes
     node_id: int
     log: PartitionLog
-    leadership: Leadership = field(default_factory=lambda: Leadership(NO_LEADER, -1, -1, [], []))
+    role: Role = field(default_factory=Idle)
+    neighbours: Neighbours = field(default_factory=lambda: _ALONE)
     _watchers: dict[Parked, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -96,11 +98,11 @@ class Partition:
 
     @property
     def is_leader(self) -> bool:
-        return self.leadership.leader_id == self.node_id
+        return self.role.leader_id == self.node_id
 
     @property
     def leader_epoch(self) -> int:
-        return self.leadership.leader_epoch
+        return self.role.leader_epoch
 
     @property
     def high_watermark(self) -> int:
@@ -112,22 +114,68 @@ class Partition:
 
     def check_leader(self, expected_epoch: int = NO_EPOCH) -> None:
         """Refuse a request that is not for this leader in this epoch."""
-        if expected_epoch != NO_EPOCH and expected_epoch != self.leadership.leader_epoch:
-            is_old = expected_epoch < self.leadership.leader_epoch
+        role = self.role
+        if expected_epoch != NO_EPOCH and expected_epoch != role.leader_epoch:
+            is_old = expected_epoch < role.leader_epoch
             raise KafkaError(Error.FENCED_LEADER_EPOCH if is_old else Error.UNKNOWN_LEADER_EPOCH)
-        if self.leadership.leader_id != self.node_id:
+        if role.leader_id != self.node_id:
             raise KafkaError(Error.NOT_LEADER_OR_FOLLOWER)
+
+    # --- the role ---------------------------------------------------------------------------------
+
+    def take(self, said: Leadership) -> bool:
+        """Takes the role that the metadata says; True when this broker leads from here on, in an
+        epoch that is to begin."""
+        role = self.role
+        if said.leader_id == self.node_id:
+            leader = role if isinstance(role, Leader) else Leader(self.node_id)
+            self.role = leader
+            is_new_epoch = leader.take(said, self.log.log_end_offset, self._now_ms())
+            if not is_new_epoch:
+                self.settle()
+            return is_new_epoch
+        if said.leader_id == NO_LEADER:
+            self.role = Idle(said.leader_epoch, said.partition_epoch)
+        elif isinstance(role, Follower):
+            role.take(said)
+        else:
+            self.role = Follower(said.leader_id, said.leader_epoch, said.partition_epoch)
+        return False
 
     def begin_epoch(self) -> None:
         """This broker leads from here on: the epoch starts at the log's end (KIP-101), and what
-        the only replica has is committed."""
+        all replicas have is committed."""
         log = self.log
-        log.begin_epoch(self.leadership.leader_epoch)
-        if log.is_durable_on_append:
-            self.advance(log.log_end_offset)
-        else:
-            self.advance(log.durability.durable_offset)
+        log.begin_epoch(self.role.leader_epoch)
+        self.settle()
+        if not log.is_durable_on_append:
             log.durability.want(log.log_end_offset)
+
+    def moment(self, now_ms: int) -> Moment:
+        """What a leader's role is told beside an event."""
+        log = self.log
+        return Moment(
+            now_ms, log.log_start_offset, log.high_watermark, self._own_offset(),
+            log.log_end_offset, log.config.min_insync_replicas, self.neighbours,
+        )  # fmt: skip
+
+    def _own_offset(self) -> int:
+        """Up to where the leader counts its own log."""
+        log = self.log
+        return log.log_end_offset if log.is_durable_on_append else log.durability.durable_offset
+
+    def settle(self) -> None:
+        """The high watermark goes to where a leader's role now has it."""
+        leader = self.role
+        if not isinstance(leader, Leader):
+            return
+        if leader.followers:
+            self.advance(leader.high_watermark(self.moment(self._now_ms())))
+        else:
+            self.advance(self._own_offset())
+
+    def _now_ms(self) -> int:
+        return self.log.home.env.clock.now_ms()
 
     def give_up(self, error: KafkaError) -> None:
         """Nothing more is committed here: the role is lost, or the partition."""
@@ -138,8 +186,8 @@ class Partition:
         self, records: memoryview, now_ms: int, *, is_old_format_taken: bool = False
     ) -> Steps[Checked]:
         """A client's batch as `append` takes it, looked at in steps; the bytes must not change."""
-        leader = Leader(self.log.config, AppendOrigin.CLIENT, 0, 0, now_ms, is_old_format_taken)
-        return examine(records, leader)
+        rules = Rules(self.log.config, AppendOrigin.CLIENT, 0, 0, now_ms, is_old_format_taken)
+        return examine(records, rules)
 
     def append(
         self,
@@ -156,32 +204,34 @@ class Partition:
         A client's transactional batch brings a proof that its coordinator knows of it; a marker
         says by which version of transactions its epoch is to be judged.
         """
-        if self.leadership.leader_id != self.node_id:
-            self.check_leader()
+        leader = self.role
+        if not isinstance(leader, Leader):
+            raise KafkaError(Error.NOT_LEADER_OR_FOLLOWER)
         log = self.log
-        if is_all and not self.leadership.has_enough_in_sync(log.config.min_insync_replicas):
+        if is_all and not leader.has_enough_in_sync(log.config.min_insync_replicas):
             raise KafkaError(Error.NOT_ENOUGH_REPLICAS)
         result = log.append_as_leader(
-            records, self.leadership.leader_epoch, origin, now_ms,
+            records, leader.leader_epoch, origin, now_ms,
             verification=proof.verification, is_verified=proof.is_waived,
             transaction_version=transaction_version,
         )
-        if log.is_durable_on_append:
-            self.advance(log.log_end_offset)
-        else:
+        if not log.is_durable_on_append:
             log.durability.want(log.log_end_offset)
+        elif leader.followers:
+            self.advance(leader.high_watermark(self.moment(now_ms)))
+        else:
+            self.advance(log.log_end_offset)
         return result
 
     def _durability_moved(self) -> None:
         """More of the log is on stable storage, or nothing more of it ever will be."""
-        log = self.log
-        if log.lost is not None:
-            self.give_up(log.lost)
-        elif self.leadership.leader_id == self.node_id:
-            self.advance(log.durability.durable_offset)
+        if self.log.lost is not None:
+            self.give_up(self.log.lost)
+        else:
+            self.settle()
 
     def advance(self, high_watermark: int) -> None:
-        """Raise the high watermark and wake whoever waited for it."""
+        """Raise the high watermark, as the role has decided, and wake whoever waited for it."""
         if self.log.replicated(high_watermark):
             self.wake()
 
@@ -190,7 +240,7 @@ class Partition:
         here any more whether it will be: the role is lost, the topic deleted, the disk broken."""
         if offset <= self.log.high_watermark:
             return Later.of(None)
-        if self.leadership.leader_id != self.node_id:
+        if self.role.leader_id != self.node_id:
             return Later.of(KafkaError(Error.NOT_LEADER_OR_FOLLOWER))
         if self.log.lost is not None:
             return Later.of(self.log.lost)
@@ -238,6 +288,16 @@ class Partition:
             found.aborted = log.aborted_transactions(position.offset, slice_.end_offset)
         return found
 
+    def read_as_replica(self, position: FetchPosition) -> PartitionRead:
+        """Records from a position on up to the log's end, committed or not; or where the reader's
+        log parts from ours."""
+        log = self.log
+        found = PartitionRead(log.high_watermark, log.last_stable_offset, log.log_start_offset)
+        found.diverging = self._divergence(position)
+        if found.diverging is None:
+            found.records = log.read(position.offset, position.max_bytes).range
+        return found
+
     def offset_for_time(
         self, timestamp: int, *, is_committed_only: bool
     ) -> Steps[FoundOffset | None]:
@@ -245,10 +305,10 @@ class Partition:
         counts them; None where this isolation level can see no such record."""
         limit = self.end_offset(is_committed_only=is_committed_only)
         if timestamp == LATEST_TIMESTAMP:
-            return FoundOffset(NO_TIMESTAMP, limit, self.leadership.leader_epoch)
+            return FoundOffset(NO_TIMESTAMP, limit, self.role.leader_epoch)
         found = yield from self.log.offset_for_time_in_steps(timestamp, limit)
         if found is not None and found.leader_epoch < 0 and found.offset == self.log.log_end_offset:
-            return found._replace(leader_epoch=self.leadership.leader_epoch)  # of what comes next
+            return found._replace(leader_epoch=self.role.leader_epoch)  # of what comes next
         return found
 
     def segment_starts(self) -> list[tuple[int, int]]:
@@ -273,17 +333,20 @@ class Partition:
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest known epoch up to this one and where it ends; (-1, -1) if none is."""
-        if epoch == self.leadership.leader_epoch:
+        if epoch == self.role.leader_epoch:
             return epoch, self.log.log_end_offset
         return self.log.end_offset_for_epoch(epoch)
 
     def _divergence(self, position: FetchPosition) -> tuple[int, int] | None:
-        """Where the reader's log parts from ours. Asked before the offset's range is checked:
-        a reader with a tail that we never had must truncate, not start over."""
+        """Where the reader's log parts from ours. Asked before the offset is held against our end:
+        a reader with a tail that we never had must truncate, not start over. One that is below our
+        start has nothing of ours in any case."""
         if position.last_fetched_epoch == NO_EPOCH:
             return None
         epoch, end_offset = self.end_offset_for_epoch(position.last_fetched_epoch)
         if epoch == NO_EPOCH or end_offset == -1:
+            raise KafkaError(Error.OFFSET_OUT_OF_RANGE)
+        if position.offset < self.log.log_start_offset:
             raise KafkaError(Error.OFFSET_OUT_OF_RANGE)
         if epoch < position.last_fetched_epoch or end_offset < position.offset:
             return epoch, end_offset

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafkalite.protocol.errors import Error, KafkaError
-from kafkalite.replication.partition import NO_LEADER, Leadership, Partition
+from kafkalite.replication.partition import Idle, Partition
 
 
 class Partitions:
@@ -64,7 +64,7 @@ class Partitions:
         partition = self._by_name.pop((topic, index), None)
         if partition is None:
             return None
-        partition.leadership = Leadership(NO_LEADER, partition.leader_epoch, -1, [], [])
+        partition.role = Idle(partition.leader_epoch)
         partition.give_up(KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION))
         return partition
 

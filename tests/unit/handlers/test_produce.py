@@ -15,6 +15,7 @@ from kafkalite.protocol.messages import ProduceRequest
 from kafkalite.records.batch import Compression
 from kafkalite.records.legacy import build_message
 from kafkalite.records.record import Record
+from kafkalite.replication.leader import Leader
 from tests.unit.handlers.producing import (
     PartitionData,
     TopicData,
@@ -210,7 +211,8 @@ def test_an_idempotent_producer_is_never_told_of_an_unknown_error(broker: WholeB
 def test_fewer_in_sync_than_needed_refuses_acks_all_alone(broker: WholeBroker) -> None:
     broker.create("careful", min_insync_replicas="2")
     partition = broker.partition("careful", 0)
-    partition.leadership.replicas.append(99)  # another broker, which lags behind
+    assert isinstance(partition.role, Leader)
+    partition.role.replicas += (99,)  # another broker, which lags behind
     answer = produce(broker, batch_of(broker), topic="careful", acks=-1)
     assert answer.error_code == Error.NOT_ENOUGH_REPLICAS
     assert produce(broker, batch_of(broker), topic="careful", acks=1).error_code == 0

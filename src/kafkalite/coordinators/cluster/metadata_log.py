@@ -28,6 +28,8 @@ from kafkalite.log.partition_log import AppendOrigin, PartitionLog
 from kafkalite.protocol.errors import KafkaError
 from kafkalite.records.control import build_control_batch
 from kafkalite.records.record import BatchBuilder
+from kafkalite.replication.leader import Leadership
+from kafkalite.replication.partition import Partition
 
 __all__ = ["DIRECTORY", "QUORUM_STATE", "TOPIC", "TOPIC_ID", "MetadataLog"]
 
@@ -52,12 +54,14 @@ class MetadataLog:
     """Reads the whole state once, is opened then, and appended to."""
 
     log: PartitionLog
+    _partition: Partition  # led by this node alone
 
     def __init__(
         self, home: LogHome, node_id: int, segment_bytes: int, directory_id: bytes = bytes(16)
     ) -> None:
         self.home = home
         self.disk = home.disk
+        self.node_id = node_id
         self.directory = f"{home.path}/{DIRECTORY}"
         self.quorum = Quorum(home.disk, self.directory, node_id, directory_id)
         self.stored = Stored(home.disk, self.directory, self.quorum)
@@ -99,6 +103,7 @@ class MetadataLog:
         if self.end_offset < end_offset:
             self.log.truncate_fully_and_start_at(end_offset)
         assert self.end_offset == end_offset, "the log has records that were not read"
+        self._partition = Partition(TOPIC, 0, TOPIC_ID, self.node_id, self.log)
         self.bytes_since_snapshot = self.stored.bytes_behind_snapshot
         self.home.when_failed(self.log.gone_offline)
 
@@ -121,6 +126,9 @@ class MetadataLog:
         """Takes the lead in a new epoch, and says so in the log; records are written after it."""
         self.epoch = max(self.epoch, self.log.epochs.latest, 0) + 1
         self.quorum.write_state(self.epoch)
+        alone = (self.node_id,)
+        self._partition.take(Leadership(self.node_id, self.epoch, 0, alone, alone))
+        self._partition.begin_epoch()
         now_ms = self.home.env.clock.now_ms()
         batch = build_control_batch(
             self.quorum.epoch_records(),
@@ -148,7 +156,7 @@ class MetadataLog:
     def _append(self, batch: bytearray, now_ms: int) -> None:
         view = memoryview(batch)
         self.log.append_as_leader(view, self.epoch, AppendOrigin.RAFT, now_ms)
-        self.log.replicated(self.end_offset)
+        self._partition.settle()
         self.bytes_since_snapshot += len(batch)
         self.log.flush()
 

@@ -1,0 +1,1 @@
+"""Roles of a partition, what they decide, and who waits for it."""
