@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kafkalite.protocol.errors import Error, KafkaError
@@ -126,6 +128,12 @@ def test_a_fetch_without_an_epoch_is_of_any_life() -> None:
     (asked,) = leader.fetched(2, ReplicaFetch(5, 0), moment(high_watermark=5))
     assert isinstance(asked, AlterPartition)
     assert asked.isr == ((1, 10), (2, -1))
+
+
+def test_a_fetch_without_an_epoch_does_not_let_a_fenced_broker_join() -> None:
+    leader = leading(1)
+    fenced = replace(moment(high_watermark=5), neighbours=Neighbours(epochs={1: 10}))
+    assert leader.fetched(2, ReplicaFetch(5, 0), fenced) == []
 
 
 @pytest.mark.parametrize(
