@@ -126,6 +126,10 @@ def test_a_topic_that_comes_again_is_gone_and_new() -> None:
     check(first, [change(leader=2), *again])
 
 
+def test_a_partition_that_changed_is_told() -> None:
+    check([TopicRecord(name="a", topic_id=A), partition(0), partition(1)], [change(leader=2)])
+
+
 def test_what_is_as_it_was_is_not_told() -> None:
     image, _ = fold(TopicRecord(name="a", topic_id=A), partition(0))
     assert Changes.between(image, deepcopy(image)) == Changes()
