@@ -65,9 +65,10 @@ def parts(image: Image) -> dict[str, dict[Any, Any]]:
     }
 
 
-def matters(kind: int, name: str, old: Image, new: Image) -> bool:
+def matters(key: tuple[int, str], old: Image, new: Image) -> bool:
     """Settings that went with their topic are nobody's."""
-    if kind != TOPIC or (kind, name) in new.configs:
+    kind, name = key
+    if kind != TOPIC or key in new.configs:
         return True
     return name in new.topics and new.topic_id(name) == old.topic_id(name)
 
@@ -79,9 +80,7 @@ def told(changes: Changes, old: Image, new: Image) -> dict[str, set[Any]]:
         name: {key for key in getattr(changes, name) if was[name].get(key) != now[name].get(key)}
         for name in was
     }
-    heard["configs"] = {
-        (kind, name) for kind, name in heard["configs"] if matters(kind, name, old, new)
-    }
+    heard["configs"] = {key for key in heard["configs"] if matters(key, old, new)}
     heard["created"] = {key for key in changes.created if key in new.by_id}
     heard["deleted"] = {key for key in changes.deleted if key in old.by_id}
     return heard
@@ -125,6 +124,10 @@ def test_a_topic_that_comes_again_is_gone_and_new() -> None:
     check(first, again)
     check(first, [*again, setting])
     check(first, [change(leader=2), *again])
+
+
+def test_a_partition_that_changed_is_told() -> None:
+    check([TopicRecord(name="a", topic_id=A), partition(0), partition(1)], [change(leader=2)])
 
 
 def test_what_is_as_it_was_is_not_told() -> None:
