@@ -29,7 +29,8 @@ S = TypeVar("S")
 Waiting = tuple[Callable[[T], None], Callable[[Exception], None] | None]
 
 _UNRESOLVED: Any = object()
-_HERE = __name__
+# What is asked of these is a slot of who asks.
+_OF_CALLERS = (__name__, "kafkalite.env.slicing")
 
 # Every slot that is not resolved, and where it was made, while somebody watches.
 _open: dict[Later[Any], str] | None = None
@@ -186,8 +187,8 @@ def open_waits(package: str = "kafkalite") -> Counter[str]:
 
 
 def _place(frame: FrameType | None) -> str:
-    """The first line outside of this module, as `kafkalite.handlers.fetch:57`."""
-    while frame is not None and frame.f_globals.get("__name__") == _HERE:
+    """The first line outside of these modules, as `kafkalite.handlers.fetch:57`."""
+    while frame is not None and frame.f_globals.get("__name__") in _OF_CALLERS:
         frame = frame.f_back
     if frame is None:
         return "nowhere"
