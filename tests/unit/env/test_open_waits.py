@@ -64,7 +64,8 @@ def test_what_is_made_of_slots_counts_for_who_made_it_and_is_closed_by_a_failure
     asked = made.then_ask(Later.of)
     every = Later.all([made])
     assert all(place.startswith(f"{__name__}:") for place in open_waits(HERE))
-    first.resolve(0)
+    with pytest.raises(ZeroDivisionError):
+        first.resolve(0)
     assert not open_waits(HERE)
     assert asked.is_resolved
     assert every.is_resolved
