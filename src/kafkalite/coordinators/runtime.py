@@ -360,14 +360,13 @@ class Runtime:
             self._complete(effects.on_committed, effects.sends, replies)
             return
         deadline_ms = self.env.clock.monotonic_ms() + self.append_timeout_ms
-        is_first = self._parked.add(Parked(
+        self._parked.add(Parked(
             self._written_end, deadline_ms, replies, effects.on_committed, effects.on_failed,
             effects.sends,
         ))  # fmt: skip
         if _WRITE_TIMEOUT not in self.deadlines:
             self.deadlines.arm(_WRITE_TIMEOUT, self.append_timeout_ms, None)
-        if is_first:
-            self.partition.when_committed(self._written_end).then(self._on_committed)
+        self.partition.when_committed(self._written_end).then(self._on_committed)
 
     def _on_committed(self, error: KafkaError | None) -> None:
         for entry in self._parked.covered(self.partition.high_watermark):

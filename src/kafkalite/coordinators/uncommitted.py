@@ -21,11 +21,8 @@ class Uncommitted:
     def __bool__(self) -> bool:
         return bool(self._parked)
 
-    def add(self, entry: Parked) -> bool:
-        """False when others are here for the same commit, which is waited for once."""
-        is_first = not self._parked or self._parked[-1].end_offset < entry.end_offset
+    def add(self, entry: Parked) -> None:
         self._parked.append(entry)
-        return is_first
 
     def covered(self, high_watermark: int) -> Iterator[Parked]:
         """Those that wait no longer."""

@@ -29,7 +29,8 @@ S = TypeVar("S")
 Waiting = tuple[Callable[[T], None], Callable[[Exception], None] | None]
 
 _UNRESOLVED: Any = object()
-_HERE = __name__
+# What is asked of these is a slot of who asks.
+_OF_CALLERS = (__name__, "kafkalite.env.slicing")
 
 # Every slot that is not resolved, and where it was made, while somebody watches.
 _open: dict[Later[Any], str] | None = None
@@ -74,7 +75,7 @@ class Later(Generic[T]):
             nonlocal missing
             missing -= 1
             if missing == 0:
-                _fill(every, _values, laters)
+                _fill(every, True, _values, laters)
 
         for later in laters:
             later.then(arrived, arrived)
@@ -110,21 +111,31 @@ class Later(Generic[T]):
         if failures:
             raise _as_one(failures)
 
-    def fail(self, error: Exception) -> None:
-        """Fills the slot with what went wrong on the way to the value."""
+    def fail(self, error: Exception, *, is_read: bool = True) -> None:
+        """Fills the slot with what went wrong on the way to the value. Unless it `is_read` later,
+        it is raised when nobody waits for it, so that it is heard of."""
+        is_heard = is_read or self._callbacks is not None
         failed: Any = _Failed(error)
         self.resolve(failed)
+        if not is_heard:
+            raise error
 
     def map(self, change: Callable[[T], R]) -> Later[R]:
         """A slot for what becomes of the value."""
         changed: Later[R] = Later()
-        self.then(partial(_fill, changed, change), changed.fail)
+        if self.is_resolved:
+            self.then(partial(_fill, changed, True, change), changed.fail)
+        else:
+            self.then(
+                partial(_fill, changed, False, change), partial(changed.fail, is_read=False)
+            )
         return changed
 
     def then_ask(self, ask: Callable[[T], Later[R]]) -> Later[R]:
         """A slot for what somebody answers who is asked with the value."""
         answer: Later[R] = Later()
-        self.map(ask).then(lambda asked: asked.then(answer.resolve, answer.fail), answer.fail)
+        fail = partial(answer.fail, is_read=self.is_resolved)
+        self.map(ask).then(lambda asked: asked.then(answer.resolve, fail), fail)
         return answer
 
     def then(
@@ -145,12 +156,12 @@ class Later(Generic[T]):
             raise value.error
 
 
-def _fill(later: Later[R], make: Callable[[S], R], given: S) -> None:
+def _fill(later: Later[R], is_read: bool, make: Callable[[S], R], given: S) -> None:
     """With what is made of it, or with what goes wrong in that."""
     try:
         made = make(given)
     except Exception as error:  # noqa: BLE001 - who waits is told, and decides what it means
-        later.fail(error)
+        later.fail(error, is_read=is_read)
     else:
         later.resolve(made)
 
@@ -186,8 +197,8 @@ def open_waits(package: str = "kafkalite") -> Counter[str]:
 
 
 def _place(frame: FrameType | None) -> str:
-    """The first line outside of this module, as `kafkalite.handlers.fetch:57`."""
-    while frame is not None and frame.f_globals.get("__name__") == _HERE:
+    """The first line outside of these modules, as `kafkalite.handlers.fetch:57`."""
+    while frame is not None and frame.f_globals.get("__name__") in _OF_CALLERS:
         frame = frame.f_back
     if frame is None:
         return "nowhere"

@@ -25,4 +25,4 @@ def heartbeat(
         is_loading = error.code == Error.COORDINATOR_LOAD_IN_PROGRESS
         return HeartbeatResponse(error_code=Error.NONE if is_loading else error.code)
 
-    return or_refused(context.groups.submit(request.group_id, Heartbeat(request)), refused)
+    return context.groups.submit(request.group_id, Heartbeat(request)).map(or_refused(refused))

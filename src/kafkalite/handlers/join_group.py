@@ -32,9 +32,8 @@ def join_group(
     if call.version < REBALANCE_TIMEOUT_SINCE:
         request.rebalance_timeout_ms = request.session_timeout_ms
     event = Join(request, call.version, client_id_of(call), client_host_of(call))
-    joined = or_refused(
-        context.groups.submit(request.group_id, event),
-        lambda error: JoinGroupResponse(error_code=error.code),
+    joined = context.groups.submit(request.group_id, event).map(
+        or_refused(lambda error: JoinGroupResponse(error_code=error.code))
     )
     return joined.map(partial(_fit, call))
 

@@ -34,7 +34,7 @@ def leave_group(
         return response
 
     submitted = context.groups.submit(request.group_id, Leave(request))
-    return or_refused(submitted, partial(_failed, request)).map(fit)
+    return submitted.map(or_refused(partial(_failed, request))).map(fit)
 
 
 def _failed(request: LeaveGroupRequest, error: KafkaError) -> LeaveGroupResponse:

@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from kafkalite.env.later import Later
 from kafkalite.protocol.errors import KafkaError
 
 R = TypeVar("R")
 
 
-def or_refused(asked: Later[R | KafkaError], refused: Callable[[KafkaError], R]) -> Later[R]:
-    """The answer, or what is told in its place."""
+def or_refused(refused: Callable[[KafkaError], R]) -> Callable[[R | KafkaError], R]:
+    """The answer as it is, or what is told in its place."""
 
-    def answer(given: R | KafkaError) -> R:
-        return refused(given) if isinstance(given, KafkaError) else given
+    def told(answer: R | KafkaError) -> R:
+        return refused(answer) if isinstance(answer, KafkaError) else answer
 
-    return asked.map(answer)
+    return told

@@ -24,7 +24,6 @@ def sync_group(
         return SyncGroupResponse(error_code=Error.INCONSISTENT_GROUP_PROTOCOL)
     if not request.group_id:
         return SyncGroupResponse(error_code=Error.INVALID_GROUP_ID)
-    return or_refused(
-        context.groups.submit(request.group_id, Sync(request)),
-        lambda error: SyncGroupResponse(error_code=error.code),
+    return context.groups.submit(request.group_id, Sync(request)).map(
+        or_refused(lambda error: SyncGroupResponse(error_code=error.code))
     )

@@ -457,7 +457,7 @@ def test_a_bug_that_has_changed_nothing_ends_its_own_request_only(
 
 
 def test_a_timer_that_met_a_bug_comes_again(world: World) -> None:
-    world.runtime._deadlines.arm("broken", 10, Break(is_harmless=True))
+    world.runtime.deadlines.arm("broken", 10, Break(is_harmless=True))
     world.clock.advance(10)
     assert world.clock.next_due_ms() == FAILED_TIMER_MS
 

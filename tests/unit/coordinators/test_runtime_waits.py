@@ -163,18 +163,6 @@ def test_who_waits_on_a_partition_that_is_lost_is_told(world: World) -> None:
     assert world.delivered == []
 
 
-def test_a_commit_is_waited_for_once_by_all_who_wait_for_it(world: World) -> None:
-    world.partition.is_lagging = True
-    answers = [world.runtime.submit(Send("one")), world.runtime.submit(NoteLater())]
-    answers += [world.runtime.submit(NoteLater()), world.runtime.submit(Send("two"))]
-    answers.append(world.runtime.submit(NoteLater()))
-    assert len(world.partition.waiting) == 2
-    world.partition.commit(1)
-    assert [each.is_resolved for each in answers] == [True, True, True, False, False]
-    world.partition.commit()
-    assert [each.value for each in answers] == ["sent", "armed", "armed", "sent", "armed"]
-
-
 def test_who_comes_after_others_were_told_that_it_takes_too_long_hears_of_the_commit(
     world: World,
 ) -> None:

@@ -141,3 +141,12 @@ def test_a_failure_of_which_nobody_is_told_is_raised():
     assert seen == [0]
     with pytest.raises(ZeroDivisionError):
         later.map(dividing_by).then(seen.append)
+
+
+@pytest.mark.parametrize("way", ["map", "map of a map", "then_ask"])
+def test_a_failure_that_nobody_waits_for_is_raised_where_the_value_came_from(way):
+    later = Later[int]()
+    made = WAYS[way](later)
+    with pytest.raises(ZeroDivisionError):
+        later.resolve(0)
+    assert made.is_resolved

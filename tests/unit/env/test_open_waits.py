@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import Later, forget_waits, open_waits, watch_waits
+from kafkalite.env.slicing import STEPS_AT_ONCE, Slices, Steps
 
 HERE = "tests"
 
@@ -62,7 +64,22 @@ def test_what_is_made_of_slots_counts_for_who_made_it_and_is_closed_by_a_failure
     asked = made.then_ask(Later.of)
     every = Later.all([made])
     assert all(place.startswith(f"{__name__}:") for place in open_waits(HERE))
-    first.resolve(0)
+    with pytest.raises(ZeroDivisionError):
+        first.resolve(0)
     assert not open_waits(HERE)
     assert asked.is_resolved
     assert every.is_resolved
+
+
+def test_what_is_worked_out_in_slices_counts_for_who_wants_it() -> None:
+    def long() -> Steps[int]:
+        for _ in range(2 * STEPS_AT_ONCE):
+            yield
+        return 1
+
+    clock = ManualClock()
+    later = Slices(clock).later(long())
+    assert [place.partition(":")[0] for place in open_waits(HERE)] == [__name__]
+    clock.advance(0)
+    assert later.value == 1
+    assert not open_waits(HERE)
