@@ -75,7 +75,7 @@ LOG_LAYERS: dict[str, str] = {
 COORDINATORS: dict[str, frozenset[str]] = {
     "": frozenset(),  # the runtime that they share
     "cluster": frozenset({""}),
-    "groups": frozenset({"", "cluster.image"}),
+    "groups": frozenset({"", "cluster.image", "cluster.states"}),
     "transactions": frozenset({""}),
 }
 # What one handler of an API has of another's.

@@ -111,22 +111,20 @@ class Broker:
             FetchSessions(config.get_int("max.incremental.fetch.session.cache.slots"), env.random),
         )
         self._log = LimitedLog(env.clock)
-        self._dispatchers = {
+        dispatchers = {
             kind: Dispatcher(self.context, self._log, apis)
             for kind, apis in self.context.api_sets.items()
         }
-        terms = {kind: Terms(service_over(each)) for kind, each in self._dispatchers.items()}
+        self.dispatcher = dispatchers[BROKER]  # of what clients ask
+        terms = {kind: Terms(service_over(each)) for kind, each in dispatchers.items()}
         self.server = Server(
             network, env.clock, config, lambda info: terms[info.kind], self._log,
             self.known.connection_rate,
         )  # fmt: skip
         self.peers = Peers(
-            network,
-            env.clock,
-            node_id=self.node_id,
-            address_of=self.known.address_of,
+            network, env.clock, node_id=self.node_id, address_of=self.known.address_of,
             timeout_ms=config.get_int("request.timeout.ms"),
-        )
+        )  # fmt: skip
         self._replicas: Replicas | None = None
         self._is_serving = False
         self._is_killed = False
@@ -135,11 +133,6 @@ class Broker:
     @property
     def metadata(self) -> Metadata:
         return self.known.metadata
-
-    @property
-    def dispatcher(self) -> Dispatcher:
-        """Who answers clients."""
-        return self._dispatchers[BROKER]
 
     @property
     def controller(self) -> LocalController:

@@ -11,10 +11,10 @@ from kafkalite.broker.log_configs import log_config
 from kafkalite.config import BrokerConfig, group_value
 from kafkalite.coordinators.cluster.brokers import SECURITY_PROTOCOLS
 from kafkalite.coordinators.cluster.directories import named_directory
-from kafkalite.coordinators.cluster.image import GROUP, NO_LEADER, TOPIC, EndPoint
 from kafkalite.coordinators.cluster.local_controller import LocalController
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.cluster.nodes import LOOPBACK, UNADVERTISED, peer_address
+from kafkalite.coordinators.cluster.states import GROUP, NO_LEADER, TOPIC, EndPoint
 from kafkalite.env.network import Address
 from kafkalite.log.config import LogConfig
 

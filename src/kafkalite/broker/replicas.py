@@ -21,15 +21,9 @@ from kafkalite.coordinators.cluster.brokers import AssignDirectories
 from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.configs import apply_dynamic_config
 from kafkalite.coordinators.cluster.directories import directory_of
-from kafkalite.coordinators.cluster.image import (
-    BROKER,
-    NO_LEADER,
-    TOPIC,
-    PartitionState,
-    Topic,
-)
 from kafkalite.coordinators.cluster.local_controller import LocalController
 from kafkalite.coordinators.cluster.metadata import Metadata
+from kafkalite.coordinators.cluster.states import BROKER, NO_LEADER, TOPIC, PartitionState, Topic
 from kafkalite.env.later import Later
 from kafkalite.log.config import LogConfig
 from kafkalite.log.forerunners import forget, make_now

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kafkalite.coordinators.cluster.image import PartitionState
 from kafkalite.coordinators.cluster.nodes import nodes_for
+from kafkalite.coordinators.cluster.states import PartitionState
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import Error, KafkaError

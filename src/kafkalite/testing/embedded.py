@@ -161,7 +161,7 @@ class EmbeddedKafka(Asking):
     @property
     def clock(self) -> Time:
         """The brokers' time: `clock.freeze()`, `clock.advance(days=7)`."""
-        return Time(self._running, self._controls.shift)
+        return Time(self._running)
 
     def fail(
         self,

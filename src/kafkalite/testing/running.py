@@ -362,6 +362,7 @@ class Run:
         assert self.env is not None
         assert self.loop is not None
         config, _ = broker_config(self.plan.config_of(node_id))
+        self.stages[node_id] = []
         network = SocketNetwork(self.loop)
         over = partial(self._stage_over, node_id)
         return Broker(self.env, network, config, self._local_brokers, over)
@@ -372,7 +373,7 @@ class Run:
         assert self.clock is not None
         controls = self._controls
         stage = Stage(service, self.clock, controls.faults, controls.observers)
-        self.stages.setdefault(node_id, []).append(stage)
+        self.stages[node_id].append(stage)
         return stage
 
     def _create_topics(self, wanted: list[tuple[str, int]], then: Callable[[], None]) -> None:

@@ -16,7 +16,6 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from kafkalite.testing import acting
-from kafkalite.testing.clock import Shift
 from kafkalite.testing.running import Run
 
 Moment = datetime | int | float
@@ -25,18 +24,13 @@ Moment = datetime | int | float
 class Time:
     """The time of the brokers of one EmbeddedKafka, over all their lives."""
 
-    def __init__(self, run: Callable[[], Run], shift: Shift) -> None:
+    def __init__(self, run: Callable[[], Run]) -> None:
         self._run = run
-        self._shift = shift
 
     @property
     def now(self) -> datetime:
         """What the brokers' clock says."""
         return datetime.fromtimestamp(self._run().now_ms() / 1000, UTC)
-
-    @property
-    def is_frozen(self) -> bool:
-        return self._shift.is_frozen
 
     def freeze(self, at: Moment | None = None) -> None:
         """The brokers' clock stands still, where it is or at a moment: a datetime with its time

@@ -18,7 +18,7 @@ from kafkalite.broker import Broker
 from kafkalite.broker.known import LocalBrokers
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.brokers import FenceBroker
-from kafkalite.coordinators.cluster.image import NO_LEADER
+from kafkalite.coordinators.cluster.states import NO_LEADER
 from kafkalite.env import Env, manual_env
 from kafkalite.env.clock import ManualClock
 from kafkalite.protocol.errors import Error, KafkaError

@@ -8,7 +8,7 @@ import pytest
 
 from kafkalite.coordinators.cluster.directories import UNASSIGNED
 from kafkalite.coordinators.cluster.events import DeleteTopics
-from kafkalite.coordinators.cluster.image import PartitionState
+from kafkalite.coordinators.cluster.states import PartitionState
 from kafkalite.env.background import QueuedBackground
 from kafkalite.log.names import renamed_directory
 from kafkalite.protocol.errors import Error, KafkaError

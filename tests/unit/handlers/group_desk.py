@@ -11,7 +11,7 @@ from typing import Any
 
 from kafkalite import handlers
 from kafkalite.config import BrokerConfig
-from kafkalite.coordinators.cluster.image import EndPoint, PartitionState, Topic
+from kafkalite.coordinators.cluster.states import EndPoint, PartitionState, Topic
 from kafkalite.coordinators.groups.front import OFFSETS_TOPIC, Groups, settings_of
 from kafkalite.coordinators.groups.topics import ImageTopics
 from kafkalite.env import manual_env

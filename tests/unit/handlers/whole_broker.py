@@ -13,7 +13,7 @@ from typing import Any
 from kafkalite.broker import Broker
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.brokers import FenceBroker, RegisterBroker
-from kafkalite.coordinators.cluster.image import EndPoint
+from kafkalite.coordinators.cluster.states import EndPoint
 from kafkalite.env import manual_env
 from kafkalite.env.background import Background
 from kafkalite.env.clock import ManualClock

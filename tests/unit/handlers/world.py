@@ -15,9 +15,9 @@ from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.auto_creation import AutoCreation
 from kafkalite.coordinators.cluster.brokers import RegisterBroker
 from kafkalite.coordinators.cluster.configs import apply_dynamic_config
-from kafkalite.coordinators.cluster.image import TOPIC, EndPoint
 from kafkalite.coordinators.cluster.local_controller import LocalController
 from kafkalite.coordinators.cluster.metadata import Metadata
+from kafkalite.coordinators.cluster.states import TOPIC, EndPoint
 from kafkalite.env import Env, manual_env
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import Later

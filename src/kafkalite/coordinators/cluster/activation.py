@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kafkalite.coordinators.cluster.features import INITIAL, check_levels
-from kafkalite.coordinators.cluster.image import BROKER, ELR_VERSION, METADATA_VERSION
+from kafkalite.coordinators.cluster.image import ELR_VERSION, METADATA_VERSION
 from kafkalite.coordinators.cluster.records import METADATA_TRANSACTIONS, UnknownMetadata, as_record
 from kafkalite.coordinators.cluster.shard import ClusterShard
 from kafkalite.coordinators.cluster.snapshots import read_snapshot
+from kafkalite.coordinators.cluster.states import BROKER
 from kafkalite.coordinators.effects import Record
 from kafkalite.env.disk import Disk
 from kafkalite.protocol.messages import (

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from kafkalite.coordinators.cluster.deciding import View
 from kafkalite.coordinators.cluster.directories import UNASSIGNED
-from kafkalite.coordinators.cluster.image import BrokerState
+from kafkalite.coordinators.cluster.states import BrokerState
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import PartitionRecord
 

@@ -12,9 +12,7 @@ from typing import Any, Final
 
 from kafkalite.coordinators.cluster.deciding import View, decided
 from kafkalite.coordinators.cluster.directories import directory_of, is_online
-from kafkalite.coordinators.cluster.events import Event
 from kafkalite.coordinators.cluster.features import SUPPORTED
-from kafkalite.coordinators.cluster.image import NO_LEADER, BrokerState, EndPoint, PartitionState
 from kafkalite.coordinators.cluster.partition_change import (
     Target,
     change_partition,
@@ -22,8 +20,10 @@ from kafkalite.coordinators.cluster.partition_change import (
     online_election,
 )
 from kafkalite.coordinators.cluster.records import DIRECTORIES
+from kafkalite.coordinators.cluster.states import NO_LEADER, BrokerState, EndPoint, PartitionState
 from kafkalite.coordinators.cluster.writing import registration_of
 from kafkalite.coordinators.effects import Effects
+from kafkalite.coordinators.events import Event
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     BrokerRegistrationChangeRecord,

@@ -9,17 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from kafkalite.coordinators.cluster.image import Image, Topic
+from kafkalite.coordinators.cluster.states import (
+    RESOURCE,
+    TOPIC,
+    BrokerState,
+    QuotaEntity,
+    Topic,
+)
 
 K = TypeVar("K")
 
-TOPIC = 2  # the kind of a resource
-RESOURCE = tuple[int, str]
-# The parts of a quota's entity, sorted: (("client-id", "x"), ("user", None)); None is the default.
-QuotaEntity = tuple[tuple[str, str | None], ...]
+
+class Parts(Protocol):
+    """An image, as far as it is compared."""
+
+    by_id: dict[bytes, Topic]
+    configs: dict[RESOURCE, dict[str, str]]
+    brokers: dict[int, BrokerState]
+    features: dict[str, int]
+    quotas: dict[QuotaEntity, dict[str, float]]
+
+    @property
+    def scram(self) -> Mapping[tuple[str, int], Any]: ...
+
+    def topic_id(self, name: str) -> bytes | None: ...
 
 
 @dataclass(slots=True)
@@ -37,7 +52,7 @@ class Changes:
     credentials: dict[tuple[str, int], None] = field(default_factory=dict)
 
     @classmethod
-    def between(cls, old: Image, new: Image) -> Changes:
+    def between(cls, old: Parts, new: Parts) -> Changes:
         """What somebody has to hear who knows the old image."""
         return cls(
             created={key: new.by_id[key] for key in new.by_id if key not in old.by_id},
@@ -64,12 +79,12 @@ class Changes:
             getattr(self, each.name).update(getattr(later, each.name))
 
 
-def _partitions(image: Image, topic: Topic) -> Mapping[int, Any]:
+def _partitions(image: Parts, topic: Topic) -> Mapping[int, Any]:
     known = image.by_id.get(topic.topic_id)
     return {} if known is None else known.partitions
 
 
-def _went_with_its_topic(old: Image, new: Image, kind: int, name: str) -> bool:
+def _went_with_its_topic(old: Parts, new: Parts, kind: int, name: str) -> bool:
     """Nobody has to hear of such settings."""
     topic_id = new.topic_id(name)
     return kind == TOPIC and (topic_id is None or topic_id != old.topic_id(name))

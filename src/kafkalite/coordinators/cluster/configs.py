@@ -26,9 +26,9 @@ from kafkalite.config.tables import Table
 from kafkalite.coordinators.cluster.client_metrics import check_client_metrics
 from kafkalite.coordinators.cluster.create_topics import check_topic_name
 from kafkalite.coordinators.cluster.deciding import View, decided_in_steps
-from kafkalite.coordinators.cluster.events import Event
 from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.effects import Effects
+from kafkalite.coordinators.events import Event
 from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ClearElrRecord, ConfigRecord

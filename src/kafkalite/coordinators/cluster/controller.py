@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypeGuard, TypeVar
 
-from kafkalite.coordinators.cluster.events import Event
+from kafkalite.coordinators.events import Event
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import KafkaError
 

@@ -31,8 +31,9 @@ from kafkalite.coordinators.cluster.deciding import (
     decided_in_steps,
     text_of,
 )
-from kafkalite.coordinators.cluster.image import TOPIC, unified
+from kafkalite.coordinators.cluster.image import unified
 from kafkalite.coordinators.cluster.placement import place
+from kafkalite.coordinators.cluster.states import TOPIC
 from kafkalite.coordinators.effects import Effects
 from kafkalite.coordinators.java_hash import in_hash_order
 from kafkalite.env.slicing import Steps, in_steps

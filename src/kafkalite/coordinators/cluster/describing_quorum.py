@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kafkalite.coordinators.cluster.deciding import View
-from kafkalite.coordinators.cluster.events import Event
 from kafkalite.coordinators.effects import Effects
+from kafkalite.coordinators.events import Event
 
 
 @dataclass(slots=True, frozen=True)

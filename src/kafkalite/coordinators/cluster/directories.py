@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from kafkalite.coordinators.cluster.image import PartitionState
+from kafkalite.coordinators.cluster.states import PartitionState
 
 # Not told: the log was there before directories had ids in the metadata.
 MIGRATING: Final = bytes(16)

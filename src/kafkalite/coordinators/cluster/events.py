@@ -7,8 +7,9 @@ the others stand beside their decisions.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
+from kafkalite.coordinators.events import Event, R_co
 from kafkalite.protocol.messages import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
@@ -30,16 +31,8 @@ from kafkalite.protocol.messages import (
     UpdateFeaturesResponse,
 )
 
-R = TypeVar("R")
 
-
-class Event(Generic[R]):
-    """Answered by an R, or by a KafkaError in its place."""
-
-    __slots__ = ()
-
-
-class Requested(Event[R]):
+class Requested(Event[R_co]):
     """What a client asked for, as it asked."""
 
     __slots__ = ()

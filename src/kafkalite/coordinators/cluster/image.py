@@ -11,16 +11,21 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from kafkalite.coordinators.cluster.changes import RESOURCE as RESOURCE
-from kafkalite.coordinators.cluster.changes import TOPIC as TOPIC
 from kafkalite.coordinators.cluster.changes import Changes
-from kafkalite.coordinators.cluster.changes import QuotaEntity as QuotaEntity
+from kafkalite.coordinators.cluster.states import (
+    RESOURCE,
+    TOPIC,
+    BrokerState,
+    EndPoint,
+    PartitionState,
+    QuotaEntity,
+    Topic,
+)
 from kafkalite.protocol import messages as m
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
-NO_LEADER = -1
 # PartitionChangeRecord's leader: as it was.
 NO_LEADER_CHANGE = -2
 
@@ -29,82 +34,9 @@ ELR_VERSION = "eligible.leader.replicas.version"
 # The oldest level of a log that KRaft controllers wrote for all to use: 3.3-IV3.
 MINIMUM_METADATA_VERSION = 7
 
-BROKER, GROUP = 4, 32  # and TOPIC: the kinds of resources
-
 
 class ImageConflict(Exception):
     """A record that does not fit the image: the log was not written by a controller of ours."""
-
-
-@dataclass(slots=True, frozen=True)
-class PartitionState:
-    """One partition as the cluster sees it; replaced, never changed."""
-
-    topic_id: bytes
-    index: int
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    leader: int
-    leader_epoch: int
-    partition_epoch: int
-    directories: tuple[bytes, ...] = ()
-    adding_replicas: tuple[int, ...] = ()
-    removing_replicas: tuple[int, ...] = ()
-    elr: tuple[int, ...] = ()
-    last_known_elr: tuple[int, ...] = ()
-    leader_recovery_state: int = 0
-
-    @property
-    def preferred_leader(self) -> int:
-        """The replica that leads when all is well."""
-        return self.replicas[0] if self.replicas else NO_LEADER
-
-    @property
-    def is_reassigning(self) -> bool:
-        """Whether a move to other replicas is under way."""
-        return bool(self.adding_replicas or self.removing_replicas)
-
-
-@dataclass(slots=True)
-class Topic:
-    """A topic and its partitions by index."""
-
-    name: str
-    topic_id: bytes
-    partitions: dict[int, PartitionState] = field(default_factory=dict)
-
-
-@dataclass(slots=True, frozen=True)
-class EndPoint:
-    """Where a broker or controller is reached under one listener name."""
-
-    name: str
-    host: str
-    port: int
-    security_protocol: int
-
-
-@dataclass(slots=True, frozen=True)
-class BrokerState:
-    """A broker's registration; replaced, never changed."""
-
-    broker_id: int
-    epoch: int
-    incarnation_id: bytes
-    endpoints: tuple[EndPoint, ...]
-    features: tuple[tuple[str, int, int], ...]
-    rack: str | None
-    is_fenced: bool
-    in_controlled_shutdown: bool
-    log_dirs: tuple[bytes, ...]
-    # None until the broker has told them.
-    cordoned_log_dirs: tuple[bytes, ...] | None
-    is_migrating_zk_broker: bool = False
-
-    @property
-    def is_active(self) -> bool:
-        """Whether new partitions and leaderships may go there."""
-        return not self.is_fenced and not self.in_controlled_shutdown
 
 
 @dataclass(slots=True)

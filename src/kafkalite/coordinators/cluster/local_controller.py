@@ -21,16 +21,17 @@ from kafkalite.coordinators.cluster.brokers import FenceBroker
 from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.configs import apply_dynamic_config
 from kafkalite.coordinators.cluster.controller import OutcomeUnknown
-from kafkalite.coordinators.cluster.events import Event
 from kafkalite.coordinators.cluster.features import check_finalized
 from kafkalite.coordinators.cluster.folding import Folded
-from kafkalite.coordinators.cluster.image import BROKER, Image
+from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.cluster.line import Line
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.cluster.metadata_log import MetadataLog, Snapshot
 from kafkalite.coordinators.cluster.shard import ClusterShard
+from kafkalite.coordinators.cluster.states import BROKER
 from kafkalite.coordinators.cluster.writing import records_of
 from kafkalite.coordinators.effects import Effects, Record
+from kafkalite.coordinators.events import Event
 from kafkalite.env import Env
 from kafkalite.env.clock import Timer
 from kafkalite.env.later import Later

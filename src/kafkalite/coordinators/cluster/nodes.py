@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from kafkalite.coordinators.cluster.image import BrokerState, EndPoint, Image
+from kafkalite.coordinators.cluster.image import Image
+from kafkalite.coordinators.cluster.states import BrokerState, EndPoint
 
 # In a registration: nothing was set to be advertised for this listener.
 UNADVERTISED = ""

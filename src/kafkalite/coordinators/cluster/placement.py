@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from kafkalite.coordinators.cluster.image import BrokerState
+from kafkalite.coordinators.cluster.states import BrokerState
 from kafkalite.protocol.errors import Error, KafkaError
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from typing import Final
 
 from kafkalite.config import Kind
 from kafkalite.coordinators.cluster.deciding import View, decided_in_steps, text_of
-from kafkalite.coordinators.cluster.image import QuotaEntity, quota_entity
+from kafkalite.coordinators.cluster.image import quota_entity
+from kafkalite.coordinators.cluster.states import QuotaEntity
 from kafkalite.coordinators.effects import Effects
 from kafkalite.env.slicing import Steps, in_steps
 from kafkalite.protocol.errors import Error, KafkaError

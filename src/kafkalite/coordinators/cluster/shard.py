@@ -32,6 +32,7 @@ from kafkalite.coordinators.cluster.image import Image, ImageConflict
 from kafkalite.coordinators.cluster.listing_reassignments import list_partition_reassignments
 from kafkalite.coordinators.cluster.records import decode_record
 from kafkalite.coordinators.effects import Effects, Record
+from kafkalite.coordinators.events import Event
 from kafkalite.env.slicing import Steps
 from kafkalite.protocol.messages import (
     AbortTransactionRecord,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 # In steps where one event may concern thousands.
 Decision = Callable[[View, Any], Effects | Steps[Effects]]
-DECISIONS: dict[type[events.Event[Any]], Decision] = {
+DECISIONS: dict[type[Event[Any]], Decision] = {
     events.CreateTopics: create_topics,
     events.DeleteTopics: delete_topics,
     events.CreatePartitions: create_partitions,
@@ -81,7 +82,7 @@ class ClusterShard:
         # Records since a BeginTransactionRecord: they count when the transaction ends.
         self._held_back: list[Any] | None = None
 
-    def decide(self, event: events.Event[Any]) -> Steps[Effects]:
+    def decide(self, event: Event[Any]) -> Steps[Effects]:
         """What shall be written and answered; raises KafkaError for a refusal as a whole."""
         asked = event.request if isinstance(event, events.Requested) else event
         effects = DECISIONS[type(event)](self.view, asked)

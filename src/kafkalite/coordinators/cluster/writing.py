@@ -8,12 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafkalite.coordinators.cluster.image import (
-    METADATA_VERSION,
-    BrokerState,
-    Image,
-    PartitionState,
-)
+from kafkalite.coordinators.cluster.image import METADATA_VERSION, Image
+from kafkalite.coordinators.cluster.states import BrokerState, PartitionState
 from kafkalite.protocol.messages import (
     ClientQuotaRecord,
     ConfigRecord,

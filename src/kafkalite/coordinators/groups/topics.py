@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from kafkalite.coordinators.cluster.image import Image, Topic
+    from kafkalite.coordinators.cluster.image import Image
+from kafkalite.coordinators.cluster.states import Topic
 
 
 @dataclass(slots=True, frozen=True)

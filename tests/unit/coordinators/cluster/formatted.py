@@ -10,10 +10,10 @@ from typing import Any
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.brokers import RegisterBroker
 from kafkalite.coordinators.cluster.events import CreateTopics
-from kafkalite.coordinators.cluster.image import EndPoint
 from kafkalite.coordinators.cluster.local_controller import LocalController
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.cluster.snapshots import SnapshotId, SnapshotWriter, list_snapshots
+from kafkalite.coordinators.cluster.states import EndPoint
 from kafkalite.env import Env, manual_env
 from kafkalite.env.disk import Disk, read_whole, replace_file
 from kafkalite.env.slicing import finish

@@ -9,7 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kafkalite.coordinators.cluster.changes import Changes
-from kafkalite.coordinators.cluster.image import TOPIC, Image
+from kafkalite.coordinators.cluster.image import Image
+from kafkalite.coordinators.cluster.states import TOPIC
 from kafkalite.protocol.messages import (
     ClientQuotaRecord,
     ConfigRecord,

@@ -11,8 +11,9 @@ from kafkalite.coordinators.cluster.brokers import FenceBroker, RegisterBroker
 from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.controller import OutcomeUnknown
 from kafkalite.coordinators.cluster.events import CreateTopics
-from kafkalite.coordinators.cluster.image import FOLDS, EndPoint
+from kafkalite.coordinators.cluster.image import FOLDS
 from kafkalite.coordinators.cluster.local_controller import LocalController
+from kafkalite.coordinators.cluster.states import EndPoint
 from kafkalite.env import Env, manual_env
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreateTopicsRequest

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkalite.coordinators.cluster.image import BrokerState
 from kafkalite.coordinators.cluster.placement import place
+from kafkalite.coordinators.cluster.states import BrokerState
 from kafkalite.protocol.errors import Error, KafkaError
 
 DIRECTORY = b"\1" * 16
