@@ -155,22 +155,19 @@ class Broker:
             raise
         apply_dynamic_config(self.metadata.image, self.config)
         take_settings(self.logs.settings, self.config)
-        started: Later[Exception | None] = Later()
 
-        def opened(_: None) -> None:
+        def opened(_: None) -> Later[Exception | None]:
             try:
                 self._serve()
             except Exception as error:
                 failure = error
                 if not isinstance(error, OSError):
                     logger.exception("[KafkaServer id=%d] cannot start", self.node_id)
-                self.ended.then(lambda _: started.resolve(failure))
                 self.stop(0)
-            else:
-                started.resolve(None)
+                return self.ended.map(lambda _: failure)
+            return Later.of(None)
 
-        self.logs.start().then(opened)
-        return started
+        return self.logs.start().then_ask(opened)
 
     def _read_metadata(self) -> None:
         if self.failure is not None:

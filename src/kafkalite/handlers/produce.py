@@ -10,6 +10,7 @@ acks=0 is never answered; an error closes the connection instead, so that the cl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from kafkalite.coordinators.cluster.deciding import INTERNAL_TOPICS
@@ -98,6 +99,7 @@ def _transactional(
     if not order.is_waiting(producer_id):
         admitted = finish(admit(context, call, request, entries, transactional))
         if admitted.is_resolved:
+            _ = admitted.value  # what went wrong on the way is the answer
             return _append_all(context, call, request, response, entries)
     for entry in entries:
         entry.keep_records()  # the connection's buffer is used again before the answer comes
@@ -129,17 +131,18 @@ def _in_order(
     producer sent before is through."""
     reply: Replies = Later()
 
-    def append() -> None:
+    def append(asked: Later[None]) -> None:
         try:
+            _ = asked.value
             appended = act()
         except Exception as mistake:  # noqa: BLE001 - it is the answer
             reply.resolve(mistake)
         else:
             _pass_on(appended, reply)
 
-    def told(_: None) -> None:
+    def told(asked: Later[None], _: object) -> None:
         try:
-            append()
+            append(asked)
         finally:
             order.over(producer_id)
 
@@ -150,10 +153,10 @@ def _in_order(
             reply.resolve(mistake)
             return True
         if asked.is_resolved:
-            append()
-        else:
-            asked.then(told)
-        return asked.is_resolved
+            append(asked)
+            return True
+        asked.then(partial(told, asked), partial(told, asked))
+        return False
 
     order.enter(producer_id, begin)
     return reply
@@ -268,28 +271,13 @@ def _once_examined(
 
 def _once_all(examined: list[Later[Exception | None]], then: Callable[[], Any]) -> Replies:
     """What comes of it when all have been looked at; a mistake that was made with one, if any."""
-    reply: Replies = Later()
-    waiting = len(examined)
-    mistakes: list[Exception] = []
 
-    def one_is_done(mistake: Exception | None) -> None:
-        nonlocal waiting
-        waiting -= 1
-        mistakes.extend([] if mistake is None else [mistake])
-        if waiting:
-            return
-        try:
-            appended = None if mistakes else then()
-        except Exception as error:  # noqa: BLE001 - it is the answer
-            mistakes.append(error)
-        if mistakes:
-            reply.resolve(mistakes[0])
-        else:
-            _pass_on(appended, reply)
+    def all_are_done(outcomes: list[Exception | None]) -> Replies:
+        mistake = next((each for each in outcomes if each is not None), None)
+        appended = then() if mistake is None else mistake
+        return appended if isinstance(appended, Later) else Later.of(appended)
 
-    for each in examined:
-        each.then(one_is_done)
-    return reply
+    return Later.all(examined).then_ask(all_are_done)
 
 
 def _pass_on(reply: Reply | InSteps | Replies, later: Replies) -> None:
@@ -393,6 +381,7 @@ def _many(
                 lambda: admitted or finish(admit(context, call, request, entries, transactional)),
                 lambda: InSteps(_append_many(context, call, request, response, entries)),
             )  # fmt: skip
+        _ = admitted.value
     return (yield from _append_many(context, call, request, response, entries))
 
 

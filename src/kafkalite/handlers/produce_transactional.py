@@ -99,12 +99,10 @@ def _ask(
             if entry.partition is not None
         }
         yield
-    admitted: Later[None] = Later()
 
     def answered(refusals: dict[tuple[str, int], KafkaError]) -> None:
         for one, error in refusals.items():
             where[one].refuse(error)
-        admitted.resolve(None)
 
     admission = Admission(
         transactional_id,
@@ -114,5 +112,4 @@ def _ask(
         is_adding=call.version >= ADDING_VERSION,
     )
     knows_abortable = call.version >= ABORTABLE_VERSION
-    context.transactions.ask(admission, knows_abortable=knows_abortable).then(answered)
-    return admitted
+    return context.transactions.ask(admission, knows_abortable=knows_abortable).map(answered)

@@ -9,9 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from kafkalite.coordinators.cluster.line import Line
+from kafkalite.coordinators.cluster.line import Answer, Line
 from kafkalite.env.clock import Clock, Timer
-from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error, KafkaError
 
 PATIENCE_MS = 60_000
@@ -46,7 +45,7 @@ class Absence:
         """It does not come back."""
         self._cancel()
 
-    def limit(self, answer: Later[Any]) -> None:
+    def limit(self, answer: Answer) -> None:
         """Who asks now is told after a while, unless the controller is back."""
         if self.is_now:
             expired = partial(self._line.refuse, [answer], KafkaError(Error.REQUEST_TIMED_OUT))

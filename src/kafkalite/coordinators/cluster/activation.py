@@ -8,7 +8,7 @@ own, as with Apache Kafka: a release's feature levels, users. Reads only.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from kafkalite.coordinators.cluster.features import INITIAL, check_levels
 from kafkalite.coordinators.cluster.image import ELR_VERSION, METADATA_VERSION
@@ -44,7 +44,7 @@ def activation_records(shard: ClusterShard, disk: Disk, path: str) -> list[Recor
     return [as_record(message, level) for message in messages]
 
 
-def _bootstrap(disk: Disk, path: str) -> list[Any]:
+def _bootstrap(disk: Disk, path: str) -> list[object]:
     if not disk.exists(path):
         return [FeatureLevelRecord(name=name, feature_level=INITIAL[name]) for name in INITIAL]
     messages = read_snapshot(disk, path).messages
@@ -55,13 +55,13 @@ def _bootstrap(disk: Disk, path: str) -> list[Any]:
     return messages
 
 
-def _levels(messages: list[Any]) -> dict[str, int]:
+def _levels(messages: list[object]) -> dict[str, int]:
     return {
         each.name: each.feature_level for each in messages if isinstance(each, FeatureLevelRecord)
     }
 
 
-def _first(shard: ClusterShard, messages: list[Any], level: int) -> Iterator[Any]:
+def _first(shard: ClusterShard, messages: list[object], level: int) -> Iterator[object]:
     """What a new cluster begins with; as Apache Kafka writes it, in a transaction if it can."""
     if level >= METADATA_TRANSACTIONS:
         yield BeginTransactionRecord(name="Bootstrap records")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from kafkalite.coordinators.cluster.deciding import View, decided
 from kafkalite.coordinators.cluster.directories import directory_of, is_online
@@ -208,7 +208,7 @@ def directories_offline(view: View, asked: DirectoriesOffline) -> Effects:
     left = [each for each in broker.log_dirs if each not in gone]
     if not gone or not left:  # without any directory the broker ends, and is fenced
         return Effects(reply=None)
-    records: list[Any] = []
+    records: list[object] = []
     for state in _partitions_of(view, asked.broker_id):
         if directory_of(state, asked.broker_id) in gone:
             records += _without(view, state, asked.broker_id)

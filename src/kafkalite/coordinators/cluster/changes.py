@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from kafkalite.coordinators.cluster.states import (
     RESOURCE,
@@ -32,7 +32,7 @@ class Parts(Protocol):
     quotas: dict[QuotaEntity, dict[str, float]]
 
     @property
-    def scram(self) -> Mapping[tuple[str, int], Any]: ...
+    def scram(self) -> Mapping[tuple[str, int], object]: ...
 
     def topic_id(self, name: str) -> bytes | None: ...
 
@@ -79,7 +79,7 @@ class Changes:
             getattr(self, each.name).update(getattr(later, each.name))
 
 
-def _partitions(image: Parts, topic: Topic) -> Mapping[int, Any]:
+def _partitions(image: Parts, topic: Topic) -> Mapping[int, object]:
     known = image.by_id.get(topic.topic_id)
     return {} if known is None else known.partitions
 
@@ -90,7 +90,7 @@ def _went_with_its_topic(old: Parts, new: Parts, kind: int, name: str) -> bool:
     return kind == TOPIC and (topic_id is None or topic_id != old.topic_id(name))
 
 
-def _different(old: Mapping[K, Any], new: Mapping[K, Any]) -> dict[K, None]:
+def _different(old: Mapping[K, object], new: Mapping[K, object]) -> dict[K, None]:
     """Keys whose value is not the same, or that only one of the two has."""
     changed = dict.fromkeys(key for key in new if key not in old or old[key] != new[key])
     return changed | dict.fromkeys(key for key in old if key not in new)

@@ -6,7 +6,7 @@ an answer comes once: the event's own, or a KafkaError in its place.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeGuard, TypeVar
+from typing import Protocol, TypeGuard, TypeVar
 
 from kafkalite.coordinators.events import Event
 from kafkalite.env.later import Later
@@ -30,6 +30,6 @@ class Controller(Protocol):
         ...
 
 
-def is_refusal(answer: Any) -> TypeGuard[KafkaError]:
+def is_refusal(answer: object) -> TypeGuard[KafkaError]:
     """Whether an answer says that nothing was changed, and why."""
     return isinstance(answer, KafkaError) and not isinstance(answer, OutcomeUnknown)

@@ -7,7 +7,6 @@ the others stand beside their decisions.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from kafkalite.coordinators.events import Event, R_co
 from kafkalite.protocol.messages import (
@@ -37,7 +36,7 @@ class Requested(Event[R_co]):
 
     __slots__ = ()
 
-    request: Any
+    request: object
 
 
 @dataclass(slots=True)

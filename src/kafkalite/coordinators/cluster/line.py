@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import Slices, Steps
@@ -22,12 +22,13 @@ from kafkalite.protocol.errors import Error, KafkaError
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Answer: TypeAlias = Later[Any]  # of the kind that its event says
 
 
 @dataclass(slots=True)
 class _Waiting:
-    event: Any
-    answer: Later[Any]
+    event: object
+    answer: Answer
 
 
 class Line(Generic[T]):
@@ -37,7 +38,7 @@ class Line(Generic[T]):
         self,
         slices: Slices,
         enact: Callable[[Any], Steps[T]],
-        enacted: Callable[[T, Later[Any]], None],
+        enacted: Callable[[T, Answer], None],
     ) -> None:
         """`enact` is what is done about an event, and `enacted` has the answer given to what came
         of it: it is called between two events, and may submit or decide others."""
@@ -50,7 +51,7 @@ class Line(Generic[T]):
         self._stopped: KafkaError | None = None
         self._is_paused = False
 
-    def submit(self, event: Any) -> Later[Any]:
+    def submit(self, event: object) -> Answer:
         """Filled with the answer, or with a KafkaError."""
         if self._stopped is not None:
             return Later.of(self._stopped)
@@ -77,7 +78,7 @@ class Line(Generic[T]):
         self._is_paused = False
         self._work()
 
-    def refuse(self, answers: Iterable[Later[Any]], error: KafkaError) -> None:
+    def refuse(self, answers: Iterable[Answer], error: KafkaError) -> None:
         """Those of these that still wait for their turn are refused."""
         late = set(map(id, answers))
         waiting, self._waiting = self._waiting, deque()
@@ -88,7 +89,7 @@ class Line(Generic[T]):
                 self._waiting.append(each)
 
     @property
-    def waiting(self) -> list[Later[Any]]:
+    def waiting(self) -> list[Answer]:
         """The answers of those that have not had their turn."""
         return [each.answer for each in self._waiting]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Container
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster import refusal
@@ -24,7 +24,7 @@ from kafkalite.coordinators.cluster.controller import OutcomeUnknown
 from kafkalite.coordinators.cluster.features import check_finalized
 from kafkalite.coordinators.cluster.folding import Folded
 from kafkalite.coordinators.cluster.image import Image
-from kafkalite.coordinators.cluster.line import Line
+from kafkalite.coordinators.cluster.line import Answer, Line
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.cluster.metadata_log import MetadataLog, Snapshot
 from kafkalite.coordinators.cluster.shard import ClusterShard
@@ -52,7 +52,7 @@ R = TypeVar("R")
 class _Enacted:
     """The answer to an event, and what it changed, if it changed anything."""
 
-    reply: Any
+    reply: object
     changes: Changes | None
 
 
@@ -187,18 +187,18 @@ class LocalController:
         self._publish(enacted)
         if isinstance(enacted.reply, KafkaError):
             raise enacted.reply
-        reply: R = enacted.reply
-        return reply
+        return cast(R, enacted.reply)
 
     def once_durable(self, then: Callable[[], None]) -> None:
         """Goes on when all records so far are on stable storage: never when their disk fails, and
         the broker then ends."""
         self.log.when_durable().then(lambda error: then() if error is None else None)
 
-    def _enact(self, event: Any) -> Steps[_Enacted]:
+    def _enact(self, event: object) -> Steps[_Enacted]:
         if event is _SNAPSHOT:
             yield from self._begin_snapshot()
             return _Enacted(None, None)
+        assert isinstance(event, Event)
         effects = yield from self.shard.decide(event)
         if not effects.records:
             return _Enacted(effects.reply, None)
@@ -206,7 +206,9 @@ class LocalController:
         prepared = yield from self.shard.prepare(effects.records)
         return self._commit(batch, prepared, effects.reply)
 
-    def _commit(self, batch: BatchBuilder, prepared: list[Any] | Folded, reply: Any) -> _Enacted:
+    def _commit(
+        self, batch: BatchBuilder, prepared: list[object] | Folded, reply: object
+    ) -> _Enacted:
         """In one go: whoever reads the image finds all of a decision that is in the log, and
         nothing else."""
         self.log.append(batch)
@@ -248,7 +250,7 @@ class LocalController:
         prepared = finish(self.shard.prepare(effects.records))
         self._publish(self._commit(batch, prepared, effects.reply))
 
-    def _enacted(self, enacted: _Enacted, answer: Later[Any]) -> None:
+    def _enacted(self, enacted: _Enacted, answer: Answer) -> None:
         self._publish(enacted)
         metadata = self.metadata
         # A refusal, too, may tell of what others changed and does not last yet.

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 # In steps where one event may concern thousands.
 Decision = Callable[[View, Any], Effects | Steps[Effects]]
-DECISIONS: dict[type[Event[Any]], Decision] = {
+DECISIONS: dict[type[Event[object]], Decision] = {
     events.CreateTopics: create_topics,
     events.DeleteTopics: delete_topics,
     events.CreatePartitions: create_partitions,
@@ -80,17 +80,17 @@ class ClusterShard:
         self.changes = Changes()
         self.view = View(self.image, config, chance)
         # Records since a BeginTransactionRecord: they count when the transaction ends.
-        self._held_back: list[Any] | None = None
+        self._held_back: list[object] | None = None
 
-    def decide(self, event: Event[Any]) -> Steps[Effects]:
+    def decide(self, event: Event[object]) -> Steps[Effects]:
         """What shall be written and answered; raises KafkaError for a refusal as a whole."""
         asked = event.request if isinstance(event, events.Requested) else event
         effects = DECISIONS[type(event)](self.view, asked)
         return (yield from effects) if isinstance(effects, Generator) else effects
 
-    def prepare(self, records: list[Record]) -> Steps[list[Any] | Folded]:
+    def prepare(self, records: list[Record]) -> Steps[list[object] | Folded]:
         """What `take` is to be given for these records; nothing else is folded in before that."""
-        messages: list[Any] = []
+        messages: list[object] = []
         for number, record in enumerate(records):
             assert record.value is not None, "a metadata record without a value"
             decoded = record.decoded
@@ -102,7 +102,7 @@ class ClusterShard:
         assert not self.is_in_transaction, "a decision belongs to a transaction that was left open"
         return (yield from folded(self.image, messages))
 
-    def take(self, prepared: list[Any] | Folded) -> Changes:
+    def take(self, prepared: list[object] | Folded) -> Changes:
         """Changes the image; says what that changed."""
         if isinstance(prepared, Folded):
             put_in_place(self.image, prepared)
@@ -111,7 +111,7 @@ class ClusterShard:
             self.fold(message)
         return self.take_changes()
 
-    def fold(self, message: Any) -> None:
+    def fold(self, message: object) -> None:
         """Folds one message in, or holds it back until its transaction ends."""
         kind = type(message).__name__
         if kind == "BeginTransactionRecord":
