@@ -57,13 +57,14 @@ from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.waiting import Waiting
 from kafkalite.server.dispatch import Dispatcher
 from kafkalite.server.limits import LimitedLog
-from kafkalite.server.listener import Server
+from kafkalite.server.listener import Keep, Server
 from kafkalite.server.terms import Service, Terms
 
 logger = logging.getLogger(__name__)
 
 TRANSACTION_VERSION = "transaction.version"
 STOP_GRACE_MS = 500
+HAND_OVER_MS = 100  # for replies to be taken
 # For the watch on the loop: before anybody can come, and when all have gone.
 TURNS_ALONE = ("start", "opened", "_close")
 
@@ -326,9 +327,22 @@ class Broker:
         self.server.disconnect()
         return stopped
 
+    def hand_over(self, keep: Keep, *, is_clean: bool) -> Later[None]:
+        """Stops, while connections that are owed nothing go on with another broker: `keep` is given
+        each. Whoever waits is told first, as at any stop."""
+        self._is_killed = not is_clean
+        self._stopped = Later()
+        self.server.hear_no_more()
+        self._close()
+        self.server.stop(HAND_OVER_MS, keep).then(self._tell_soon)
+        return self._stopped
+
     def _close_and_tell(self, _: None) -> None:
         self._close()
-        # Those who waited for a log or a role are told in this turn.
+        self._tell_soon(None)
+
+    def _tell_soon(self, _: None) -> None:
+        """Those who waited for a log or a role are told in this turn."""
         self.env.clock.call_later(0, self._tell_stopped)
 
     def _tell_stopped(self) -> None:

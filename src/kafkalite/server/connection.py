@@ -440,6 +440,19 @@ class Connection:
     def abort(self) -> None:
         self._link.abort()
 
+    def hear_no_more(self) -> None:
+        """Takes no more frames, and has what waits for more to come answered."""
+        self._most_owed = 0
+        self.info.has_gone()
+        self._regulate()
+
+    def release(self) -> Link:
+        """Lets go of a link over which nothing is under way; the connection has ended then."""
+        assert self.is_quiet
+        self._link.pause()
+        self.ended()
+        return self._link
+
     def finished(self) -> None:
         """The peer asks for nothing more, or has gone: it gets what it is owed, and what would
         wait for more to come does not."""

@@ -27,6 +27,9 @@ from kafkalite.server.terms import Terms
 
 STOP_LOOK_MS = 20
 
+# Who is given the links that a stop leaves, with the names of their listeners.
+Keep = Callable[[str, Link], None]
+
 
 class Server:
     """Listeners of one broker and their connections, each on the terms that `terms_of` gives it for
@@ -56,6 +59,7 @@ class Server:
         self._doors: dict[str, Door] = {}
         self._connections: dict[Connection, None] = {}
         self._stopped: Later[None] | None = None
+        self._keep: Keep | None = None
         self._grace: Timer | None = None
 
     @property
@@ -129,8 +133,22 @@ class Server:
             door.close()
         self._doors.clear()
 
-    def stop(self, grace_ms: int) -> Later[None]:
-        """Ends all connections: at once those that owe nothing, the others within the grace."""
+    def hear_no_more(self) -> None:
+        """Takes no more requests, and has what waits for more to come answered."""
+        for port in self._ports.values():
+            port.pause()
+        for connection in list(self._connections):
+            connection.hear_no_more()
+
+    def take_over(self, name: str, link: Link) -> None:
+        """Goes on with a link that another server of this listener has let go of."""
+        self._quotas.enter(name, link.peer_address[0])
+        self._let_in(name, link)
+
+    def stop(self, grace_ms: int, keep: Keep | None = None) -> Later[None]:
+        """Ends all connections: at once those that owe nothing, the others within the grace. The
+        links of those that owe nothing are not ended when somebody keeps them."""
+        self._keep = keep
         assert self._stopped is None, "the server was stopped twice"
         self._stopped = Later()
         self.stop_listening()
@@ -144,10 +162,13 @@ class Server:
     def _end_quiet(self) -> None:
         """Looks again and again at who is done; over after the grace at the latest."""
         for connection in list(self._connections):
-            if connection.is_quiet:
-                connection.abort()
+            if connection.is_quiet and self._keep is not None:
+                self._keep(connection.info.listener, connection.release())
+            elif connection.is_quiet or (self._keep is not None and not connection.is_busy):
+                connection.abort()  # of those that go on, one that is in the middle of a request
         if self._connections:
-            self._clock.call_later(STOP_LOOK_MS, self._end_quiet)
+            look_ms = STOP_LOOK_MS if self._keep is None else 1
+            self._clock.call_later(look_ms, self._end_quiet)
 
     def disconnect(self) -> None:
         """Ends all connections at once, whatever they are owed; their clients may come again."""

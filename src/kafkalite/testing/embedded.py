@@ -16,11 +16,14 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from kafkalite.testing import acting, arguments
 from kafkalite.testing.arguments import Settings, Topics
@@ -34,10 +37,26 @@ from kafkalite.testing.timing import Time
 
 if TYPE_CHECKING:
     from kafkalite.env.disk import Disk
+    from kafkalite.env.memory import DiskImage
     from kafkalite.testing.exchange import Exchange
     from kafkalite.testing.outcome import Outcome
 
 __all__ = ["BrokerFailed", "EmbeddedKafka"]
+
+
+@dataclass(slots=True, frozen=True)
+class Snapshot:
+    """What brokers had at one moment."""
+
+    image: DiskImage
+    brokers: int
+
+    def __repr__(self) -> str:
+        return f"<Snapshot of {self.brokers} broker{'s' * (self.brokers > 1)}>"
+
+    def check(self, brokers: int) -> None:
+        if brokers != self.brokers:
+            raise ValueError(f"the snapshot is of {self.brokers} brokers, and here are {brokers}")
 
 
 class EmbeddedKafka(Asking):
@@ -63,7 +82,7 @@ class EmbeddedKafka(Asking):
         self._run: Run | None = None
         self._guard = threading.RLock()  # also for a signal's handler on the same thread
         self._disk: Disk | None = None
-        self._controls = Controls(Shift(), Faults(self._tell), Observers())
+        self._controls = Controls(Shift(), Faults(_teller(ref(self))), Observers())
         count = arguments.broker_count(brokers)
         texts = arguments.settings(settings)
         arguments.check_directories(data_dir, texts, count)
@@ -151,6 +170,44 @@ class EmbeddedKafka(Asking):
         self.stop()
         return self.start()
 
+    def snapshot(self) -> Snapshot:
+        """All that there is, of brokers in memory: topics, records, groups, producer ids, open
+        transactions. Connections go on, as over a restart; it costs the same however much it is."""
+        from kafkalite.testing import renewing
+
+        run = self._running()
+        found: list[DiskImage] = []
+        run.ask("take a snapshot", lambda outcome: renewing.snapshot(run, found, outcome))
+        self._disk = run.disk
+        return Snapshot(found[0], len(self._plan.ports))
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Goes on with what a snapshot holds, as often as one likes. Connections go on."""
+        from kafkalite.testing import renewing
+
+        run = self._running()
+        snapshot.check(len(self._plan.ports))
+        run.ask("restore a snapshot", lambda it: renewing.restore(run, snapshot.image, it))
+        self._disk = run.disk
+
+    def reset(self) -> None:
+        """Goes on with nothing but the topics that it began with. Connections go on."""
+        from kafkalite.testing import renewing
+
+        run = self._running()
+        run.ask("begin again", lambda outcome: renewing.restore(run, None, outcome))
+        self._disk = run.disk
+
+    @classmethod
+    def from_snapshot(cls, snapshot: Snapshot, **options: Any) -> EmbeddedKafka:
+        """Another one that begins with what a snapshot holds, and has nothing to do with where it
+        was taken. Not started yet."""
+        from kafkalite.env.memory import MemoryDisk
+
+        kafka = cls(brokers=snapshot.brokers, **options)
+        kafka._disk = MemoryDisk.of(snapshot.image, lambda: time.time_ns() // 1_000_000)
+        return kafka
+
     def disconnect(self) -> None:
         """Breaks off all connections, whatever they are owed; clients may come again at once."""
         run = self._running()
@@ -212,11 +269,6 @@ class EmbeddedKafka(Asking):
     ) -> Fault:
         faults = self._controls.faults
         return faults.add(Fault(faults, api_name(api), act, times=times, when=when, **more))
-
-    def _tell(self, what: Callable[[], None]) -> None:
-        run = self._run
-        if run is not None and run.is_alive:
-            run.tell(what)
 
     def observe(self, observer: Observer) -> Callable[[], None]:
         """Has every request told to somebody once it is replied to, on the broker's thread;
@@ -313,3 +365,16 @@ class EmbeddedKafka(Asking):
             controller.create_topic(name, count, texts).then(outcome.told)
 
         run.ask(f"create topic {name}", act)
+
+
+def _teller(kafka: ref[EmbeddedKafka]) -> Callable[[Callable[[], None]], None]:
+    """Has something called on the brokers' loop while they run. It does not keep the object: who
+    drops it ends its brokers."""
+
+    def tell(what: Callable[[], None]) -> None:
+        known = kafka()
+        run = None if known is None else known._run
+        if run is not None and run.is_alive:
+            run.tell(what)
+
+    return tell

@@ -8,7 +8,6 @@ nothing is left: no thread, no descriptor, no port.
 from __future__ import annotations
 
 import asyncio
-import atexit
 import os
 import threading
 from collections import deque
@@ -19,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kafkalite.testing.outcome import Outcome
+from kafkalite.testing.outliving import alive
 from kafkalite.testing.plan import CONTROLLER, MEMORY, BrokerFailed, Controls, Plan
 
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from kafkalite.protocol.errors import KafkaError
     from kafkalite.server.terms import Service
     from kafkalite.testing.clock import SteeredClock
+    from kafkalite.testing.renewing import Exchange
     from kafkalite.testing.stage import Stage
+    from kafkalite.testing.standing import StandingNetwork
 
 START_TIMEOUT_SECONDS = 30
 STOP_TIMEOUT_SECONDS = 10
@@ -63,6 +65,7 @@ class Run:
         self.background: ThreadBackground | None = None
         self.env: Env | None = None
         self.clock: SteeredClock | None = None
+        self.networks: dict[int, StandingNetwork] = {}
         self.stages: dict[int, list[Stage]] = {}  # of each broker: one for each kind of listener
         self._is_killed = False
         self._local_brokers: LocalBrokers | None = None
@@ -107,7 +110,7 @@ class Run:
         """Returns when all brokers serve; raises BrokerFailed when all have ended instead."""
         try:
             self._has_begun = True
-            _alive.add(self)
+            alive.add(self)
             self._begin_thread()
             self._wait_for_start()
         except BaseException:  # such as Ctrl-C
@@ -204,6 +207,19 @@ class Run:
         """On the loop: the others go on, and the partitions that it leads wait for it."""
         self._do(partial(self._stop_one, node_id, outcome))
 
+    def renew(self, exchange: Exchange, outcome: Outcome, *, is_clean: bool) -> None:
+        """On the loop: the brokers go on with another disk, behind the same connections."""
+        from kafkalite.testing.renewing import Renewal
+
+        self._do(Renewal(self, exchange, outcome, is_clean=is_clean).begin)
+
+    def start_again(self, then: Callable[[], None]) -> None:
+        """Starts all brokers of the plan on what is on the disk, and creates its topics."""
+        from kafkalite.broker.known import LocalBrokers
+
+        self._local_brokers = LocalBrokers()
+        self._start_next(then)
+
     def start_one(self, node_id: int, outcome: Outcome) -> None:
         """On the loop: brings back one that was stopped."""
         self._do(partial(self._start_one, node_id, outcome))
@@ -246,7 +262,7 @@ class Run:
 
     def _tell_all(self, why: Exception) -> None:
         """Nothing is left, and nobody waits any longer."""
-        _alive.discard(self)
+        alive.discard(self)
         self._started.fail(why)
         for outcome in list(self._asked):
             outcome.fail(why)
@@ -268,7 +284,7 @@ class Run:
     def _go_on(self) -> None:
         self._actions.popleft()
         if self._actions:
-            self._soon(partial(self._actions[0], self._go_on))
+            self.soon(partial(self._actions[0], self._go_on))
 
     def _request_stop(self) -> None:
         if not self._is_stopping:
@@ -330,7 +346,7 @@ class Run:
                 self.plan.ports[node_id - 1] = address[1]
             # In a turn of its own: what goes wrong here must not be taken for the broker's.
             outcome = None if failure is None else self._refusal(node_id, failure)
-            self._soon(partial(told, outcome))
+            self.soon(partial(told, outcome))
 
         try:
             broker = self._starting = self._new_broker(node_id)
@@ -344,7 +360,7 @@ class Run:
         is_needed = node_id == CONTROLLER or len(self.away) == len(self.plan.ports)
         if failure is not None and is_needed and not self._is_stopping:
             self._failure = failure
-            self._soon(self._request_stop)
+            self.soon(self._request_stop)
 
     def _refusal(self, node_id: int, error: Exception) -> Exception:
         """The error, with the broker's number when there are several."""
@@ -357,13 +373,13 @@ class Run:
     def _new_broker(self, node_id: int) -> Broker:
         from kafkalite.broker.broker import Broker
         from kafkalite.config import broker_config
-        from kafkalite.env.sockets import SocketNetwork
+        from kafkalite.testing.standing import StandingNetwork
 
         assert self.env is not None
         assert self.loop is not None
         config, _ = broker_config(self.plan.config_of(node_id))
         self.stages[node_id] = []
-        network = SocketNetwork(self.loop)
+        network = self.networks.setdefault(node_id, StandingNetwork(self.loop))
         over = partial(self._stage_over, node_id)
         return Broker(self.env, network, config, self._local_brokers, over)
 
@@ -408,18 +424,20 @@ class Run:
             self._stop_broker(broker, partial(self._stop_all, then))
         else:
             assert self.loop is not None
+            for network in self.networks.values():
+                network.close()
             self.loop.stop()
             then()
 
     def _stop_broker(self, broker: Broker, then: Callable[[], None]) -> None:
         try:
             stopped = broker.kill() if self._is_killed else broker.stop(STOP_GRACE_MS)
-            stopped.then(lambda _: self._soon(then))
+            stopped.then(lambda _: self.soon(then))
         except Exception:
             then()
             raise
 
-    def _soon(self, then: Callable[[], None]) -> None:
+    def soon(self, then: Callable[[], None]) -> None:
         assert self.loop is not None
         self.loop.call_soon(then)
 
@@ -456,29 +474,3 @@ def _new_disk(clock: SteeredClock, *, is_in_memory: bool) -> Disk:
     from kafkalite.env.memory import MemoryDisk
 
     return MemoryDisk(now_ms=clock.now_ms) if is_in_memory else RealDisk()
-
-
-# --- what outlives the objects of a process -------------------------------------------------------
-
-_alive: set[Run] = set()
-
-
-@atexit.register
-def _end_all() -> None:
-    """What is in a directory is closed in good order, also when nobody said `stop`."""
-    for run in list(_alive):
-        with suppress(BrokerFailed):
-            run.stop()
-
-
-def _keep_what_is_the_parents() -> None:
-    """In a forked child: the loop's descriptors are shared, and its end would take the sockets that
-    it watches from the parent's loop as well. Nothing but the child's own end may end it."""
-    import ctypes
-
-    for run in _alive:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(run.loop))
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_keep_what_is_the_parents)
