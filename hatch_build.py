@@ -20,8 +20,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 GENERATE = """
 import sys
 from pathlib import Path
-from kafkalite.protocol import packaging
-packaging.write_all(Path(sys.argv[1]))
+from kafkalite.protocol import wheel_building
+wheel_building.write_all(Path(sys.argv[1]))
 """
 
 # Types of packages that are not installed are not needed: `make lint` has checked them.

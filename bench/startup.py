@@ -25,7 +25,7 @@ from bench.pair import OURS, THEIRS, Run, Target
 from bench.raw_client import Produce, RawClient, make_batch, make_topic
 from bench.raw_client import run as run_load
 from bench.rows import Row
-from kafkalite.protocol import packaging
+from kafkalite.protocol import wheel_building
 from tests.compat.brokers import BROKERS
 
 T = TypeVar("T")
@@ -42,13 +42,13 @@ CODE = """
 import time
 start = time.perf_counter(), time.process_time()
 import kafkalite
-from kafkalite.protocol import codec, kept, packaged
+from kafkalite.protocol import codec, code_cache, wheel_sources
 from kafkalite.protocol.messages import message_class
 if {way!r} != "kept":
-    kept.load = lambda *_: None
-    kept.store = lambda *_: None
+    code_cache.load = lambda *_: None
+    code_cache.store = lambda *_: None
 if {way!r} == "packaged":
-    packaged._HERE = packaged.Path({folder!r})
+    wheel_sources._HERE = wheel_sources.Path({folder!r})
 for api, version in (
     ("ApiVersions", 4), ("Metadata", 12), ("InitProducerId", 4), ("Produce", 9), ("Fetch", 12),
     ("FindCoordinator", 4), ("JoinGroup", 7), ("SyncGroup", 5), ("Heartbeat", 4),
@@ -66,7 +66,7 @@ def measure(run: Run) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="kafkalite-bench-") as folder:
         yield from _brokers(run, Path(folder))
     with tempfile.TemporaryDirectory(prefix="kafkalite-bench-") as folder:
-        packaging.write_all(Path(folder))
+        wheel_building.write_all(Path(folder))
         for way in ("kept", "packaged", "generated"):
             _codecs(way, folder)
             costs = [_codecs(way, folder) for _ in range(3 if run.is_quick else CODEC_RUNS)]

@@ -13,6 +13,7 @@ import pytest
 
 from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.image import Image
+from kafkalite.coordinators.cluster.image_records import records_of
 from kafkalite.coordinators.cluster.records import (
     DELEGATION_TOKENS,
     ELIGIBLE_LEADER_REPLICAS,
@@ -21,7 +22,6 @@ from kafkalite.coordinators.cluster.records import (
     decode_record,
     encode_record,
 )
-from kafkalite.coordinators.cluster.writing import records_of
 from kafkalite.jvm import jars, java
 from kafkalite.protocol import messages
 from kafkalite.protocol.messages import (

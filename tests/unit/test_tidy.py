@@ -48,7 +48,7 @@ ASIDE: dict[str, frozenset[str]] = {
 # Inside the rooms nothing imports in a circle, be it for type checkers only; but for these modules.
 CIRCLES: frozenset[frozenset[str]] = frozenset({
     frozenset({"config.broker", "config.dynamic", "config.reopening", "config.together"}),
-    frozenset({"coordinators.groups.foreign", "coordinators.groups.state"}),
+    frozenset({"coordinators.groups.other_kinds", "coordinators.groups.state"}),
     frozenset({"jvm.jars", "jvm.java"}),
     frozenset({"sim.history", "sim.topics"}),
     frozenset({"testing.comparison.batches", "testing.comparison.names"}),
@@ -59,15 +59,15 @@ CIRCLES: frozenset[frozenset[str]] = frozenset({
 # Layers of the largest room, from the top down: a module imports from its own row and below.
 LOG_LAYERS: dict[str, str] = {
     "all logs of a broker": "manager periodic cleaner cleaning mover retention_pass finding"
-    " loading retired forerunners log_table",
+    " loading deleting forerunners log_table",
     "how one is found, made and opened": "choosing describing directory loader making offline",
     "one log": "partition_log",
     "what becomes of it": "appending reader retention rolling truncation",
     "as it is in memory": "durability log_state",
     "compaction, which sees files and no log": "compaction ended filter key_map large"
     " record_pieces",
-    "what a log is made of": "append epochs home leftovers producers recovery replay seals segment"
-    " snapshots validator",
+    "what a log is made of": "append epochs home interrupted producers recovery replay seals"
+    " segment snapshots validator",
     "files, settings, words": "checkpoints config failures flusher index names throttle txn_index"
     " vacated watermark",
 }

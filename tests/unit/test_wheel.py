@@ -140,9 +140,9 @@ def test_it_decodes_a_frame_from_its_packaged_specs(run: Run) -> None:
 def test_its_first_codecs_come_without_construct(run: Run) -> None:
     program = (
         "import sys\n"
-        "from kafkalite.protocol import codec, kept\n"
+        "from kafkalite.protocol import codec, code_cache\n"
         "from kafkalite.protocol.messages import FetchRequest, FetchResponse\n"
-        "kept.load = lambda *_: None\n"
+        "code_cache.load = lambda *_: None\n"
         "assert codec.decode(FetchRequest, 4, codec.encode(FetchRequest(), 4)) == FetchRequest()\n"
         "assert codec.decode(FetchResponse, 18, codec.encode(FetchResponse(), 18))\n"
         "print('construct' in sys.modules)\n"

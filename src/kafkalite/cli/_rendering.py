@@ -13,7 +13,7 @@ from typing import Any
 from kafkalite.log.names import uuid_text
 from kafkalite.protocol import spec
 from kafkalite.protocol.errors import Error
-from kafkalite.protocol.visiting import to_values
+from kafkalite.protocol.traversal import to_values
 
 SHOWN_BYTES = 200
 

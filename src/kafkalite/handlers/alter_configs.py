@@ -7,7 +7,7 @@ resource is changed whole or not at all.
 from __future__ import annotations
 
 from kafkalite.coordinators.cluster.configs import Operation, Outcome, ResourceChange, Step
-from kafkalite.coordinators.cluster.deciding import text_of
+from kafkalite.coordinators.cluster.view import text_of
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps
 from kafkalite.handlers.altering import alter

@@ -8,8 +8,8 @@ reply goes out the topic is there on every path.
 from __future__ import annotations
 
 from kafkalite.coordinators.cluster.controller import is_refusal
-from kafkalite.coordinators.cluster.deciding import text_of
 from kafkalite.coordinators.cluster.events import CreateTopics
+from kafkalite.coordinators.cluster.view import text_of
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context

@@ -6,7 +6,7 @@ gone for readers at once and from the disk when the log's next retention pass fi
 
 from __future__ import annotations
 
-from kafkalite.coordinators.cluster.deciding import INTERNAL_TOPICS
+from kafkalite.coordinators.cluster.view import INTERNAL_TOPICS
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import Steps
 from kafkalite.handlers.call import Call

@@ -6,9 +6,9 @@ any; with `strict` an entity may have no other parts than those asked for.
 
 from __future__ import annotations
 
-from kafkalite.coordinators.cluster.deciding import text_of
 from kafkalite.coordinators.cluster.quotas import CLIENT_ID, IP, USER
 from kafkalite.coordinators.cluster.states import QuotaEntity
+from kafkalite.coordinators.cluster.view import text_of
 from kafkalite.env.slicing import InSteps, Steps, begun
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context

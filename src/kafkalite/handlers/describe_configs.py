@@ -26,7 +26,7 @@ from kafkalite.config import (
 from kafkalite.config.layers import synonyms_of
 from kafkalite.coordinators.cluster.configs import ResourceType
 from kafkalite.coordinators.cluster.create_topics import check_topic_name
-from kafkalite.coordinators.cluster.deciding import text_of
+from kafkalite.coordinators.cluster.view import text_of
 from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.broker_loggers import levels
 from kafkalite.handlers.call import Call

@@ -7,9 +7,9 @@ tells the eligible leader replicas, which Metadata does not.
 from __future__ import annotations
 
 from kafkalite.coordinators.cluster.create_topics import check_topic_name
-from kafkalite.coordinators.cluster.deciding import INTERNAL_TOPICS
 from kafkalite.coordinators.cluster.nodes import nodes_for
 from kafkalite.coordinators.cluster.states import NO_LEADER, PartitionState
+from kafkalite.coordinators.cluster.view import INTERNAL_TOPICS
 from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context

@@ -7,8 +7,8 @@ those that need no election are not named in the reply.
 from __future__ import annotations
 
 from kafkalite.coordinators.cluster.controller import is_refusal
-from kafkalite.coordinators.cluster.deciding import text_of
 from kafkalite.coordinators.cluster.events import ElectLeaders
+from kafkalite.coordinators.cluster.view import text_of
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context

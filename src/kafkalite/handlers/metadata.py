@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from kafkalite.coordinators.cluster.create_topics import check_topic_name
-from kafkalite.coordinators.cluster.deciding import INTERNAL_TOPICS
 from kafkalite.coordinators.cluster.nodes import nodes_for
 from kafkalite.coordinators.cluster.states import NO_LEADER, PartitionState, Topic
+from kafkalite.coordinators.cluster.view import INTERNAL_TOPICS
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call, Encoded

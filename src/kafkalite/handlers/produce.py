@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from kafkalite.coordinators.cluster.deciding import INTERNAL_TOPICS
+from kafkalite.coordinators.cluster.view import INTERNAL_TOPICS
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps, finish
 from kafkalite.handlers.call import Call, CloseConnection

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from kafkalite.env.disk import Disk
-from kafkalite.log import leftovers
+from kafkalite.log import interrupted
 from kafkalite.log.checkpoints import (
     CorruptFile,
     read_partition_metadata,
@@ -79,7 +79,7 @@ class _Loader:
         self.opening = opening
         self.directory = opening.directory
         self.progress = progress
-        self.names = leftovers.settle(self.disk, opening.directory)
+        self.names = interrupted.settle(self.disk, opening.directory)
         self.epochs_changed = False
         self.doubted_epochs: LeaderEpochs | None = None  # as the file has them: not as was sealed
         self.seals: Seals | None = None
@@ -92,7 +92,7 @@ class _Loader:
         self.is_strict = False  # whether files that are not sealed are not to be believed
 
     def load(self) -> PartitionLog:
-        leftovers.remove_orphans(self.disk, self.directory, self.names)
+        interrupted.remove_orphans(self.disk, self.directory, self.names)
         segments = self._segments()
         self._look_at_seals(segments)
         self.opening.log_start_offset = self._log_start()

@@ -16,6 +16,7 @@ from kafkalite.env import Env
 from kafkalite.env.later import Later
 from kafkalite.log.choosing import Choice, Copy, NamedDirectory, Places, TopicOf, choose, strangers
 from kafkalite.log.config import LogConfig, LogSettings
+from kafkalite.log.deleting import OnceDurable, Retired, bring_back, now
 from kafkalite.log.describing import DirectoryInfo, describe
 from kafkalite.log.directory import Identity, LogDirectory, lock_all
 from kafkalite.log.finding import find_openings, has_no_record
@@ -37,7 +38,6 @@ from kafkalite.log.names import (
 from kafkalite.log.offline import UNKNOWN_TOPIC_ID, OfflinePartition, unserved
 from kafkalite.log.partition_log import PartitionLog
 from kafkalite.log.periodic import Periodic
-from kafkalite.log.retired import OnceDurable, Retired, bring_back, now
 from kafkalite.protocol.errors import Error, KafkaError
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kafkalite.protocol import files, kept, packaged
+from kafkalite.protocol import code_cache, files, wheel_sources
 from kafkalite.protocol.runtime import Written
 
 if TYPE_CHECKING:
@@ -73,11 +73,11 @@ class _DataclassFields:
 def build(name: str, module: str) -> type[Any]:
     """The class of the message of this name; KeyError when there is none."""
     made_from = files.file_of(name)
-    code = kept.load(name, made_from, "class")
+    code = code_cache.load(name, made_from, "class")
     if code is None:
-        source, _ = packaged.load(name, made_from, "class") or write(name)
+        source, _ = wheel_sources.load(name, made_from, "class") or write(name)
         code = compile(source, f"<{name}>", "exec")
-        kept.store(name, made_from, "class", code)
+        code_cache.store(name, made_from, "class", code)
     names: dict[str, Any] = {
         "__name__": module,
         "New": New,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, get_args
 
-from kafkalite.protocol import files, kept, packaged, spec
+from kafkalite.protocol import code_cache, files, spec, wheel_sources
 from kafkalite.protocol.runtime import Generated, Written, link
 
 Kind = Literal[
@@ -27,11 +27,11 @@ def kinds_of(message: str) -> list[Kind]:
 def function(kind: Kind, cls: type[Any], version: int) -> Callable[..., Any]:
     name, made_from = cls.__name__, files.file_of(cls.__name__)
     entry = f"{kind} {version}"
-    generated: Generated | None = kept.load(name, made_from, entry)
+    generated: Generated | None = code_cache.load(name, made_from, entry)
     if generated is None:
-        source, recipes = packaged.load(name, made_from, entry) or write(kind, cls, version)
+        source, recipes = wheel_sources.load(name, made_from, entry) or write(kind, cls, version)
         generated = compile(source, f"<{kind} {name} v{version}>", "exec"), recipes
-        kept.store(name, made_from, entry, generated)
+        code_cache.store(name, made_from, entry, generated)
     return link(generated, cls, kind[:6])
 
 

@@ -28,8 +28,8 @@ from kafkalite.protocol.errors import Error, KafkaError, MalformedFrame
 from kafkalite.protocol.messages import message_class
 from kafkalite.protocol.runtime import ManyElements
 from kafkalite.server.error_reply import error_reply
-from kafkalite.server.foreign import recognise
 from kafkalite.server.limits import LimitedLog
+from kafkalite.server.other_protocols import recognise
 from kafkalite.server.request_header import HEAD_BYTES, read_header
 from kafkalite.server.terms import Answer, Outcome
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from kafkalite.coordinators.groups.embedded import (
+from kafkalite.coordinators.groups.consumer_protocol import (
     read_assignment,
     subscription_topics,
     write_assignment,

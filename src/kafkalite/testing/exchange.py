@@ -14,7 +14,7 @@ from kafkalite.env.network import Part
 from kafkalite.handlers.call import CloseConnection
 from kafkalite.protocol import spec
 from kafkalite.protocol.errors import Error
-from kafkalite.protocol.visiting import to_values
+from kafkalite.protocol.traversal import to_values
 from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.testing.recording.conversation import Conversation, Peer
 from kafkalite.testing.recording.said import Said

@@ -29,7 +29,7 @@ def snapshot(run: Run, found: list[DiskImage], outcome: Outcome) -> None:
         return disk
 
     _check(run)
-    run.renew(exchange, outcome, is_clean=True)
+    run.do(Renewal(run, exchange, outcome, is_clean=True).begin)
 
 
 def restore(run: Run, image: DiskImage | None, outcome: Outcome) -> None:
@@ -41,7 +41,7 @@ def restore(run: Run, image: DiskImage | None, outcome: Outcome) -> None:
         return MemoryDisk(now_ms=now_ms) if image is None else MemoryDisk.of(image, now_ms)
 
     _check(run)
-    run.renew(exchange, outcome, is_clean=False)
+    run.do(Renewal(run, exchange, outcome, is_clean=False).begin)
 
 
 def _check(run: Run) -> None:

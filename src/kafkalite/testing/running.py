@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from kafkalite.protocol.errors import KafkaError
     from kafkalite.server.terms import Service
     from kafkalite.testing.clock import SteeredClock
-    from kafkalite.testing.renewing import Exchange
     from kafkalite.testing.stage import Stage
     from kafkalite.testing.standing import StandingNetwork
 
@@ -205,13 +204,7 @@ class Run:
 
     def stop_one(self, node_id: int, outcome: Outcome) -> None:
         """On the loop: the others go on, and the partitions that it leads wait for it."""
-        self._do(partial(self._stop_one, node_id, outcome))
-
-    def renew(self, exchange: Exchange, outcome: Outcome, *, is_clean: bool) -> None:
-        """On the loop: the brokers go on with another disk, behind the same connections."""
-        from kafkalite.testing.renewing import Renewal
-
-        self._do(Renewal(self, exchange, outcome, is_clean=is_clean).begin)
+        self.do(partial(self._stop_one, node_id, outcome))
 
     def start_again(self, then: Callable[[], None]) -> None:
         """Starts all brokers of the plan on what is on the disk, and creates its topics."""
@@ -222,7 +215,7 @@ class Run:
 
     def start_one(self, node_id: int, outcome: Outcome) -> None:
         """On the loop: brings back one that was stopped."""
-        self._do(partial(self._start_one, node_id, outcome))
+        self.do(partial(self._start_one, node_id, outcome))
 
     def now_ms(self) -> int:
         """What the brokers' clock says, as any thread may ask."""
@@ -273,9 +266,9 @@ class Run:
             self._told.popleft()()
 
     def _begin(self) -> None:
-        self._do(self._start_all)
+        self.do(self._start_all)
 
-    def _do(self, action: Action) -> None:
+    def do(self, action: Action) -> None:
         """Has an action done after those that were asked for before it."""
         self._actions.append(action)
         if len(self._actions) == 1:
@@ -289,7 +282,7 @@ class Run:
     def _request_stop(self) -> None:
         if not self._is_stopping:
             self._is_stopping = True
-            self._do(self._stop_all)
+            self.do(self._stop_all)
 
     # --- starting -------------------------------------------------------------------------------
 

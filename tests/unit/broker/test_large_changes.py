@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafkalite.coordinators.cluster import deciding, shard
+from kafkalite.coordinators.cluster import shard, view
 from kafkalite.coordinators.cluster.configs import AlterConfigs, ResourceChange, Step
 from kafkalite.coordinators.cluster.events import CreateTopics, DeleteTopics
 from kafkalite.coordinators.cluster.image import FOLDS, Image, ImageConflict
@@ -38,7 +38,7 @@ def most(counts: Counter[int]) -> int:
 
 
 def test_no_turn_makes_or_encodes_thousands_of_records(looked: Looked) -> None:
-    encoded = looked.count(deciding, "as_record")
+    encoded = looked.count(view, "as_record")
     folded = looked.count(Image, "apply")
     looked.broker.ask(creation(MANY, "large"), 7)
     assert most(encoded) <= STEPS_PER_SLICE * RECORDS_PER_STEP < MANY * 2

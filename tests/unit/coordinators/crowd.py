@@ -15,8 +15,8 @@ from kafkalite.coordinators.effects import Effects
 from kafkalite.coordinators.groups import events, migration, records
 from kafkalite.coordinators.groups.classic_group import ClassicGroup
 from kafkalite.coordinators.groups.consumer_group import ClassicSide, ConsumerGroup
-from kafkalite.coordinators.groups.foreign import ForeignGroup
 from kafkalite.coordinators.groups.gathering import Gathering
+from kafkalite.coordinators.groups.other_kinds import ForeignGroup
 from kafkalite.coordinators.groups.settings import GroupSettings
 from kafkalite.coordinators.groups.shard import GroupShard
 from kafkalite.coordinators.groups.state import Group, GroupsState
@@ -242,7 +242,7 @@ class Crowd:
         self._submit(client, events.Sync(request), react)
 
     def _take(self, client: Client, generation: int, assignment: bytes) -> None:
-        from kafkalite.coordinators.groups.embedded import read_assignment
+        from kafkalite.coordinators.groups.consumer_protocol import read_assignment
 
         read = read_assignment(assignment)
         client.owned = set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafkalite.coordinators.appending import write
 from kafkalite.coordinators.effects import Effects, Producer
-from kafkalite.coordinators.groups import embedded
+from kafkalite.coordinators.groups import consumer_protocol
 from kafkalite.coordinators.groups.events import TopicsChanged, TopicsDeleted
 from kafkalite.coordinators.groups.gathering import Gathering
 from kafkalite.coordinators.groups.records import make
@@ -339,7 +339,7 @@ def _assigns_embedded(stage: Stage, name: str, text: str) -> None:
         who, _, places = part.partition("=")
         topic, _, indexes = places.partition(":")
         partitions = {topic: [int(index) for index in indexes.split(",")]}
-        assignments[who] = embedded.write_assignment(partitions, 0)
+        assignments[who] = consumer_protocol.write_assignment(partitions, 0)
     stage.syncs(stage.person(name), assignments)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafkalite.coordinators.effects import Producer, Record
-from kafkalite.coordinators.groups import embedded, events, records
+from kafkalite.coordinators.groups import consumer_protocol, events, records
 from kafkalite.coordinators.groups.gathering import LookUps
 from kafkalite.coordinators.groups.settings import GroupSettings
 from kafkalite.coordinators.groups.shard import GroupShard
@@ -215,7 +215,7 @@ class Stage:
         """An assignment in a scene is text, or what a classic consumer understands."""
         if assignment[:1] != b"\0":
             return assignment.decode() or "-"
-        read = embedded.read_assignment(assignment)
+        read = consumer_protocol.read_assignment(assignment)
         assert read is not None
         parts = [
             f"{one.topic}:{','.join(str(index) for index in one.partitions)}"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kafkalite.coordinators.groups import embedded
+from kafkalite.coordinators.groups import consumer_protocol
 from kafkalite.protocol import codec
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
@@ -23,7 +23,7 @@ from tests.unit.handlers.whole_broker import WholeBroker
 MANY = 3_000
 NAMES = [f"t-{number}" for number in range(MANY)]
 SUBSCRIPTION = b"\0\1" + codec.encode(ConsumerProtocolSubscription(topics=NAMES), 1)
-ASSIGNMENT = embedded.write_assignment({name: [0] for name in NAMES}, 1)
+ASSIGNMENT = consumer_protocol.write_assignment({name: [0] for name in NAMES}, 1)
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_no_turn_of_an_upgrade_or_a_downgrade_is_long(broker: WholeBroker) -> No
         assert life.beat(0).member_epoch == life.generation + 1
         joined = life.ask(life.joining(life.member_id), 3)
         life.generation = joined.generation_id
-        kept = embedded.read_assignment(life.sync().assignment)
+        kept = consumer_protocol.read_assignment(life.sync().assignment)
         assert kept is not None
         assert len(kept.assigned_partitions) >= MANY - 1
         life.beat(-1)  # the last by this protocol: the group is a classic one again

@@ -4,8 +4,8 @@ import pytest
 
 from kafkalite.coordinators.effects import Effects, Timer
 from kafkalite.coordinators.transactions import shard
-from kafkalite.coordinators.transactions.errands import Errands
 from kafkalite.coordinators.transactions.events import TimedOut
+from kafkalite.coordinators.transactions.marker_delivery import Errands
 from kafkalite.coordinators.transactions.shard import TransactionShard
 from kafkalite.sim.client import Script
 from kafkalite.sim.producers import TRANSACTION_KEY, TransactionalProducer

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from kafkalite.coordinators.cluster.deciding import View
 from kafkalite.coordinators.cluster.directories import UNASSIGNED
 from kafkalite.coordinators.cluster.states import BrokerState
+from kafkalite.coordinators.cluster.view import View
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import PartitionRecord
 

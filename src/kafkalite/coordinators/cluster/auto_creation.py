@@ -13,10 +13,10 @@ from collections.abc import Iterable
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.controller import Controller
-from kafkalite.coordinators.cluster.deciding import INTERNAL_TOPICS
 from kafkalite.coordinators.cluster.events import CreateTopics
 from kafkalite.coordinators.cluster.internal_topics import internal_topic
 from kafkalite.coordinators.cluster.metadata import Metadata
+from kafkalite.coordinators.cluster.view import INTERNAL_TOPICS
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreateTopicsRequest, CreateTopicsResponse

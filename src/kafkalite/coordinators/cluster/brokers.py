@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from kafkalite.coordinators.cluster.deciding import View, decided
 from kafkalite.coordinators.cluster.directories import directory_of, is_online
 from kafkalite.coordinators.cluster.features import SUPPORTED
+from kafkalite.coordinators.cluster.image_records import registration_of
 from kafkalite.coordinators.cluster.partition_change import (
     Target,
     change_partition,
@@ -21,7 +21,7 @@ from kafkalite.coordinators.cluster.partition_change import (
 )
 from kafkalite.coordinators.cluster.records import DIRECTORIES
 from kafkalite.coordinators.cluster.states import NO_LEADER, BrokerState, EndPoint, PartitionState
-from kafkalite.coordinators.cluster.writing import registration_of
+from kafkalite.coordinators.cluster.view import View, decided
 from kafkalite.coordinators.effects import Effects
 from kafkalite.coordinators.events import Event
 from kafkalite.protocol.errors import Error, KafkaError

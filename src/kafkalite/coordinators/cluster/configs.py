@@ -25,8 +25,8 @@ from kafkalite.config import (
 from kafkalite.config.tables import Table
 from kafkalite.coordinators.cluster.client_metrics import check_client_metrics
 from kafkalite.coordinators.cluster.create_topics import check_topic_name
-from kafkalite.coordinators.cluster.deciding import View, decided_in_steps
 from kafkalite.coordinators.cluster.image import Image
+from kafkalite.coordinators.cluster.view import View, decided_in_steps
 from kafkalite.coordinators.effects import Effects
 from kafkalite.coordinators.events import Event
 from kafkalite.env.slicing import Steps

@@ -13,8 +13,8 @@ from kafkalite.coordinators.cluster.assignments import (
     check_assignment,
     partition_records,
 )
-from kafkalite.coordinators.cluster.deciding import MAX_RECORDS_PER_REQUEST, View, decided_in_steps
 from kafkalite.coordinators.cluster.placement import place
+from kafkalite.coordinators.cluster.view import MAX_RECORDS_PER_REQUEST, View, decided_in_steps
 from kafkalite.coordinators.effects import Effects
 from kafkalite.env.slicing import ELEMENTS_PER_STEP, Steps, in_steps
 from kafkalite.protocol.errors import Error, KafkaError

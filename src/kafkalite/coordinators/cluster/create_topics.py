@@ -24,16 +24,16 @@ from kafkalite.coordinators.cluster.assignments import (
     check_assignment,
     partition_records,
 )
-from kafkalite.coordinators.cluster.deciding import (
+from kafkalite.coordinators.cluster.image import unified
+from kafkalite.coordinators.cluster.placement import place
+from kafkalite.coordinators.cluster.states import TOPIC
+from kafkalite.coordinators.cluster.view import (
     MAX_RECORDS_PER_REQUEST,
     METADATA_TOPIC,
     View,
     decided_in_steps,
     text_of,
 )
-from kafkalite.coordinators.cluster.image import unified
-from kafkalite.coordinators.cluster.placement import place
-from kafkalite.coordinators.cluster.states import TOPIC
 from kafkalite.coordinators.effects import Effects
 from kafkalite.coordinators.java_hash import in_hash_order
 from kafkalite.env.slicing import Steps, in_steps

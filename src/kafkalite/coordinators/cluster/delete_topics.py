@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from kafkalite.coordinators.cluster.deciding import ZERO_UUID, View, decided_in_steps
 from kafkalite.coordinators.cluster.states import Topic
+from kafkalite.coordinators.cluster.view import ZERO_UUID, View, decided_in_steps
 from kafkalite.coordinators.effects import Effects
 from kafkalite.env.slicing import ELEMENTS_PER_STEP, Steps, in_steps
 from kafkalite.protocol.errors import Error, KafkaError

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kafkalite.coordinators.cluster.deciding import View
+from kafkalite.coordinators.cluster.view import View
 from kafkalite.coordinators.effects import Effects
 from kafkalite.coordinators.events import Event
 

@@ -5,9 +5,9 @@ Owns Kafka's answers for partitions that need no election or can have none.
 
 from __future__ import annotations
 
-from kafkalite.coordinators.cluster.deciding import View, decided_in_steps, text_of
 from kafkalite.coordinators.cluster.partition_change import Election, Target, change_partition
 from kafkalite.coordinators.cluster.states import NO_LEADER
+from kafkalite.coordinators.cluster.view import View, decided_in_steps, text_of
 from kafkalite.coordinators.effects import Effects
 from kafkalite.env.slicing import Steps, in_steps
 from kafkalite.protocol.errors import Error, KafkaError

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kafkalite.coordinators.cluster.deciding import View, decided
 from kafkalite.coordinators.cluster.image import METADATA_VERSION, Image
 from kafkalite.coordinators.cluster.records import UnknownMetadata
+from kafkalite.coordinators.cluster.view import View, decided
 from kafkalite.coordinators.effects import Effects
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kafkalite.coordinators.cluster.deciding import View
 from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.cluster.states import PartitionState
+from kafkalite.coordinators.cluster.view import View
 from kafkalite.coordinators.effects import Effects
 from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error

@@ -24,12 +24,12 @@ from kafkalite.coordinators.cluster.controller import OutcomeUnknown
 from kafkalite.coordinators.cluster.features import check_finalized
 from kafkalite.coordinators.cluster.folding import Folded
 from kafkalite.coordinators.cluster.image import Image
+from kafkalite.coordinators.cluster.image_records import records_of
 from kafkalite.coordinators.cluster.line import Answer, Line
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.cluster.metadata_log import MetadataLog, Snapshot
 from kafkalite.coordinators.cluster.shard import ClusterShard
 from kafkalite.coordinators.cluster.states import BROKER
-from kafkalite.coordinators.cluster.writing import records_of
 from kafkalite.coordinators.effects import Effects, Record
 from kafkalite.coordinators.events import Event
 from kafkalite.env import Env

@@ -12,10 +12,10 @@ from enum import Enum
 
 from kafkalite.config import topic_value
 from kafkalite.coordinators.cluster.assignments import default_directory
-from kafkalite.coordinators.cluster.deciding import View
 from kafkalite.coordinators.cluster.directories import directory_of, is_online
 from kafkalite.coordinators.cluster.image import NO_LEADER_CHANGE
 from kafkalite.coordinators.cluster.states import NO_LEADER, TOPIC, PartitionState
+from kafkalite.coordinators.cluster.view import View
 from kafkalite.protocol.messages import PartitionChangeRecord
 
 RECOVERED, RECOVERING = 0, 1

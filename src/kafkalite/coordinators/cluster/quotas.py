@@ -11,9 +11,9 @@ from itertools import chain
 from typing import Final
 
 from kafkalite.config import Kind
-from kafkalite.coordinators.cluster.deciding import View, decided_in_steps, text_of
 from kafkalite.coordinators.cluster.image import quota_entity
 from kafkalite.coordinators.cluster.states import QuotaEntity
+from kafkalite.coordinators.cluster.view import View, decided_in_steps, text_of
 from kafkalite.coordinators.effects import Effects
 from kafkalite.env.slicing import Steps, in_steps
 from kafkalite.protocol.errors import Error, KafkaError

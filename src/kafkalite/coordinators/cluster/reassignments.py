@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from kafkalite.config import topic_value
 from kafkalite.coordinators.cluster.assignments import check_assignment
-from kafkalite.coordinators.cluster.deciding import View, decided_in_steps
 from kafkalite.coordinators.cluster.partition_change import Election, Target, change_partition
 from kafkalite.coordinators.cluster.states import TOPIC, PartitionState
+from kafkalite.coordinators.cluster.view import View, decided_in_steps
 from kafkalite.coordinators.effects import Effects
 from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError

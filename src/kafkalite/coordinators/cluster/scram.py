@@ -10,8 +10,8 @@ import hashlib
 import hmac
 from typing import Final
 
-from kafkalite.coordinators.cluster.deciding import View, decided_in_steps
 from kafkalite.coordinators.cluster.records import SCRAM
+from kafkalite.coordinators.cluster.view import View, decided_in_steps
 from kafkalite.coordinators.effects import Effects
 from kafkalite.env.slicing import ELEMENTS_PER_STEP, Steps, in_steps
 from kafkalite.protocol.errors import Error, KafkaError

@@ -23,7 +23,6 @@ from kafkalite.coordinators.cluster import (
 from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.create_partitions import create_partitions
 from kafkalite.coordinators.cluster.create_topics import create_topics
-from kafkalite.coordinators.cluster.deciding import View
 from kafkalite.coordinators.cluster.delete_topics import delete_topics
 from kafkalite.coordinators.cluster.describing_quorum import DescribeQuorum, describe_quorum
 from kafkalite.coordinators.cluster.elect_leaders import elect_leaders
@@ -31,6 +30,7 @@ from kafkalite.coordinators.cluster.folding import AT_ONCE, Folded, folded, put_
 from kafkalite.coordinators.cluster.image import Image, ImageConflict
 from kafkalite.coordinators.cluster.listing_reassignments import list_partition_reassignments
 from kafkalite.coordinators.cluster.records import decode_record
+from kafkalite.coordinators.cluster.view import View
 from kafkalite.coordinators.effects import Effects, Record
 from kafkalite.coordinators.events import Event
 from kafkalite.env.slicing import Steps

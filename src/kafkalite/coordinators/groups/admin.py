@@ -16,7 +16,7 @@ from kafkalite.coordinators.groups.events import (
     DescribeGroups,
     ListGroups,
 )
-from kafkalite.coordinators.groups.foreign import ForeignGroup
+from kafkalite.coordinators.groups.other_kinds import ForeignGroup
 from kafkalite.coordinators.groups.state import Group, GroupsState
 from kafkalite.coordinators.groups.target import preferred_assignor
 from kafkalite.coordinators.groups.turn import Turn

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from kafkalite.coordinators.groups.embedded import subscription_topics
+from kafkalite.coordinators.groups.consumer_protocol import subscription_topics
 from kafkalite.protocol.errors import Error, KafkaError
 
 CONSUMER_PROTOCOL_TYPE = "consumer"

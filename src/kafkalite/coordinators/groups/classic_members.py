@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kafkalite.coordinators.groups import consumer_records, embedded, migration
+from kafkalite.coordinators.groups import consumer_protocol, consumer_records, migration
 from kafkalite.coordinators.groups.classic_group import CONSUMER_PROTOCOL_TYPE, Protocols
 from kafkalite.coordinators.groups.classic_join import MEMBER_ID_REQUIRED_SINCE, join_error, prepare
 from kafkalite.coordinators.groups.classic_leave import left
@@ -69,7 +69,7 @@ def join(
     if is_new and request.group_instance_id is None and event.version >= MEMBER_ID_REQUIRED_SINCE:
         turn.reply(join_error(member_id, Error.MEMBER_ID_REQUIRED))
         return
-    subscription = yield from embedded.read_subscription(protocols[0][1])
+    subscription = yield from consumer_protocol.read_subscription(protocols[0][1])
     if subscription is None:
         raise KafkaError(Error.INCONSISTENT_GROUP_PROTOCOL)
     draft = Draft.of(group)

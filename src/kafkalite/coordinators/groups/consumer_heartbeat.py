@@ -24,8 +24,8 @@ from kafkalite.coordinators.groups.consumer_group import (
 )
 from kafkalite.coordinators.groups.consumer_leave import leave, rebalance_key
 from kafkalite.coordinators.groups.events import ConsumerHeartbeat, GatheringOver, RebalanceExpired
-from kafkalite.coordinators.groups.foreign import ForeignGroup
 from kafkalite.coordinators.groups.gathering import Gathering
+from kafkalite.coordinators.groups.other_kinds import ForeignGroup
 from kafkalite.coordinators.groups.reconciliation import Goal, Owned, reconcile
 from kafkalite.coordinators.groups.state import Arrival, Arrivals, GroupsState
 from kafkalite.coordinators.groups.subscriptions import change_subscription

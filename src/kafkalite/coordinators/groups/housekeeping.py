@@ -13,8 +13,8 @@ from kafkalite.coordinators.groups import consumer_records, records
 from kafkalite.coordinators.groups.classic_group import ClassicGroup
 from kafkalite.coordinators.groups.classic_timers import join_key
 from kafkalite.coordinators.groups.events import DeleteGroups, OffsetSweep, TopicsDeleted
-from kafkalite.coordinators.groups.foreign import ForeignGroup
 from kafkalite.coordinators.groups.offsets import CommittedOffset, OffsetStore
+from kafkalite.coordinators.groups.other_kinds import ForeignGroup
 from kafkalite.coordinators.groups.state import Group, GroupsState, Unswept
 from kafkalite.coordinators.groups.turn import Turn
 from kafkalite.env.slicing import Pace

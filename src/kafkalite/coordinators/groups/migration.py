@@ -6,7 +6,7 @@ comes, in one batch. Whether a group may change is `group.consumer.migration.pol
 
 from __future__ import annotations
 
-from kafkalite.coordinators.groups import consumer_records, embedded, records
+from kafkalite.coordinators.groups import consumer_protocol, consumer_records, records
 from kafkalite.coordinators.groups.classic_group import (
     CONSUMER_PROTOCOL_TYPE,
     ClassicGroup,
@@ -118,7 +118,7 @@ def _as_consumer_member(
         raise KafkaError(
             Error.UNKNOWN_SERVER_ERROR, f"Member {classic.member_id} does not support {protocol}."
         )
-    subscription = yield from embedded.read_subscription(classic.metadata(protocol))
+    subscription = yield from consumer_protocol.read_subscription(classic.metadata(protocol))
     if subscription is None:
         raise _cannot_upgrade(group, "the embedded consumer protocol is malformed")
     return ConsumerMember(
@@ -141,7 +141,7 @@ def _assigned_of(
 ) -> Steps[Assigned]:
     if not classic.assignment:
         return {}
-    read = yield from embedded.read_assignment_in_steps(classic.assignment)
+    read = yield from consumer_protocol.read_assignment_in_steps(classic.assignment)
     if read is None:
         raise _cannot_upgrade(group, "the embedded consumer protocol is malformed")
     if read.user_data:
@@ -252,5 +252,5 @@ def embedded_assignment(
         view = state.topics.by_id(topic_id)
         if view is not None:
             named[view.name] = list(indexes)
-    version = embedded.read_version(side.protocols[0][1]) or 0
-    return (yield from embedded.write_assignment_in_steps(named, version))
+    version = consumer_protocol.read_version(side.protocols[0][1]) or 0
+    return (yield from consumer_protocol.write_assignment_in_steps(named, version))

@@ -21,8 +21,8 @@ from kafkalite.coordinators.groups.events import (
     DeleteOffsets,
     FetchOffsets,
 )
-from kafkalite.coordinators.groups.foreign import ForeignGroup
 from kafkalite.coordinators.groups.offsets import NO_TIMESTAMP, CommittedOffset, OffsetStore
+from kafkalite.coordinators.groups.other_kinds import ForeignGroup
 from kafkalite.coordinators.groups.state import Group, GroupsState
 from kafkalite.coordinators.groups.topics import Topics
 from kafkalite.coordinators.groups.turn import Turn

@@ -27,7 +27,7 @@ from kafkalite.coordinators.groups.events import (
     Sync,
     TopicsChanged,
 )
-from kafkalite.coordinators.groups.foreign import ForeignGroup
+from kafkalite.coordinators.groups.other_kinds import ForeignGroup
 from kafkalite.coordinators.groups.state import GroupsState
 from kafkalite.coordinators.groups.turn import Turn
 from kafkalite.env.slicing import Steps

@@ -20,9 +20,9 @@ from kafkalite.coordinators.groups import (
     consumer_heartbeat,
     consumer_leave,
     events,
-    foreign,
     housekeeping,
     offset_requests,
+    other_kinds,
     replaying,
     requests,
 )
@@ -111,7 +111,7 @@ class GroupShard:
         """Every member that the log knows has one session timeout to show up again."""
         turn = Turn(now_ms)
         self.state.is_loaded = True
-        foreign.take_ids(self.state)
+        other_kinds.take_ids(self.state)
         for group in list(self.state.groups.values()):
             if isinstance(group, ClassicGroup):
                 self._resume(turn, group)
@@ -131,4 +131,4 @@ class GroupShard:
 def _check_newer(state: GroupsState, event: Event[object]) -> None:
     """Refuses a request for a group of which only a part could be read."""
     if isinstance(event, events.OfRequest):
-        foreign.check_newer(state, event.subject)
+        other_kinds.check_newer(state, event.subject)

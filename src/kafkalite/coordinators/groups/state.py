@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from kafkalite.coordinators.groups.classic_group import ClassicGroup
 from kafkalite.coordinators.groups.consumer_group import ConsumerGroup
-from kafkalite.coordinators.groups.foreign import ForeignGroup, ForeignRecords
 from kafkalite.coordinators.groups.gathering import LookUps
 from kafkalite.coordinators.groups.offsets import OffsetStore
+from kafkalite.coordinators.groups.other_kinds import ForeignGroup, ForeignRecords
 from kafkalite.coordinators.groups.settings import GroupSettings
 from kafkalite.coordinators.groups.topics import Topics
 from kafkalite.env.slicing import STRETCH_MS, Pace

@@ -15,7 +15,7 @@ from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.events import Event
 from kafkalite.coordinators.shards import Shards
 from kafkalite.coordinators.transactions import events
-from kafkalite.coordinators.transactions.errands import Errands
+from kafkalite.coordinators.transactions.marker_delivery import Errands
 from kafkalite.coordinators.transactions.markers import Marker, Markers, Outcomes
 from kafkalite.coordinators.transactions.peer import Admission, Peer, Refusals
 from kafkalite.coordinators.transactions.producer_ids import ProducerIds

@@ -13,7 +13,7 @@ from typing import Any
 
 from kafkalite.log.names import uuid_text
 from kafkalite.protocol import spec
-from kafkalite.protocol.visiting import to_message
+from kafkalite.protocol.traversal import to_message
 from kafkalite.testing.comparison.batches import PRODUCER_ID as PRODUCER_ID
 from kafkalite.testing.comparison.batches import renamed
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from kafkalite.protocol import spec
 from kafkalite.protocol.errors import Error, KafkaError
-from kafkalite.protocol.visiting import to_values
+from kafkalite.protocol.traversal import to_values
 from kafkalite.records.batch import Compression, read_header, verify
 from kafkalite.records.convert import iterate_any
 from kafkalite.testing.comparison.names import (

@@ -12,7 +12,7 @@ from enum import Enum
 
 from kafkalite.protocol.errors import MalformedFrame
 from kafkalite.protocol.framing import SIZE_BYTES, FrameCutter
-from kafkalite.server.foreign import recognise
+from kafkalite.server.other_protocols import recognise
 
 # What brokers take by default (socket.request.max.bytes). Other protocols claim more: "GET ", read
 # as a size, is 1.2 GB, the start of a TLS handshake 369 MB.

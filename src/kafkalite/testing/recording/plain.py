@@ -13,7 +13,7 @@ from typing import Any
 from kafkalite.log.names import parse_uuid, uuid_text
 from kafkalite.protocol import spec
 from kafkalite.protocol.errors import Error
-from kafkalite.protocol.visiting import to_message, to_values
+from kafkalite.protocol.traversal import to_message, to_values
 
 DescribeRecords = Callable[[memoryview], Any]
 

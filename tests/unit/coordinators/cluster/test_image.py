@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.image import Image, ImageConflict, changed_partition
+from kafkalite.coordinators.cluster.image_records import records_of
 from kafkalite.coordinators.cluster.records import decode_record, encode_record
 from kafkalite.coordinators.cluster.states import PartitionState
-from kafkalite.coordinators.cluster.writing import records_of
 from kafkalite.protocol.messages import (
     AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,

@@ -11,13 +11,13 @@ from kafkalite.coordinators.cluster.brokers import (
     RegisterBroker,
 )
 from kafkalite.coordinators.cluster.changes import Changes
-from kafkalite.coordinators.cluster.deciding import decided
 from kafkalite.coordinators.cluster.events import CreateTopics, DeleteTopics
 from kafkalite.coordinators.cluster.local_controller import LocalController
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.cluster.refusal import UnusableMetadata
 from kafkalite.coordinators.cluster.snapshots import SnapshotId, list_snapshots
 from kafkalite.coordinators.cluster.states import EndPoint
+from kafkalite.coordinators.cluster.view import decided
 from kafkalite.coordinators.effects import Record
 from kafkalite.env import manual_env
 from kafkalite.env.slicing import finish

@@ -6,7 +6,6 @@ import pytest
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.brokers import RegisterBroker, register_broker
-from kafkalite.coordinators.cluster.deciding import View
 from kafkalite.coordinators.cluster.image import Image, changed_partition
 from kafkalite.coordinators.cluster.partition_change import (
     RECOVERING,
@@ -16,6 +15,7 @@ from kafkalite.coordinators.cluster.partition_change import (
 )
 from kafkalite.coordinators.cluster.records import decode_record
 from kafkalite.coordinators.cluster.states import BrokerState, PartitionState, Topic
+from kafkalite.coordinators.cluster.view import View
 from kafkalite.protocol.messages import PartitionChangeRecord
 
 ID = b"\1" * 16

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kafkalite.protocol import classes, compiler, files, packaged, spec
+from kafkalite.protocol import classes, compiler, files, spec, wheel_sources
 from kafkalite.protocol.messages import message_class
 from kafkalite.protocol.runtime import Written
 
@@ -13,7 +13,7 @@ def write_all(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for path in files.message_files():
         for message in spec.read(path).messages.values():
-            packaged.save(folder, message.name, path, _entries(message))
+            wheel_sources.save(folder, message.name, path, _entries(message))
 
 
 def _entries(message: spec.Message) -> dict[str, Written]:

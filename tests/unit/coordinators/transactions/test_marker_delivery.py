@@ -8,7 +8,11 @@ import pytest
 
 from kafkalite.coordinators.runtime import APPEND_TIMEOUT_MS, RELOAD_PAUSE_MS, Runtime
 from kafkalite.coordinators.transactions import events
-from kafkalite.coordinators.transactions.errands import MISTAKE_PAUSE_MS, ROUND_PAUSE_MS, Errands
+from kafkalite.coordinators.transactions.marker_delivery import (
+    MISTAKE_PAUSE_MS,
+    ROUND_PAUSE_MS,
+    Errands,
+)
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error, KafkaError
 from tests.unit.coordinators.transactions.world import FakeMarkers, World

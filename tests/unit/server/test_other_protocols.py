@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafkalite.server.foreign import HTTP, TLS, recognise
+from kafkalite.server.other_protocols import HTTP, TLS, recognise
 
 
 @pytest.mark.parametrize(

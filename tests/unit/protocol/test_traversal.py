@@ -16,7 +16,7 @@ from kafkalite.protocol.messages import (
     ProduceRequest,
     message_class,
 )
-from kafkalite.protocol.visiting import Resource, resources_of, to_message, to_values
+from kafkalite.protocol.traversal import Resource, resources_of, to_message, to_values
 from tests.unit.protocol.random_messages import every_message, random_message
 
 

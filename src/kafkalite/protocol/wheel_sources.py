@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from kafkalite.protocol import kept
+from kafkalite.protocol import code_cache
 from kafkalite.protocol.runtime import Written
 
 FOLDER = "generated"
@@ -22,7 +22,7 @@ def load(message: str, made_from: Path, entry: str) -> Written | None:
         head, *lines = (_HERE / message).read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError):
         return None
-    if head != kept.origin(made_from).hex():
+    if head != code_cache.origin(made_from).hex():
         return None
     for line in lines:
         if line.startswith(f'["{entry}", '):
@@ -34,5 +34,5 @@ def load(message: str, made_from: Path, entry: str) -> Written | None:
 def save(folder: Path, message: str, made_from: Path, entries: dict[str, Written]) -> None:
     """Writes a message's file into a folder that becomes FOLDER of the installed package."""
     lines = [json.dumps([entry, *written]) for entry, written in entries.items()]
-    text = "\n".join([kept.origin(made_from).hex(), *lines]) + "\n"
+    text = "\n".join([code_cache.origin(made_from).hex(), *lines]) + "\n"
     (folder / message).write_text(text, encoding="utf-8")
