@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test unit lint compat conformance differential settings together crash histories damage out-and-in mutants hostile simulate \
-	between planted migrations test-compiled bench fairness profile dist compiled clean
+	between planted migrations look test-compiled bench fairness profile dist compiled clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -120,6 +120,9 @@ mutants: $(VENV)/.dev ## plant defects that were once made, and say which net ca
 
 crash: setup ## crashes at every disk operation, and of real processes: SEED=1 ROUNDS=100
 	@SEED=$(SEED) ROUNDS=$(ROUNDS) $(PY) -m pytest tests -m crash --timeout 0 $(ARGS)
+
+look: $(VENV)/.dev ## the house in figures: calls, writers of the high watermark, chains, types
+	@$(PY) -m tests.look
 
 hostile: $(VENV)/.dev ## peers that claim, drip, flood and bomb, 10,000 at a time
 	@KAFKALITE_HOSTILE=full $(PY) -m pytest tests/hostile -s --timeout 0 $(ARGS)
