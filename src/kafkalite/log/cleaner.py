@@ -94,6 +94,7 @@ class Cleaner:
         self._timer: Timer | None = None
         self.is_running = False
         self._choosing: Work | None = None
+        self._asked_for: set[TopicPartition] = set()  # whatever there is to clean of them
         self._is_saving = False  # soon, for all that is forgotten in this turn
 
     def start(self) -> None:
@@ -112,6 +113,14 @@ class Cleaner:
         if self._choosing is not None:
             self._choosing = None
             self._logs.env.slices.drop(self)
+
+    def clean_now(self, log: PartitionLog) -> None:
+        """Has a log cleaned, however little of it is dirty."""
+        self._asked_for.add((log.topic, log.partition))
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.run()
 
     def _is_there(self, log: PartitionLog) -> bool:
         return self._logs.get(log.topic, log.partition) is log
@@ -147,6 +156,7 @@ class Cleaner:
             if dirt is None:
                 continue
             is_enough = dirt.is_overdue or dirt.ratio > log.config.min_cleanable_dirty_ratio
+            is_enough = is_enough or (log.topic, log.partition) in self._asked_for
             if is_enough and (best is None or dirt.ratio > best.ratio):
                 best = dirt
         return best
@@ -171,6 +181,7 @@ class Cleaner:
     def _chosen(self, dirt: Dirt | None) -> None:
         self._choosing = None
         if dirt is None:
+            self._asked_for.clear()
             self.save()
             self._later(self._logs.settings.log_cleaner_backoff_ms)
             return
@@ -203,6 +214,7 @@ class Cleaner:
         if not self.is_running:
             return
         self.is_running = False
+        self._asked_for.discard((done.log.topic, done.log.partition))
         if end_offset is None:
             self._hinder(done.log, done.hindering)
         elif self._is_there(done.log):

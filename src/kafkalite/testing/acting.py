@@ -47,6 +47,23 @@ def advance(run: Run, duration_ms: int, outcome: Outcome, *, expire_members: boo
     settle(run, outcome)
 
 
+def run_retention(run: Run, outcome: Outcome) -> None:
+    for broker in run.brokers.values():
+        broker.logs.periodic.retain()
+    settle(run, outcome)
+
+
+def run_compaction(run: Run, outcome: Outcome) -> None:
+    """Neither the last segment of a log is cleaned, nor one that may not last."""
+    for broker in run.brokers.values():
+        for log in broker.logs.logs:
+            if log.config.is_compacted:
+                if log.active.size:
+                    log.roll()
+                log.when_flushed(partial(broker.logs.periodic.cleaner.clean_now, log))
+    settle(run, outcome)
+
+
 def settle(run: Run, outcome: Outcome, left: int = QUIET_LOOKS) -> None:
     """Looks now and then until nothing has been at work for a while."""
     if left == 0 or outcome.is_there or run.loop is None:

@@ -345,6 +345,17 @@ class EmbeddedKafka(Asking):
         run = self._running()
         run.ask("come to rest", partial(acting.settle, run))
 
+    def run_retention(self) -> None:
+        """Removes now what retention does not keep any more; returns when that is done."""
+        run = self._running()
+        run.ask("run retention", partial(acting.run_retention, run))
+
+    def run_compaction(self) -> None:
+        """Compacts all compacted topics now, however little there is to clean; returns when that is
+        done. Tombstones go when `delete.retention.ms` has passed: see `clock.advance`."""
+        run = self._running()
+        run.ask("run compaction", partial(acting.run_compaction, run))
+
     def create_topic(self, name: str, partitions: int = 1, configs: Settings | None = None) -> None:
         """Creates a topic; it can be used, and lasts as configured, when this returns. BrokerFailed
         when it is refused, or when the broker has ended because its disk failed."""

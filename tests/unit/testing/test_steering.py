@@ -156,6 +156,32 @@ def test_a_moment_is_one(kafka, wrong, error) -> None:
         kafka.clock.freeze(wrong)
 
 
+# --- at once --------------------------------------------------------------------------------------
+
+
+def test_compaction_runs_when_it_is_told_to(kafka) -> None:
+    kafka.create_topic("table", configs={"cleanup.policy": "compact"})
+    kafka.produce("table", ("a", "1"), ("b", "1"), ("a", "2"), ("a", None), ("b", "2"))
+    kafka.run_compaction()
+    kept = [(record.key, record.value) for record in kafka.records("table")]
+    assert kept == [(b"a", None), (b"b", b"2")]
+    kafka.clock.advance(days=2)  # delete.retention.ms
+    kafka.produce("table", ("c", "1"))
+    kafka.run_compaction()
+    kafka.clock.advance(days=2)
+    kafka.produce("table", ("c", "2"))
+    kafka.run_compaction()
+    assert [record.key for record in kafka.records("table")] == [b"b", b"c"]
+
+
+def test_retention_runs_when_it_is_told_to(kafka) -> None:
+    kafka.create_topic("short", configs={"retention.ms": 1})
+    kafka.produce("short", "one")
+    time.sleep(0.01)
+    kafka.run_retention()
+    assert kafka.records("short", count=0) == []
+
+
 # --- ends -----------------------------------------------------------------------------------------
 
 
