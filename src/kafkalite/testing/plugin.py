@@ -24,6 +24,7 @@ failed shows what was said to its broker.
 
 from __future__ import annotations
 
+import re
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
@@ -141,7 +142,7 @@ def kafkalite_factory(request: pytest.FixtureRequest) -> Iterator[Callable[..., 
 @pytest.fixture
 def kafkalite_prefix(request: pytest.FixtureRequest) -> str:
     """What the names of this test begin with, unlike those of any other test and run."""
-    plain = "".join(c if c.isalnum() or c in "._-" else "-" for c in request.node.name)
+    plain = re.sub(r"[^a-zA-Z0-9._-]", "-", request.node.name)
     return f"{plain[:100]}-{uuid.uuid4().hex[:8]}"
 
 
@@ -266,13 +267,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
-    """Brings back what a test has stopped, and says which it was."""
+    """Takes back what a test did to the broker; brings back what it has stopped, and says which it
+    was."""
     yield
     broker = item.config.stash.get(_shared, None)
     if broker is None or broker.is_inherited:
         return
     broker.no_faults()
-    if not broker.is_running:
+    if broker.is_running:
+        broker.clock.reset()
+    else:
         _bring_back(item, f"the broker `{MARKER}`", broker.start)
     for node_id in broker.stopped_brokers:
         what = f"broker {node_id} of `{MARKER}`"
@@ -310,7 +314,7 @@ def pytest_runtest_makereport(
         report.outcome = "skipped"
         path, line, _ = item.location
         report.longrepr = (path, line or 0, f"Skipped: {call.excinfo.value}")
-    elif report.when == "call" and report.failed:
+    elif report.failed:
         for broker in _brokers_of(item):
             shown = _told(broker)
             if shown:
