@@ -13,6 +13,7 @@ from collections.abc import Callable
 from enum import Enum
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+from weakref import WeakMethod
 
 if TYPE_CHECKING:
     from kafkalite.protocol.errors import Error
@@ -120,13 +121,19 @@ class Faults:
     """The rules of all brokers of one EmbeddedKafka."""
 
     def __init__(self, tell: Callable[[Callable[[], None]], None]) -> None:
-        """`tell` has something called on the loop, or at once when nothing runs."""
-        self.tell = tell
+        """`tell`, a method, has something called on the loop, or not at all when nothing runs. A
+        broker that runs has these rules, and must not keep the object that nobody else has."""
+        self._tell = WeakMethod(tell)
         self._guard = threading.RLock()
         self._rules: tuple[Fault, ...] = ()  # replaced, never changed: the loop reads it
 
     def __bool__(self) -> bool:
         return bool(self._rules)
+
+    def tell(self, what: Callable[[], None]) -> None:
+        tell = self._tell()
+        if tell is not None:
+            tell(what)
 
     def add(self, fault: Fault) -> Fault:
         with self._guard:

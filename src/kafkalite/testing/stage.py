@@ -137,9 +137,19 @@ class Stage:
         if answer is None:
             return None
         later: Later[Outcome] = Later()
+        client = asked.connection
 
         def there(outcome: Outcome) -> None:
-            self._clock.call_later(fault.duration_ms, lambda: later.resolve(outcome))
+            def reply() -> None:
+                client.stays_without(gone)
+                later.resolve(outcome)
+
+            def gone() -> None:
+                timer.cancel()
+                reply()
+
+            timer = self._clock.call_later(0 if client.has_ended else fault.duration_ms, reply)
+            client.when_gone(gone)
 
         _when_there(answer, there)
         return later
