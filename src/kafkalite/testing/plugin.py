@@ -91,9 +91,13 @@ class _Controller:
             return
         broker = config.stash.get(_of_run, None)
         if broker is None:
-            from kafkalite.testing.embedded import EmbeddedKafka
+            from kafkalite.testing.embedded import BrokerFailed, EmbeddedKafka
 
-            broker = config.stash[_of_run] = EmbeddedKafka(**_configured(config)).start()
+            try:
+                broker = EmbeddedKafka(**_configured(config)).start()
+            except (BrokerFailed, TypeError, ValueError) as error:
+                raise pytest.UsageError(f"`{MARKER}` of the run: {error}") from None
+            config.stash[_of_run] = broker
         node.workerinput[URL] = broker.bootstrap_servers
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

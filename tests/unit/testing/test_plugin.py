@@ -211,6 +211,13 @@ def test_workers_share_the_broker_of_the_run(tmp_path: Path) -> None:
     assert "`clock` needs a broker in this process" in said
 
 
+def test_a_broker_of_the_run_that_cannot_start_is_a_mistake_in_the_configuration(tmp_path) -> None:
+    options = "kafkalite_scope = run\nkafkalite_settings = num.partition=3"
+    said = run_suite(tmp_path, SHARED, options, "-n", "2")
+    assert "ERROR: `kafkalite` of the run: the broker could not start: num.partition: no" in said
+    assert "INTERNALERROR" not in said
+
+
 def test_each_worker_has_its_own_broker(tmp_path: Path) -> None:
     suite = SHARED + """
     def test_is_here(kafkalite):
