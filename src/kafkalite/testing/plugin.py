@@ -278,10 +278,9 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
     if broker is None or broker.is_inherited:
         return
     broker.no_faults()
-    if broker.is_running:
-        broker.clock.reset()
-    else:
+    if not broker.is_running:
         _bring_back(item, f"the broker `{MARKER}`", broker.start)
+    broker.clock.reset()
     for node_id in broker.stopped_brokers:
         what = f"broker {node_id} of `{MARKER}`"
         _bring_back(item, what, partial(broker.start_broker, node_id))

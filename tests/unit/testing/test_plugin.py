@@ -337,9 +337,15 @@ def test_a_test_leaves_the_clock_to_the_next_as_it_was(tmp_path: Path) -> None:
         def test_next(kafkalite):
             ahead = kafkalite.clock.now - datetime.now(UTC)
             assert 86_390 < ahead.total_seconds() < 86_410
+            kafkalite.clock.freeze(1000)
+            kafkalite.stop()
+
+        def test_behind_the_stop(kafkalite):
+            ahead = kafkalite.clock.now - datetime.now(UTC)
+            assert 86_390 < ahead.total_seconds() < 86_410
         """,
     )
-    assert "2 passed" in said
+    assert "3 passed" in said
 
 
 def test_the_report_shows_also_what_fixtures_said(tmp_path: Path) -> None:
