@@ -62,7 +62,8 @@ class Topic:
 class Peer:
     """One broker's connection."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, patience_s: float = ANSWER_TIMEOUT_S) -> None:
+        self._patience_s = patience_s
         self._wire = Wire(*address)
         self._where = f"{address[0]}:{address[1]}"
         self._versions: dict[int, tuple[int, int]] = {}
@@ -90,6 +91,7 @@ class Peer:
 
     def _exchange(self, request: Any, version: int, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
         self._correlation_id += 1
+        timeout_s = min(timeout_s, self._patience_s)
         try:
             self._wire.send(request_frame(request, version, self._correlation_id, CLIENT_ID))
             frame = self._wire.receive(timeout_s)
@@ -110,10 +112,20 @@ class Peer:
 
 
 class Cluster:
-    """All brokers of a cluster, found through some of them."""
+    """All brokers of a cluster, found through some of them.
 
-    def __init__(self, bootstrap: Sequence[Address]) -> None:
+    cure: what to do when none of these can be reached.
+    patience_s: how long an answer is waited for."""
+
+    def __init__(
+        self,
+        bootstrap: Sequence[Address],
+        *,
+        cure: str = "start one with `kafkalite serve`, or say with --bootstrap where it is",
+        patience_s: float = ANSWER_TIMEOUT_S,
+    ) -> None:
         self._bootstrap = list(bootstrap)
+        self._cure, self._patience_s = cure, patience_s
         self._first: Peer | None = None
         self._has_answered = False
         self._addresses: dict[int, Address] = {}
@@ -122,7 +134,7 @@ class Cluster:
     def ask(self, node_id: int, request: Any) -> Any:
         """Asks one of the brokers."""
         if node_id not in self._peers:
-            self._peers[node_id] = Peer(self._addresses[node_id])
+            self._peers[node_id] = Peer(self._addresses[node_id], self._patience_s)
         try:
             return self._peers[node_id].ask(request)
         except Unreachable as error:
@@ -147,7 +159,7 @@ class Cluster:
                 self._first = None
         failures = []
         for address in self._bootstrap:
-            peer = Peer(address)
+            peer = Peer(address, self._patience_s)
             try:
                 answer = peer.ask(request)
             except ClientFailed as error:
@@ -157,10 +169,7 @@ class Cluster:
                 self._first, self._has_answered = peer, True
                 return answer
         kind = TryAgain if self._has_answered else Unreachable
-        raise kind(
-            f"no broker answers ({'; '.join(failures)}): start one with `kafkalite serve`, or say "
-            "with --bootstrap where it is"
-        )
+        raise kind(f"no broker answers ({'; '.join(failures)}): {self._cure}")
 
     def topic(self, name: str, *, may_create: bool) -> Topic:
         """A topic as the cluster now has it; TryAgain while it has no leaders."""

@@ -78,6 +78,11 @@ class Reader:
         """Where the partitions ended when it began."""
         return {index: place.end for index, place in self._places.items()}
 
+    @property
+    def beginnings(self) -> dict[int, int]:
+        """The first offsets of the partitions that it reads when it begins at the first."""
+        return {index: place.position for index, place in self._places.items()}
+
     def records(self) -> Iterator[tuple[int, Record]]:
         """Records with their partitions, each partition's in order; to the end, or for ever."""
         while places := self._unfinished():

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kafkalite.client.cluster import ClientFailed, Cluster, Patience, TryAgain
-from kafkalite.client.consuming import LATEST, Reader, Start
+from kafkalite.client.consuming import Reader, Start
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     ConsumerGroupDescribeRequest,
@@ -44,17 +44,18 @@ class Group:
 
 @dataclass(slots=True)
 class Lag:
-    """How far a group is behind the end of one partition; nothing committed counts from offset 0
-    on, since that is all that there is to read."""
+    """How far a group is behind the end of one partition: what there is to read for it, which
+    begins where the partition does when nothing is committed, or when that has gone."""
 
     topic: str
     partition: int
     committed: int | None
     end: int
+    beginning: int = 0
 
     @property
     def records(self) -> int:
-        return self.end - (self.committed or 0)
+        return max(0, self.end - max(self.committed or 0, self.beginning))
 
 
 class Groups:
@@ -88,17 +89,20 @@ class Groups:
         committed = self.committed(group_id)
         names = sorted({topic for topic, _ in committed}) if topics is None else topics
         return [
-            Lag(name, index, committed.get((name, index)), end)
+            Lag(name, index, committed.get((name, index)), end, first)
             for name in names
-            for index, end in sorted(self._ends(name).items())
+            for index, first, end in self._reach(name)
             if topics is not None or (name, index) in committed
         ]
 
-    def _ends(self, topic: str) -> dict[int, int]:
-        return Reader(
-            self._cluster, topic, partitions=(), start=Start(timestamp=LATEST), follows=False,
+    def _reach(self, topic: str) -> list[tuple[int, int, int]]:
+        """Each partition, where it begins and where it ends."""
+        reader = Reader(
+            self._cluster, topic, partitions=(), start=Start(), follows=False,
             is_committed=True, timeout_s=self._timeout_s, tell=lambda _: None,
-        ).ends  # fmt: skip
+        )  # fmt: skip
+        ends = reader.ends
+        return [(index, first, ends[index]) for index, first in sorted(reader.beginnings.items())]
 
     def _ask(self, group_id: str, request: Any) -> Any:
         """The answer of a group's coordinator, wherever it is now."""

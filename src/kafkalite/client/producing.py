@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import time
 from collections import defaultdict, deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +53,9 @@ class Producer:
         headers: Headers,
         codec: int,
         timeout_s: float,
+        now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
     ) -> None:
+        self._now_ms = now_ms
         self._cluster = cluster
         self._name = topic
         self._partition = partition
@@ -77,7 +80,7 @@ class Producer:
 
     def add(self, key: bytes | None, value: bytes | None) -> None:
         self._count += 1
-        line = Line(self._count, key, value, int(time.time() * 1000))
+        line = Line(self._count, key, value, self._now_ms())
         index = self._index_of(key)
         size = len(key or b"") + len(value or b"") + self._overhead
         batches = self._pending[index]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from kafkalite.testing.arguments import HIGHEST_MOMENT_MS
 from kafkalite.testing.outcome import Outcome
 from kafkalite.testing.running import Run
 
@@ -34,9 +35,18 @@ def unfreeze(run: Run, outcome: Outcome) -> None:
     outcome.done()
 
 
+def reset(run: Run, outcome: Outcome) -> None:
+    assert run.clock is not None
+    run.clock.reset()
+    outcome.done()
+
+
 def advance(run: Run, duration_ms: int, outcome: Outcome, *, expire_members: bool) -> None:
     """All time is later; told when what fell due by it is done."""
     assert run.clock is not None
+    if run.now_ms() + duration_ms > HIGHEST_MOMENT_MS:
+        outcome.fail(ValueError("it would be beyond the year 9999"))
+        return
     for node_id, broker in run.brokers.items():
         broker.server.skip(duration_ms)
         if not expire_members:

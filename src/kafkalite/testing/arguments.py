@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, SupportsFloat
 
 # Of settings and of topic configs; None leaves a setting as it is.
 SettingValue = str | int | float | bool | os.PathLike[str] | list[Any] | tuple[Any, ...] | None
@@ -18,6 +19,9 @@ Topics = Mapping[str, int] | Iterable[str]
 MAX_BROKERS = 100
 _DIRECTORIES = {"log.dirs", "log.dir", "metadata.log.dir"}
 _HIGHEST_PORT = 65_535
+HIGHEST_MS = 2**31 - 1
+# What a datetime can show.
+HIGHEST_MOMENT_MS = int(datetime(9999, 12, 31, tzinfo=UTC).timestamp() * 1000)
 
 
 def folder(data_dir: str | os.PathLike[str] | None) -> str | None:
@@ -148,6 +152,49 @@ def port_number(port: int) -> int:
     if not 0 <= number <= _HIGHEST_PORT:
         raise ValueError(f"port={port!r}: expected 0 (one that is free) to {_HIGHEST_PORT}")
     return number
+
+
+def ms(duration: SupportsFloat) -> int:
+    """Milliseconds as a reply has a place for."""
+    number = _real("ms", duration)
+    if not 0 <= number <= HIGHEST_MS:
+        raise ValueError(f"ms={duration!r}: expected 0 to {HIGHEST_MS}")
+    return round(number)
+
+
+def duration_ms(**parts: SupportsFloat) -> int:
+    """How long days, hours … are together, in milliseconds."""
+    numbers = {name: _real(name, value) for name, value in parts.items()}
+    try:
+        found = round(timedelta(**numbers) / timedelta(milliseconds=1))
+    except (ValueError, OverflowError) as error:
+        told = ", ".join(f"{name}={value!r}" for name, value in parts.items() if value)
+        raise ValueError(f"{told} is no length of time: {error}") from None
+    if found < 0:
+        raise ValueError(f"time never goes back: {timedelta(**numbers)} is no way forward")
+    return found
+
+
+def moment_ms(at: datetime | SupportsFloat) -> int:
+    """A moment in milliseconds since 1970; a datetime says of which time zone it is."""
+    if isinstance(at, datetime):
+        if at.tzinfo is None:
+            raise ValueError(f"at={at!r}: of which time zone? datetime(..., tzinfo=UTC) says it")
+        number = at.timestamp() * 1000
+    else:
+        if isinstance(at, bool) or not isinstance(at, SupportsFloat):
+            raise TypeError(f"at={at!r}: expected a datetime, or milliseconds since 1970")
+        number = float(at)
+    if not 0 <= number <= HIGHEST_MOMENT_MS:
+        raise ValueError(f"at={at!r}: expected a moment from 1970 to the end of the year 9999")
+    return round(number)
+
+
+def _real(what: str, value: SupportsFloat) -> float:
+    """A number of any kind that is one."""
+    if isinstance(value, bool) or not isinstance(value, SupportsFloat):
+        raise TypeError(f"{what}={value!r}: expected a number")
+    return float(value)
 
 
 def _whole(what: str, value: int) -> int:

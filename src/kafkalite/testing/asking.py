@@ -13,25 +13,30 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from kafkalite.testing.arguments import HIGHEST_MOMENT_MS
 from kafkalite.testing.clients import client_config
 
 if TYPE_CHECKING:
     from kafkalite.client.cluster import Cluster
     from kafkalite.client.groups import Group, Lag
+    from kafkalite.records.record import Record
 
 LOOK_SECONDS = 0.02
 TIMEOUT_SECONDS = 10.0
 MOST_RECORDS = 1_000_000
 MOST_SHOWN = 5
+LEAST_SECONDS = 1.0  # for an answer, also when nobody wants to wait
+CURE = "start it, or say where it is (bootstrap_servers, --kafkalite-url)"
 
 T = TypeVar("T")
-Value = bytes | str | dict[str, Any] | list[Any] | int | float | bool | None
+Value = bytes | bytearray | memoryview | str | dict[str, Any] | list[Any] | int | float | None
+Headers = Mapping[str, Value] | Iterable[tuple[str, Value]]
 
 
 @dataclass(slots=True, frozen=True)
@@ -46,7 +51,8 @@ class TestRecord:
     timestamp: datetime
     key: bytes | None
     value: bytes | None
-    headers: dict[str, bytes | None]
+    headers: dict[str, bytes | None]  # the last of each name
+    all_headers: tuple[tuple[str, bytes | None], ...] = ()  # in their order, names twice as well
 
     @property
     def text(self) -> str:
@@ -88,6 +94,14 @@ class Asking(Protocol):
     @property
     def bootstrap_servers(self) -> str: ...
 
+    def _can_be_asked(self, what: str) -> None:
+        """Raises when whoever asks would wait for itself; nobody does who asks another process."""
+        return
+
+    def _now_ms(self) -> int:
+        """What records are stamped with."""
+        return int(time.time() * 1000)
+
     def client_config(self, library: str) -> dict[str, str]:
         """What a client of a library is to be told: "kafka-python", "aiokafka", "confluent",
         "java" or "spark"."""
@@ -99,21 +113,23 @@ class Asking(Protocol):
         *values: Value | tuple[Value, Value],
         key: Value = None,
         partition: int | None = None,
-        headers: Mapping[str, bytes | str | None] | None = None,
+        headers: Headers | None = None,
     ) -> None:
         """Writes records, each once; returns when all replicas that must have them do. A tuple is
-        a key and a value, a dict or list is written as JSON."""
+        a key and a value, a dict or list is written as JSON. `headers` is a dict, or pairs where a
+        name is there twice."""
         from kafkalite.client.producing import Producer
 
-        pairs = tuple((name, _bytes(value)) for name, value in (headers or {}).items())
+        self._can_be_asked("be written to")
+        pairs = _header_pairs(headers)
+        records = [_key_and_value(each, key) for each in values]
         with _cluster(self.bootstrap_servers) as cluster:
             producer = Producer(
                 cluster, topic, partition=partition, headers=pairs, codec=0,
-                timeout_s=TIMEOUT_SECONDS,
+                timeout_s=TIMEOUT_SECONDS, now_ms=self._now_ms,
             )  # fmt: skip
-            for each in values:
-                own_key, value = each if isinstance(each, tuple) else (key, each)
-                producer.add(_bytes(own_key), _bytes(value))
+            for own_key, value in records:
+                producer.add(own_key, value)
                 if producer.is_full:
                     producer.flush()
             producer.flush()
@@ -129,12 +145,15 @@ class Asking(Protocol):
         """All records of a topic, once there are so many; AssertionError when they do not come in
         time. With `count=0` those that are there."""
 
+        self._can_be_asked("be read")
+        seen: list[Records] = []
+
         def look() -> Records | None:
-            found = _read(self.bootstrap_servers, topic, committed=committed)
-            return found if len(found) >= count else None
+            seen[:] = [_read(self.bootstrap_servers, topic, timeout, committed=committed)]
+            return seen[0] if len(seen[0]) >= count else None
 
         def said() -> str:
-            found = _read(self.bootstrap_servers, topic, committed=committed)
+            [found] = seen
             return f"{topic} has {len(found)} records and not {count}: {found._shown()}"
 
         return _wait(look, said, timeout)
@@ -148,12 +167,13 @@ class Asking(Protocol):
         timeout: float = TIMEOUT_SECONDS,
     ) -> Group:
         """The group, once it is in a state and has so many members."""
+        self._can_be_asked("tell of a group")
         seen: list[Group] = []
 
         def look() -> Group | None:
             from kafkalite.client.groups import Groups
 
-            with _cluster(self.bootstrap_servers) as cluster:
+            with _cluster(self.bootstrap_servers, timeout) as cluster:
                 group = Groups(cluster, timeout).describe(group_id)
             seen[:] = [group]
             is_so = state is None or group.state.lower() == state.lower()
@@ -170,10 +190,16 @@ class Asking(Protocol):
 
     def lag(self, group_id: str, topics: list[str] | None = None) -> list[Lag]:
         """How far a group is behind, partition by partition."""
+        return self._lag(group_id, topics, TIMEOUT_SECONDS)
+
+    def _lag(self, group_id: str, topics: list[str] | None, timeout: float) -> list[Lag]:
         from kafkalite.client.groups import Groups
 
-        with _cluster(self.bootstrap_servers) as cluster:
-            return Groups(cluster, TIMEOUT_SECONDS).lag(group_id, topics)
+        if isinstance(topics, str):
+            raise TypeError(f"topics={topics!r}: expected a list, [{topics!r}]")
+        self._can_be_asked("tell of a group")
+        with _cluster(self.bootstrap_servers, timeout) as cluster:
+            return Groups(cluster, timeout).lag(group_id, topics)
 
     def assert_lag(
         self,
@@ -187,7 +213,7 @@ class Asking(Protocol):
         seen: list[list[Lag]] = []
 
         def look() -> bool | None:
-            seen[:] = [self.lag(group_id, topics)]
+            seen[:] = [self._lag(group_id, topics, timeout)]
             return True if sum(each.records for each in seen[0]) == expected else None
 
         def said() -> str:
@@ -201,36 +227,72 @@ class Asking(Protocol):
 # --- helpers --------------------------------------------------------------------------------------
 
 
-def _read(bootstrap: str, topic: str, *, committed: bool) -> Records:
+def _read(bootstrap: str, topic: str, timeout: float, *, committed: bool) -> Records:
     from kafkalite.client.consuming import Reader, Start
 
     found = Records()
-    with _cluster(bootstrap) as cluster:
+    with _cluster(bootstrap, timeout) as cluster:
         reader = Reader(
             cluster, topic, partitions=(), start=Start(), follows=False, is_committed=committed,
-            timeout_s=TIMEOUT_SECONDS, tell=lambda _: None,
+            timeout_s=timeout, tell=lambda _: None,
         )  # fmt: skip
         for partition, record in reader.records():
-            moment = datetime.fromtimestamp(record.timestamp / 1000, UTC)
-            found.append(
-                TestRecord(
-                    topic, partition, record.offset, moment, _own(record.key), _own(record.value),
-                    {bytes(name).decode(): _own(value) for name, value in record.headers},
-                )
-            )  # fmt: skip
+            found.append(_record(topic, partition, record))
             assert len(found) <= MOST_RECORDS, f"{topic} has more than {MOST_RECORDS} records"
     found.sort(key=lambda each: (each.partition, each.offset))
     return found
+
+
+def _record(topic: str, partition: int, record: Record) -> TestRecord:
+    headers = tuple(
+        (bytes(name).decode(errors="backslashreplace"), _own(value))
+        for name, value in record.headers
+    )
+    return TestRecord(
+        topic, partition, record.offset, _moment(record.timestamp), _own(record.key),
+        _own(record.value), dict(headers), headers,
+    )  # fmt: skip
+
+
+def _moment(timestamp_ms: int) -> datetime:
+    """The nearest that a datetime can show: clients stamp records as they like."""
+    return datetime.fromtimestamp(min(timestamp_ms, HIGHEST_MOMENT_MS) / 1000, UTC)
 
 
 def _own(value: bytes | memoryview | None) -> bytes | None:
     return None if value is None else bytes(value)
 
 
+def _key_and_value(
+    given: Value | tuple[Value, Value], key: Value
+) -> tuple[bytes | None, bytes | None]:
+    if not isinstance(given, tuple):
+        return _bytes(key), _bytes(given)
+    if len(given) != 2:
+        raise ValueError(f"{given!r:.100}: a tuple is a key and a value; a list is one value")
+    return _bytes(given[0]), _bytes(given[1])
+
+
+def _header_pairs(headers: Headers | None) -> tuple[tuple[str, bytes | None], ...]:
+    pairs = [] if headers is None else headers
+    found = []
+    for name, value in pairs.items() if isinstance(pairs, Mapping) else pairs:
+        if not isinstance(name, str):
+            raise TypeError(f"{name!r} is no name of a header: expected a str")
+        found.append((name, _bytes(value)))
+    return tuple(found)
+
+
 def _bytes(value: Value) -> bytes | None:
-    if value is None or isinstance(value, bytes):
-        return value
-    return (value if isinstance(value, str) else json.dumps(value)).encode()
+    if value is None or isinstance(value, bytes | bytearray | memoryview):
+        return None if value is None else bytes(value)
+    try:
+        return (value if isinstance(value, str) else json.dumps(value, allow_nan=False)).encode()
+    except (TypeError, ValueError) as error:  # half a character, too
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(
+            f"{value!r:.100} is not to be written: {error}: give bytes, or what JSON knows"
+        ) from None
 
 
 def _wait(look: Callable[[], T | None], said: Callable[[], str], timeout: float) -> T:
@@ -253,9 +315,10 @@ def _wait(look: Callable[[], T | None], said: Callable[[], str], timeout: float)
 
 
 @contextmanager
-def _cluster(bootstrap: str) -> Iterator[Cluster]:
+def _cluster(bootstrap: str, timeout: float = TIMEOUT_SECONDS) -> Iterator[Cluster]:
     from kafkalite.client.addresses import addresses
     from kafkalite.client.cluster import Cluster
 
-    with closing(Cluster(addresses(bootstrap))) as cluster:
+    patience_s = max(timeout, LEAST_SECONDS)
+    with closing(Cluster(addresses(bootstrap), cure=CURE, patience_s=patience_s)) as cluster:
         yield cluster

@@ -38,6 +38,10 @@ class Shift:
             self._skew_ms = self._frozen_ms - machine_ms
             self._frozen_ms = None
 
+    def reset(self) -> None:
+        """It is the machine's, but for the jumps."""
+        self._frozen_ms, self._skew_ms = None, 0
+
     def wall_ms(self, machine_ms: int) -> int:
         base_ms = machine_ms + self._skew_ms if self._frozen_ms is None else self._frozen_ms
         return base_ms + self.ahead_ms
@@ -96,6 +100,9 @@ class SteeredClock(RealClock):
 
     def unfreeze(self) -> None:
         self._shift.unfreeze(super().now_ms())
+
+    def reset(self) -> None:
+        self._shift.reset()
 
     def jump(self, duration_ms: int) -> None:
         """All time is that much later from here on."""

@@ -19,17 +19,18 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsFloat
 from weakref import ref
 
 from kafkalite.testing import acting, arguments
 from kafkalite.testing.arguments import Settings, Topics
 from kafkalite.testing.asking import Asking
 from kafkalite.testing.clock import Shift
-from kafkalite.testing.faults import Act, Fault, Faults, When, api_name, error_named
+from kafkalite.testing.faults import Act, Fault, Faults, When, api_name, check_times, error_named
 from kafkalite.testing.observing import Observer, Observers
 from kafkalite.testing.plan import CONTROLLER, BrokerFailed, Controls, Plan
 from kafkalite.testing.running import Run
@@ -109,7 +110,14 @@ class EmbeddedKafka(Asking):
         self.stop()
 
     async def __aenter__(self) -> EmbeddedKafka:
-        return await asyncio.to_thread(self.start)
+        starting = asyncio.ensure_future(asyncio.to_thread(self.start))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:  # nobody comes to the end of the block
+            await asyncio.to_thread(self.stop)
+            with suppress(BrokerFailed):
+                await starting
+            raise
 
     async def __aexit__(
         self,
@@ -233,16 +241,16 @@ class EmbeddedKafka(Asking):
         return self._add(api, Act.REFUSE, times, when, error=error_named(error))
 
     def delay(
-        self, api: str, *, ms: float, times: int | None = 1, when: When | None = None
+        self, api: str, *, ms: SupportsFloat, times: int | None = 1, when: When | None = None
     ) -> Fault:
         """Does what is asked at once, and replies later."""
-        return self._add(api, Act.DELAY, times, when, duration_ms=round(ms))
+        return self._add(api, Act.DELAY, times, when, duration_ms=arguments.ms(ms))
 
     def throttle(
-        self, api: str, *, ms: float, times: int | None = 1, when: When | None = None
+        self, api: str, *, ms: SupportsFloat, times: int | None = 1, when: When | None = None
     ) -> Fault:
         """Tells the client in its reply to be silent, and hears nothing from it for that long."""
-        return self._add(api, Act.THROTTLE, times, when, duration_ms=round(ms))
+        return self._add(api, Act.THROTTLE, times, when, duration_ms=arguments.ms(ms))
 
     def drop_connection(
         self, api: str, *, times: int | None = 1, when: When | None = None
@@ -267,6 +275,7 @@ class EmbeddedKafka(Asking):
     def _add(
         self, api: str, act: Act, times: int | None, when: When | None, **more: Any
     ) -> Fault:
+        check_times(times)
         faults = self._controls.faults
         return faults.add(Fault(faults, api_name(api), act, times=times, when=when, **more))
 
@@ -338,6 +347,12 @@ class EmbeddedKafka(Asking):
         name = self._plan.host or "localhost"
         host = f"[{name}]" if ":" in name else name
         return ",".join(f"{host}:{port}" for port in self.ports)
+
+    def _can_be_asked(self, what: str) -> None:
+        self._running().check_thread(what)
+
+    def _now_ms(self) -> int:
+        return self._running().now_ms()
 
     def quiesce(self) -> None:
         """Returns when the brokers have nothing under way: what was asked for is done, and what

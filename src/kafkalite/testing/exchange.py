@@ -1,6 +1,7 @@
 """A request to a test's own broker, and what it was replied: understood when somebody looks.
 
-Owns copies of both, and how they are shown in one line.
+Owns copies of both, and how they are shown in one line. Invariant: what was said stays as it was,
+whatever becomes of the files that it came from.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from kafkalite.testing.recording.said import Said
 SIZE_BYTES = 4
 SHOWN_ELEMENTS = 4
 SHOWN_TEXT = 60
+HEAD_BYTES = 4096  # with the whole header, unless somebody is called by a very long name
 
 Reply = list[Part] | CloseConnection
 
@@ -35,7 +37,8 @@ class Exchange:
         self.replied_ms: int | None = None
         self._info = info
         self._frame = frame
-        self._reply: Reply | None = None
+        self._reply: bytes | CloseConnection | None = None
+        self._cut = ""  # why only the head of both is here
 
     def __repr__(self) -> str:
         return f"<Exchange {self}>"
@@ -89,27 +92,45 @@ class Exchange:
             return f"the connection ends: {self._reply.reason}"
         if self._reply is None:
             return "no reply so far"
+        if self._cut:
+            return self._cut
         return "no reply" if self.response is None else compact(self.response, self.version)
 
     @cached_property
     def _said(self) -> tuple[Said, Said | None]:
         conversation = Conversation(self.number, Peer(*self._info.local_address[:2]))
-        asked = conversation.request(self._frame, self.time_ms)
-        if not isinstance(self._reply, list) or not self._reply:
+        asked = conversation.request(self._frame, self.time_ms, self._cut)
+        if not isinstance(self._reply, bytes) or not self._reply:
             return asked, None
-        whole = b"".join(
-            part.read() if isinstance(part, FileRange) else bytes(part) for part in self._reply
-        )
-        return asked, conversation.response(whole[SIZE_BYTES:], self.replied_ms or 0)
+        reply = self._reply[SIZE_BYTES:]
+        return asked, conversation.response(reply, self.replied_ms or 0, self._cut)
 
     @property
     def size(self) -> int:
-        reply = self._reply if isinstance(self._reply, list) else []
-        return len(self._frame) + sum(len(part) for part in reply)
+        return len(self._frame) + (len(self._reply) if isinstance(self._reply, bytes) else 0)
 
     def replied(self, reply: Reply, now_ms: int) -> None:
         self.__dict__.pop("_said", None)
-        self._reply, self.replied_ms = reply, now_ms
+        self._reply = reply if isinstance(reply, CloseConnection) else _copy(reply)
+        self.replied_ms = now_ms
+
+    def shortened(self) -> Exchange:
+        """What it is about, without what it says; this one stays as it is."""
+        found = Exchange(self.number, self._info, self._frame[:HEAD_BYTES], self.time_ms)
+        found._reply = self._reply[:HEAD_BYTES] if isinstance(self._reply, bytes) else self._reply
+        found.replied_ms = self.replied_ms
+        found._cut = f"{self.size} bytes, which are too many to be kept"
+        return found
+
+
+def _copy(reply: list[Part]) -> bytes | CloseConnection:
+    """The bytes of a reply, of which some are in files that may go."""
+    try:
+        return b"".join(
+            part.read() if isinstance(part, FileRange) else bytes(part) for part in reply
+        )
+    except OSError as error:
+        return CloseConnection(f"its records cannot be read: {error}")
 
 
 def compact(message: Any, version: int | None) -> str:

@@ -7,13 +7,18 @@ they came. Invariant: a request meets one rule at most, and no rule more often t
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Callable
 from enum import Enum
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+from weakref import WeakMethod
 
 if TYPE_CHECKING:
     from kafkalite.protocol.errors import Error
+
+_LOG = logging.getLogger(__name__)
 
 When = Callable[[Any], bool]
 
@@ -48,7 +53,7 @@ class Fault:
         self._left = times
         self._when = when
         self._count = 0
-        self._mistake: Exception | None = None
+        self._mistake: BaseException | None = None
         self._release: list[Callable[[], None]] = []  # what is held now
 
     def __repr__(self) -> str:
@@ -98,8 +103,10 @@ class Fault:
         try:
             if self._when is not None and not self._when(request):
                 return False
-        except Exception as mistake:  # noqa: BLE001 - it is raised again where it was asked for
+        # What pytest.fail() raises is no Exception, and must not end the broker's thread either.
+        except BaseException as mistake:  # noqa: BLE001 - raised again where it was asked for
             self._mistake = mistake
+            _LOG.exception("`when` of a fault failed, so it is not for this %s", self.api)
             return False
         self._count += 1
         if self._left is not None:
@@ -114,19 +121,28 @@ class Faults:
     """The rules of all brokers of one EmbeddedKafka."""
 
     def __init__(self, tell: Callable[[Callable[[], None]], None]) -> None:
-        """`tell` has something called on the loop, or at once when nothing runs."""
-        self.tell = tell
+        """`tell`, a method, has something called on the loop, or not at all when nothing runs. A
+        broker that runs has these rules, and must not keep the object that nobody else has."""
+        self._tell = WeakMethod(tell)
+        self._guard = threading.RLock()
         self._rules: tuple[Fault, ...] = ()  # replaced, never changed: the loop reads it
 
     def __bool__(self) -> bool:
         return bool(self._rules)
 
+    def tell(self, what: Callable[[], None]) -> None:
+        tell = self._tell()
+        if tell is not None:
+            tell(what)
+
     def add(self, fault: Fault) -> Fault:
-        self._rules += (fault,)
+        with self._guard:
+            self._rules += (fault,)
         return fault
 
     def remove(self, fault: Fault) -> None:
-        self._rules = tuple(each for each in self._rules if each is not fault)
+        with self._guard:
+            self._rules = tuple(each for each in self._rules if each is not fault)
 
     def clear(self) -> None:
         for fault in self._rules:
@@ -164,8 +180,19 @@ def error_named(error: str | int | Error) -> Error:
     from kafkalite.protocol.errors import Error
 
     try:
-        return Error(error) if isinstance(error, int) else Error[error.upper()]
+        found = Error(error) if isinstance(error, int) else Error[error.upper()]
     except (KeyError, ValueError, AttributeError):
+        found = Error.NONE
+    if found is Error.NONE or isinstance(error, bool):
         raise ValueError(
             f"{error!r} is no error of Kafka's protocol: such as NOT_LEADER_OR_FOLLOWER"
-        ) from None
+        )
+    return found
+
+
+def check_times(times: int | None) -> None:
+    """That it is how often something happens."""
+    if times is not None and (isinstance(times, bool) or not isinstance(times, int)):
+        raise TypeError(f"times={times!r}: expected a whole number, or None for always")
+    if times is not None and times < 0:
+        raise ValueError(f"times={times!r}: expected 0 or more, or None for always")

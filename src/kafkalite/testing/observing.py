@@ -7,7 +7,7 @@ changes what is said, and never fails the broker.
 from __future__ import annotations
 
 import logging
-from collections import deque
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -25,56 +25,76 @@ class Observers:
     """Who looks on, and the last of what was said when it is kept."""
 
     def __init__(self) -> None:
-        self._watching: tuple[Observer, ...] = ()  # replaced, never changed
+        self._guard = threading.RLock()  # for what is kept and who watches, on any thread
+        self._watching: dict[object, Observer] = {}
         self.is_kept = False
-        self._kept: deque[Exchange] = deque()
+        self._kept: dict[int, tuple[Exchange, int]] = {}  # by number, with the bytes counted
         self._kept_bytes = 0
         self._numbers: dict[int, tuple[ConnectionInfo, int]] = {}
-        self._count = 0
+        self._count = self._asked = 0
 
     def __bool__(self) -> bool:
         return self.is_kept or bool(self._watching)
 
     def add(self, observer: Observer) -> Callable[[], None]:
         """Has everything told to somebody, on the broker's thread; returns what ends that."""
-        self._watching += (observer,)
-        return lambda: self._forget(observer)
+        key = object()  # the same observer may be there twice
+        with self._guard:
+            self._watching[key] = observer
+        return lambda: self._forget(key)
 
-    def _forget(self, observer: Observer) -> None:
-        self._watching = tuple(each for each in self._watching if each is not observer)
+    def _forget(self, key: object) -> None:
+        with self._guard:
+            self._watching.pop(key, None)
 
     @property
     def exchanges(self) -> list[Exchange]:
         """What is kept, in the order in which it was asked."""
-        return list(self._kept)
+        with self._guard:
+            return [exchange for exchange, _ in self._kept.values()]
 
     def clear(self) -> None:
-        self._kept.clear()
-        self._kept_bytes = 0
+        with self._guard:
+            self._kept.clear()
+            self._kept_bytes = 0
 
     # --- on the loop ------------------------------------------------------------------------------
 
-    def asked(self, info: ConnectionInfo, frame: memoryview, now_ms: int) -> Exchange:
+    def asked(self, info: ConnectionInfo, frame: memoryview, now_ms: int) -> tuple[int, Exchange]:
+        """The exchange that begins, and its number."""
         from kafkalite.testing.exchange import Exchange  # a test that does not look needs it not
 
         exchange = Exchange(self._number(info), info, bytes(frame), now_ms)
+        self._asked += 1
         if self.is_kept:
-            self._kept.append(exchange)
-            self._kept_bytes += exchange.size
-        return exchange
+            with self._guard:
+                self._kept[self._asked] = exchange, 0
+                self._count_bytes(self._asked, exchange)
+        return self._asked, exchange
 
-    def answered(self, exchange: Exchange, reply: Reply, now_ms: int) -> None:
-        before = exchange.size
+    def answered(self, number: int, exchange: Exchange, reply: Reply, now_ms: int) -> None:
         exchange.replied(reply, now_ms)
-        if self.is_kept:
-            self._kept_bytes += exchange.size - before
-            while self._kept_bytes > KEPT_BYTES and self._kept:
-                self._kept_bytes -= self._kept.popleft().size
-        for observer in self._watching:
+        with self._guard:
+            self._count_bytes(number, exchange)
+            watching = list(self._watching.values())
+        for observer in watching:
             try:
                 observer(exchange)
-            except Exception:  # noqa: BLE001 - it is the test's own mistake
+            # What pytest.fail() raises is no Exception; no thread but a test's own may end by it.
+            except BaseException:  # noqa: BLE001 - it is the test's own mistake
                 _LOG.exception("an observer of the broker failed")
+
+    def _count_bytes(self, number: int, exchange: Exchange) -> None:
+        """Of one that is kept still; what is too much goes, the oldest first. One that is too much
+        by itself stays as far as its header goes."""
+        if number not in self._kept:
+            return
+        if exchange.size > KEPT_BYTES:
+            exchange = exchange.shortened()
+        self._kept_bytes += exchange.size - self._kept[number][1]
+        self._kept[number] = exchange, exchange.size
+        while self._kept_bytes > KEPT_BYTES:
+            self._kept_bytes -= self._kept.pop(next(iter(self._kept)))[1]
 
     def _number(self, info: ConnectionInfo) -> int:
         known = self._numbers.get(id(info))

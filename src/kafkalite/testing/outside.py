@@ -10,7 +10,7 @@ from contextlib import closing
 from typing import Any, NoReturn
 
 from kafkalite.testing import arguments
-from kafkalite.testing.asking import TIMEOUT_SECONDS, Asking
+from kafkalite.testing.asking import CURE, TIMEOUT_SECONDS, Asking
 
 
 class NotOurs(Exception):
@@ -44,7 +44,7 @@ class OutsideKafka(Asking):
         arguments.topic("name", name)
         count = arguments.partitions("partitions", partitions)
         texts = arguments.texts("configs", configs)
-        with closing(Cluster(addresses(self._bootstrap_servers))) as cluster:
+        with closing(Cluster(addresses(self._bootstrap_servers), cure=CURE)) as cluster:
             create_topic(cluster, name, count, texts, TIMEOUT_SECONDS)
 
     def __getattr__(self, name: str) -> NoReturn:

@@ -24,6 +24,7 @@ failed shows what was said to its broker.
 
 from __future__ import annotations
 
+import re
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
@@ -90,9 +91,13 @@ class _Controller:
             return
         broker = config.stash.get(_of_run, None)
         if broker is None:
-            from kafkalite.testing.embedded import EmbeddedKafka
+            from kafkalite.testing.embedded import BrokerFailed, EmbeddedKafka
 
-            broker = config.stash[_of_run] = EmbeddedKafka(**_configured(config)).start()
+            try:
+                broker = EmbeddedKafka(**_configured(config)).start()
+            except (BrokerFailed, TypeError, ValueError) as error:
+                raise pytest.UsageError(f"`{MARKER}` of the run: {error}") from None
+            config.stash[_of_run] = broker
         node.workerinput[URL] = broker.bootstrap_servers
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -141,7 +146,7 @@ def kafkalite_factory(request: pytest.FixtureRequest) -> Iterator[Callable[..., 
 @pytest.fixture
 def kafkalite_prefix(request: pytest.FixtureRequest) -> str:
     """What the names of this test begin with, unlike those of any other test and run."""
-    plain = "".join(c if c.isalnum() or c in "._-" else "-" for c in request.node.name)
+    plain = re.sub(r"[^a-zA-Z0-9._-]", "-", request.node.name)
     return f"{plain[:100]}-{uuid.uuid4().hex[:8]}"
 
 
@@ -266,7 +271,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
-    """Brings back what a test has stopped, and says which it was."""
+    """Takes back what a test did to the broker; brings back what it has stopped, and says which it
+    was."""
     yield
     broker = item.config.stash.get(_shared, None)
     if broker is None or broker.is_inherited:
@@ -274,6 +280,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
     broker.no_faults()
     if not broker.is_running:
         _bring_back(item, f"the broker `{MARKER}`", broker.start)
+    broker.clock.reset()
     for node_id in broker.stopped_brokers:
         what = f"broker {node_id} of `{MARKER}`"
         _bring_back(item, what, partial(broker.start_broker, node_id))
@@ -310,7 +317,7 @@ def pytest_runtest_makereport(
         report.outcome = "skipped"
         path, line, _ = item.location
         report.longrepr = (path, line or 0, f"Skipped: {call.excinfo.value}")
-    elif report.when == "call" and report.failed:
+    elif report.failed:
         for broker in _brokers_of(item):
             shown = _told(broker)
             if shown:

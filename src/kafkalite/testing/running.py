@@ -184,6 +184,7 @@ class Run:
 
     def ask(self, what: str, act: Callable[[Outcome], None]) -> None:
         """Has something done on the loop, and returns when it is; BrokerFailed when it is not."""
+        self.check_thread(what)
         outcome = Outcome()
 
         def acting() -> None:
@@ -201,6 +202,14 @@ class Run:
             raise BrokerFailed(f"the broker did not {what} within {STOP_TIMEOUT_SECONDS} s")
         if outcome.error is not None:
             raise BrokerFailed(f"the broker could not {what}: {outcome.error}") from outcome.error
+
+    def check_thread(self, what: str) -> None:
+        """That whoever waits is not who is waited for: an observer, a fault's `when`."""
+        if threading.current_thread() is self._thread:
+            raise BrokerFailed(
+                f"the broker cannot {what} while an observer or a fault's `when`, which it calls, "
+                "waits for that: ask for it on another thread"
+            )
 
     def stop_one(self, node_id: int, outcome: Outcome) -> None:
         """On the loop: the others go on, and the partitions that it leads wait for it."""
@@ -413,8 +422,8 @@ class Run:
     def _stop_all(self, then: Callable[[], None]) -> None:
         """The controller last: the others tell it that they go."""
         if self.brokers:
-            broker = self.brokers.pop(max(self.brokers))
-            self._stop_broker(broker, partial(self._stop_all, then))
+            node_id = max(self.brokers)
+            self._stop_broker(node_id, self.brokers.pop(node_id), partial(self._stop_all, then))
         else:
             assert self.loop is not None
             for network in self.networks.values():
@@ -422,7 +431,9 @@ class Run:
             self.loop.stop()
             then()
 
-    def _stop_broker(self, broker: Broker, then: Callable[[], None]) -> None:
+    def _stop_broker(self, node_id: int, broker: Broker, then: Callable[[], None]) -> None:
+        for stage in self.stages[node_id]:
+            stage.is_over = True
         try:
             stopped = broker.kill() if self._is_killed else broker.stop(STOP_GRACE_MS)
             stopped.then(lambda _: self.soon(then))
@@ -446,7 +457,7 @@ class Run:
         if broker is None:
             stopped()
             return
-        broker.fence().then(lambda _: self._stop_broker(broker, stopped))
+        broker.fence().then(lambda _: self._stop_broker(node_id, broker, stopped))
 
     def _start_one(self, node_id: int, outcome: Outcome, then: Callable[[], None]) -> None:
         def told(failure: Exception | None) -> None:

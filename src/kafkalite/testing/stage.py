@@ -64,6 +64,7 @@ class Stage:
         self._clock = clock
         self._faults = faults
         self._observers = observers
+        self.is_over = False  # its broker has ended, and what was held is never done
         self._members: dict[tuple[str, str], ConnectionInfo] = {}
         self._lines: dict[int, _Line] = {}  # by the connection's identity, while something waits
 
@@ -89,9 +90,11 @@ class Stage:
         if not self._observers:
             return self._acted(frame, connection)
         observers, now_ms = self._observers, self._clock.now_ms
-        exchange = observers.asked(connection, frame, now_ms())
+        number, exchange = observers.asked(connection, frame, now_ms())
         answer = self._acted(frame, connection)
-        _when_there(answer, lambda outcome: observers.answered(exchange, _seen(outcome), now_ms()))
+        _when_there(
+            answer, lambda outcome: observers.answered(number, exchange, _seen(outcome), now_ms())
+        )
         return answer
 
     def _acted(self, frame: memoryview, connection: ConnectionInfo) -> Answer:
@@ -122,8 +125,10 @@ class Stage:
     def _refuse(self, fault: Fault, asked: _Asked) -> Answer:
         version = asked.header.request_api_version
         assert fault.error is not None
-        response = error_reply(asked.message, version, fault.error, "asked for by the test")
-        if response is None or not asked.is_answered:
+        as_sent = _understood(asked.frame, asked.connection)  # whatever `when` did to the other
+        assert as_sent is not None
+        response = error_reply(as_sent.message, version, fault.error, "asked for by the test")
+        if response is None or not as_sent.is_answered:
             return CloseConnection(f"{fault.error.name}, asked for by the test")
         return _reply_of(asked, response)
 
@@ -132,9 +137,19 @@ class Stage:
         if answer is None:
             return None
         later: Later[Outcome] = Later()
+        client = asked.connection
 
         def there(outcome: Outcome) -> None:
-            self._clock.call_later(fault.duration_ms, lambda: later.resolve(outcome))
+            def reply() -> None:
+                client.stays_without(gone)
+                later.resolve(outcome)
+
+            def gone() -> None:
+                timer.cancel()
+                reply()
+
+            timer = self._clock.call_later(0 if client.has_ended else fault.duration_ms, reply)
+            client.when_gone(gone)
 
         _when_there(answer, there)
         return later
@@ -169,6 +184,8 @@ class Stage:
         frame = _copy(asked.frame)
 
         def release() -> None:
+            if self.is_over:
+                return
             self._pass_on(frame, asked.connection, later)
             self._let_go(key, asked.connection)
 
@@ -219,7 +236,9 @@ def _understood(
         if version not in api.versions or not is_of_interest:
             return None
         cls = message_class(f"{api.name}Request")
-        message, _ = codec.decode_prefix(cls, version, frame, position)
+        # Of bytes of its own: a test may keep the message that its `when` was asked about.
+        mine = frame if faults is None else _copy(frame)
+        message, _ = codec.decode_prefix(cls, version, mine, position)
     except MalformedFrame:
         return None
     return _Asked(frame, connection, header, api.name, message)

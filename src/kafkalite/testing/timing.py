@@ -12,13 +12,14 @@ Owns what people write; the clock itself is clock.py's.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
+from typing import SupportsFloat
 
-from kafkalite.testing import acting
+from kafkalite.testing import acting, arguments
 from kafkalite.testing.running import Run
 
-Moment = datetime | int | float
+Moment = datetime | SupportsFloat
 
 
 class Time:
@@ -35,7 +36,7 @@ class Time:
     def freeze(self, at: Moment | None = None) -> None:
         """The brokers' clock stands still, where it is or at a moment: a datetime with its time
         zone, or milliseconds since 1970."""
-        at_ms = None if at is None else _moment_ms(at)
+        at_ms = None if at is None else arguments.moment_ms(at)
         run = self._run()
         run.ask("freeze its clock", partial(acting.freeze, run, at_ms))
 
@@ -44,36 +45,28 @@ class Time:
         run = self._run()
         run.ask("unfreeze its clock", partial(acting.unfreeze, run))
 
+    def reset(self) -> None:
+        """It is the machine's again, but for what was advanced: time never goes back."""
+        run = self._run()
+        run.ask("set its clock", partial(acting.reset, run))
+
     def advance(
         self,
         *,
-        days: float = 0,
-        hours: float = 0,
-        minutes: float = 0,
-        seconds: float = 0,
-        milliseconds: float = 0,
+        days: SupportsFloat = 0,
+        hours: SupportsFloat = 0,
+        minutes: SupportsFloat = 0,
+        seconds: SupportsFloat = 0,
+        milliseconds: SupportsFloat = 0,
         expire_members: bool = False,
     ) -> None:
         """All time is that much later, and what fell due is done when this returns. Members of
         groups whose clients are connected stay, unless they are to expire."""
-        duration = timedelta(
+        duration_ms = arguments.duration_ms(
             days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds
         )
-        duration_ms = round(duration / timedelta(milliseconds=1))
-        if duration_ms < 0:
-            raise ValueError(f"time never goes back: advance by {duration} is no way forward")
         run = self._run()
         run.ask(
-            f"advance its clock by {duration}",
+            f"advance its clock by {duration_ms} ms",
             partial(acting.advance, run, duration_ms, expire_members=expire_members),
         )
-
-
-def _moment_ms(at: Moment) -> int:
-    if isinstance(at, bool) or not isinstance(at, datetime | int | float):
-        raise TypeError(f"at={at!r}: expected a datetime, or milliseconds since 1970")
-    if isinstance(at, datetime):
-        if at.tzinfo is None:
-            raise ValueError(f"at={at!r}: of which time zone? datetime(..., tzinfo=UTC) says it")
-        return round(at.timestamp() * 1000)
-    return round(at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import signal
@@ -14,12 +15,14 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
 from kafkalite.testing.embedded import BrokerFailed, EmbeddedKafka
+from kafkalite.testing.outside import OutsideKafka
 
 TIMES = 500
 LINUX = sys.platform == "linux"
@@ -122,6 +125,79 @@ def test_five_hundred_refusals_leave_nothing_behind(tmp_path: Path) -> None:
             with pytest.raises(BrokerFailed, match="could not start: "):
                 refusals[number % len(refusals)](tmp_path).start()
         assert Left.now() == before
+
+
+def used_awkwardly(kafka: EmbeddedKafka) -> None:
+    """Leaves rules, what they hold, clients, observers and a frozen clock to the end of its run."""
+    kafka.keep_exchanges()
+    kafka.observe(lambda _: None)
+    kafka.produce("orders", "one")
+    assert kafka.records("orders")
+    kafka.clock.freeze()
+    kafka.clock.advance(days=1)
+    for act in (kafka.hold, partial(kafka.delay, ms=60_000), partial(kafka.throttle, ms=60_000)):
+        fault = act("Metadata")
+        with socket.create_connection(("127.0.0.1", kafka.port)) as client:
+            client.sendall(METADATA)
+            while not fault.count:
+                time.sleep(0.001)
+    assert OutsideKafka(kafka.bootstrap_servers).lag("clerks") == []
+    kafka.disconnect()
+
+
+# Version 0 of a request for the metadata of no topic.
+METADATA = bytes.fromhex("0000000e 0003 0000 00000001 ffff 00000000")
+
+
+def test_what_tests_do_to_brokers_leaves_nothing_behind() -> None:
+    async def in_a_block(kafka: EmbeddedKafka) -> None:
+        async with kafka:
+            await asyncio.to_thread(used_awkwardly, kafka)
+
+    # The first time opens what stays open until the end of the process.
+    asyncio.run(in_a_block(EmbeddedKafka(topics={"orders": 1})))
+    before = Left.now()
+    for number in range(6):
+        kafka = EmbeddedKafka(topics={"orders": 1}, brokers=1 + number % 3)
+        if number % 2:
+            asyncio.run(in_a_block(kafka))
+        else:
+            used_awkwardly(kafka.start())
+            kafka.stop(unclean=True)
+        assert Left.now() == before
+
+
+def test_an_object_that_has_gone_takes_all_of_its_runs_with_it() -> None:
+    """In a process of its own, in which no other test looks at them."""
+    done = run_program(
+        """
+        import gc
+        import sys
+
+        sys.path.insert(0, sys.argv[1])
+        from kafkalite.env.memory import MemoryDisk
+        from kafkalite.server.connection_info import ConnectionInfo
+        from kafkalite.testing.clock import SteeredTimer
+        from kafkalite.testing.embedded import EmbeddedKafka
+        from kafkalite.testing.exchange import Exchange
+        from kafkalite.testing.faults import Fault
+        from kafkalite.testing.running import Run
+        from kafkalite.testing.stage import Stage
+        from tests.unit.testing.test_embedded_life import used_awkwardly
+
+        KINDS = (Run, Stage, Fault, Exchange, ConnectionInfo, MemoryDisk, SteeredTimer)
+        kafka = EmbeddedKafka(topics={"orders": 1})
+        for is_unclean in (False, True):
+            used_awkwardly(kafka.start())
+            assert [each for each in gc.get_objects() if isinstance(each, Run)]
+            kafka.stop(unclean=is_unclean)
+        del kafka
+        gc.collect()
+        print([each for each in gc.get_objects() if isinstance(each, KINDS)])
+        """,
+        str(Path(__file__).parents[3]),
+    )
+    assert done.stdout == "[]\n", done.stderr
 
 
 def second_cannot(port: int) -> EmbeddedKafka:

@@ -169,7 +169,7 @@ def test_a_stop_does_not_wait_for_what_is_held() -> None:
 @pytest.mark.parametrize("api", ["Produces", "", 5, None])
 def test_no_such_api(kafka, api) -> None:
     with pytest.raises(ValueError, match="no API of Kafka"):
-        kafka.fail(api, error="NONE")
+        kafka.fail(api, error="NOT_CONTROLLER")
 
 
 @pytest.mark.parametrize("error", ["NOT_LEADER", "", 4711, None])

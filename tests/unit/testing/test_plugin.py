@@ -211,6 +211,13 @@ def test_workers_share_the_broker_of_the_run(tmp_path: Path) -> None:
     assert "`clock` needs a broker in this process" in said
 
 
+def test_a_broker_of_the_run_that_cannot_start_is_a_mistake_in_the_configuration(tmp_path) -> None:
+    options = "kafkalite_scope = run\nkafkalite_settings = num.partition=3"
+    said = run_suite(tmp_path, SHARED, options, "-n", "2")
+    assert "ERROR: `kafkalite` of the run: the broker could not start: num.partition: no" in said
+    assert "INTERNALERROR" not in said
+
+
 def test_each_worker_has_its_own_broker(tmp_path: Path) -> None:
     suite = SHARED + """
     def test_is_here(kafkalite):
@@ -297,3 +304,76 @@ def test_the_report_of_a_failed_test_shows_what_was_said(tmp_path: Path) -> None
     assert "NOT_LEADER_OR_FOLLOWER" in said
     assert "Fetch" in said
     assert "earlier" not in said
+
+
+def test_names_of_tests_are_names_of_topics(tmp_path: Path) -> None:
+    said = run_suite(
+        tmp_path,
+        """
+        import pytest
+
+        NAMES = ["a/b", "\u00fc", "x" * 300, "\u65e5\u672c", "\u00b2", "", ".", "..", " "]
+
+        @pytest.mark.parametrize("x", NAMES)
+        def test_gr\u00f6\u00dfe(kafkalite, kafkalite_topic, kafkalite_group, x):
+            kafkalite.produce(kafkalite_topic, "one")
+            assert kafkalite.records(kafkalite_topic).one().text == "one"
+        """,
+        "disable_test_id_escaping_and_forfeit_all_rights_to_community_support = true",
+    )
+    assert "9 passed" in said
+
+
+def test_a_test_leaves_the_clock_to_the_next_as_it_was(tmp_path: Path) -> None:
+    said = run_suite(
+        tmp_path,
+        """
+        from datetime import UTC, datetime
+
+        def test_freezes(kafkalite):
+            kafkalite.clock.freeze(1000)
+            kafkalite.clock.advance(days=1)
+
+        def test_next(kafkalite):
+            ahead = kafkalite.clock.now - datetime.now(UTC)
+            assert 86_390 < ahead.total_seconds() < 86_410
+            kafkalite.clock.freeze(1000)
+            kafkalite.stop()
+
+        def test_behind_the_stop(kafkalite):
+            ahead = kafkalite.clock.now - datetime.now(UTC)
+            assert 86_390 < ahead.total_seconds() < 86_410
+        """,
+    )
+    assert "3 passed" in said
+
+
+def test_the_report_shows_also_what_fixtures_said(tmp_path: Path) -> None:
+    said = run_suite(
+        tmp_path,
+        """
+        import pytest
+
+        @pytest.fixture
+        def begins(kafkalite):
+            kafkalite.create_topic("begun")
+            kafkalite.produce("begun", "one")
+            assert False
+
+        @pytest.fixture
+        def ends(fresh_kafkalite):
+            yield
+            fresh_kafkalite.produce("ended", "one")
+            assert False
+
+        def test_begins(begins):
+            pass
+
+        def test_ends(ends):
+            pass
+        """,
+    )
+    assert "2 errors" in said
+    assert said.count("what was said to kafkalite") == 2
+    assert "name=begun" in said
+    assert "name=ended" in said
