@@ -257,7 +257,8 @@ class LocalController:
         applied = Later.of(None)
         if enacted.changes is not None:
             applied = metadata.when_applied(metadata.offset)
-        applied.then(lambda _: metadata.once_it_lasts(enacted.reply).then(answer.resolve))
+        lasting = applied.then_ask(lambda _: metadata.once_it_lasts(enacted.reply))
+        lasting.then(answer.resolve, answer.fail)
 
     def _publish(self, enacted: _Enacted) -> None:
         if enacted.changes is None:
