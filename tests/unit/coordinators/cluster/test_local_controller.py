@@ -1,6 +1,7 @@
 """The cluster over its log: what is decided lasts, in one piece or not at all."""
 
 import errno
+from itertools import permutations
 
 import pytest
 
@@ -234,6 +235,23 @@ def test_a_broker_that_is_back_leads_what_it_led(env):
     states = controller.metadata.image.topics["t"].partitions
     assert {key: each.leader for key, each in states.items()} == before
     assert all(set(each.isr) == {1, 2, 3} for each in states.values())
+
+
+@pytest.mark.parametrize("order", list(permutations((1, 2, 3))))
+def test_brokers_that_are_back_are_in_sync_in_whatever_order_they_came(env, order):
+    """Nobody else would say so, as long as nobody copies: who came before its leader, too."""
+    controller = open_controller(env, node_ids=(1, 2, 3))
+    create(controller, "t", partitions=3, factor=3)
+    for node_id in order:
+        controller.decide(FenceBroker(node_id))
+    for node_id in order[:2]:
+        register(controller, node_id)
+    states = controller.metadata.image.topics["t"].partitions.values()
+    assert all(set(each.isr) == set(order[:2]) for each in states if each.leader != -1)
+    register(controller, order[2])
+    states = controller.metadata.image.topics["t"].partitions.values()
+    assert all(each.leader == each.replicas[0] for each in states)
+    assert all(set(each.isr) == {1, 2, 3} for each in states)
 
 
 def test_brokers_that_did_not_start_again_are_fenced(env):
