@@ -21,11 +21,14 @@ Waits: TypeAlias = "Generator[Later[Any] | None, None, None]"
 def run(slices: Slices, work: Waits, done: Callable[[], None]) -> None:
     """Has all of it done, and then says so."""
 
+    def again(_: object) -> None:
+        run(slices, work, done)
+
     def go_on(waited_for: Later[Any] | None) -> None:
         if waited_for is None:
             done()
         else:
-            waited_for.then(lambda _: run(slices, work, done))
+            waited_for.then(again, again)  # what failed is found where its value is asked for
 
     slices.run(_until_wait(work), go_on)
 

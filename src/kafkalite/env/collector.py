@@ -9,15 +9,19 @@ it look only at what is new: what survived a look is left out of all later ones.
 become garbage since is found by a look at everything, when the process has grown by half and has
 little to do, or has grown a lot.
 
-Owns whether it rests, and what it looks at. Invariants: whoever has switched it off finds it off;
-cyclic garbage is no more than so many times what is in use.
+Owns whether it rests, and what it looks at. Of several loops in one process, each in its thread,
+one at a time has it rest. Invariants: whoever has switched it off finds it off; it never rests
+longer than somebody here is at work, in a forked child neither; cyclic garbage is no more than so
+many times what is in use.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import resource
 import sys
+import threading
 import time
 from typing import Any
 
@@ -39,6 +43,7 @@ class Collector:
     """The process's own; whoever has long work under way keeps it at rest."""
 
     def __init__(self) -> None:
+        self._thread: dict[None, int] = {}  # which one has it rest, if any does
         self._resting: set[int] = set()
         self._since_s = 0.0
         self._was_on = False
@@ -52,6 +57,9 @@ class Collector:
         """From now on, until all who said so have said `go_on`."""
         if self._before is not None:
             return  # it looks at little at a time anyhow
+        here = threading.get_ident()
+        if self._thread.setdefault(None, here) != here:  # one operation: no thread comes between
+            return
         if not self._resting:
             self._since_s = time.monotonic()
             self._was_on = gc.isenabled()
@@ -62,9 +70,9 @@ class Collector:
         """Said in each turn that long work is done in; now and then it may come all the same."""
         if self._before is not None:
             gc.freeze()  # what this turn made: no look is due while as much is let go of as is made
-        if not self._resting:
+        if not self._is_here:
             return
-        if gc.get_count()[0] > MOST_YOUNG:
+        if self._was_on and gc.get_count()[0] > MOST_YOUNG:
             gc.collect(1)  # those alone, so that they are not too many for one look later
         age_s = time.monotonic() - self._since_s
         if age_s < MOST_S:
@@ -76,16 +84,30 @@ class Collector:
             gc.disable()
 
     def go_on(self, who: object) -> None:
-        if id(who) in self._resting:
+        if self._is_here:
             self._resting.discard(id(who))
             if not self._resting:
-                self._switch_on()
+                self._end()
 
     def wake(self) -> None:
-        """A loop has ended, with whatever was under way."""
-        if self._resting:
-            self._resting.clear()
-            self._switch_on()
+        """This thread's loop has ended, with whatever was under way."""
+        if self._is_here:
+            self._end()
+
+    def wake_in_child(self) -> None:
+        """Who had it rest is not in a forked child, where nobody would ever say that it is over."""
+        if self._thread:
+            self._end()
+
+    @property
+    def _is_here(self) -> bool:
+        return self._thread.get(None) == threading.get_ident()
+
+    def _end(self) -> None:
+        self._resting.clear()
+        self._switch_on()
+        self._was_on = False
+        self._thread.clear()
 
     def _switch_on(self) -> None:
         if self._was_on:
@@ -140,3 +162,4 @@ def _size() -> tuple[int, int]:
 
 
 of_process = Collector()
+os.register_at_fork(after_in_child=of_process.wake_in_child)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from types import FrameType
 from typing import Any, Generic, TypeVar, cast
@@ -164,6 +164,19 @@ def _fill(later: Later[R], is_read: bool, make: Callable[[S], R], given: S) -> N
         later.fail(error, is_read=is_read)
     else:
         later.resolve(made)
+
+
+def resolve_each(due: Iterable[tuple[Later[R], R]]) -> None:
+    """Fills one slot after the other. What one of those who wait makes of it keeps no other slot
+    open: it is raised when all are filled."""
+    failures: list[Exception] = []
+    for later, value in due:
+        try:
+            later.resolve(value)
+        except Exception as failure:  # noqa: BLE001 - those behind it wait, too
+            failures.append(failure)
+    if failures:
+        raise _as_one(failures)
 
 
 def _values(laters: Sequence[Later[R]]) -> list[R]:

@@ -197,7 +197,7 @@ class _Attempt:
         if response is None:
             return False
         if isinstance(response, Later):
-            response.then(self.later.resolve)
+            response.then(self.later.resolve, self.later.fail)
         else:
             self.later.resolve(response)
         return True

@@ -282,7 +282,7 @@ def _once_all(examined: list[Later[Exception | None]], then: Callable[[], Any]) 
 
 def _pass_on(reply: Reply | InSteps | Replies, later: Replies) -> None:
     if isinstance(reply, Later):
-        reply.then(later.resolve)
+        reply.then(later.resolve, later.fail)
     else:
         later.resolve(reply)
 

@@ -36,6 +36,7 @@ class Entry:
     verification: Verification | None = WAIVED  # see `Append`
     end_offset: int = 0
     is_transactional: bool = False
+    is_all: bool = True  # whether it is acknowledged when all in sync have it
     # While others must go first, or there is much to look at; filled with a mistake of ours.
     examined: Later[Exception | None] | None = None
 
@@ -74,6 +75,7 @@ class Entry:
         """Now, or in the partition's order once a look at all of it has been taken; in another
         turn if this one has taken long enough."""
         partition, records, header = self.partition, self.records, self.header
+        self.is_all = is_all
         if self.answer.error_code != Error.NONE or partition is None or records is None:
             return
         append = Append(records, now_ms, header, self.verification)
@@ -84,7 +86,7 @@ class Entry:
             or header.attributes & CODEC_MASK
             or long_work.is_busy(partition)
         ):
-            self._examine(long_work, partition, append, is_all=is_all, is_late=is_late)
+            self._examine(long_work, partition, append, is_late=is_late)
             return
         try:
             result = partition.write(append, is_all=is_all)
@@ -94,13 +96,7 @@ class Entry:
             self._appended(result)
 
     def _examine(
-        self,
-        long_work: LongWork,
-        partition: Partition,
-        append: Append,
-        *,
-        is_all: bool,
-        is_late: bool,
+        self, long_work: LongWork, partition: Partition, append: Append, *, is_late: bool
     ) -> None:
         self.keep_records()
         assert self.records is not None
@@ -114,7 +110,7 @@ class Entry:
             is_over = True
             mistake = None
             try:
-                self._take(partition, append, outcome, is_all=is_all)
+                self._take(partition, append, outcome)
             except Exception as error:
                 if self.examined is None:
                     raise
@@ -130,13 +126,11 @@ class Entry:
         if not is_over:
             self.examined = Later()
 
-    def _take(
-        self, partition: Partition, append: Append, outcome: Checked | Exception, *, is_all: bool
-    ) -> None:
+    def _take(self, partition: Partition, append: Append, outcome: Checked | Exception) -> None:
         if isinstance(outcome, Checked):
             append.checked = outcome
             try:
-                self._appended(partition.write(append, is_all=is_all))
+                self._appended(partition.write(append, is_all=self.is_all))
                 return
             except KafkaError as error:
                 outcome = error
@@ -152,11 +146,11 @@ class Entry:
         self.end_offset = result.last_offset + 1
 
     def is_waiting(self) -> bool:
-        """Whether what was appended is still to be committed; a lost role is its answer."""
+        """Whether what was appended is still to be acknowledged; a lost role is its answer."""
         partition, answer = self.partition, self.answer
         if partition is None or answer.error_code != Error.NONE:
             return False
-        if partition.high_watermark >= self.end_offset:
+        if partition.acknowledges(self.end_offset, is_all=self.is_all):
             return False
         if not partition.is_leader:
             answer.error_code = Error.NOT_LEADER_OR_FOLLOWER

@@ -175,7 +175,7 @@ class Cleaner:
         """Begins a pass over the dirtiest log, or looks again later."""
         if self.is_running or self._choosing is not None:
             return
-        self._choosing = Work(self.choose(), self._chosen, owner=self)
+        self._choosing = Work(self.choose(), self._chosen, self._not_chosen, owner=self)
         self._logs.env.slices.begin(self._choosing)
 
     def _chosen(self, dirt: Dirt | None) -> None:
@@ -185,8 +185,8 @@ class Cleaner:
             self.save()
             self._later(self._logs.settings.log_cleaner_backoff_ms)
             return
-        if not self._is_there(dirt.log):
-            self._later(0)  # it was deleted while others were looked at
+        if not self._is_there(dirt.log) or not dirt.log.config.is_compacted:
+            self._later(0)  # it was deleted, or is to keep all, since it was looked at
             return
         try:
             begun = Pass(self._logs, dirt, self._passed)
@@ -196,6 +196,12 @@ class Cleaner:
             return
         self.is_running = True
         begun.start()
+
+    def _not_chosen(self) -> None:
+        """What went wrong once must not be the last time."""
+        if self._choosing is not None:
+            self._choosing = None
+            self._later(self._logs.settings.log_cleaner_backoff_ms)
 
     def _cannot_begin(self, log: PartitionLog, error: OSError | KafkaError) -> None:
         """Of a log that cannot even be looked at: it is not, while its first segment is there."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from kafkalite.env import Env
 from kafkalite.env.background import Gate
-from kafkalite.env.later import Later
+from kafkalite.env.later import Later, resolve_each
 from kafkalite.log.checkpoints import write_partition_metadata
 from kafkalite.log.config import LogConfig
 from kafkalite.log.home import LogHome
@@ -93,9 +93,12 @@ class Making:
             if made not in self._under_way:
                 return  # told so when it was stopped
             del self._under_way[made]
-            if isinstance(outcome, BaseException):
+            if isinstance(outcome, Exception):
+                made.fail(outcome)
+            elif isinstance(outcome, BaseException):
                 raise outcome
-            made.resolve(outcome)
+            else:
+                made.resolve(outcome)
 
         def forgotten(refusing: set[LogHome]) -> None:
             if made in self._under_way:
@@ -125,5 +128,4 @@ class Making:
         """What is not there yet is not made any more, and nobody waits for it."""
         self._gate.shut()
         under_way, self._under_way = self._under_way, {}
-        for made in under_way:
-            made.resolve([])
+        resolve_each((made, []) for made in under_way)

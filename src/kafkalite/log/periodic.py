@@ -31,7 +31,7 @@ class Periodic:
         self._logs = logs
         self._timers: dict[str, Timer] = {}
         self._slices = logs.env.slices
-        self._retaining: set[str] = set()  # directories that a pass is going over
+        self._under_way: set[str] = set()  # what is gone over all logs for, or over a directory's
         self.cleaner = Cleaner(logs)
 
     def start(self) -> None:
@@ -93,14 +93,15 @@ class Periodic:
         """Removes segments that retention does not keep, unless that is still being done."""
         for directory in self._logs.directories:
             name = directory.path
-            if directory.home.is_online and name not in self._retaining:
-                self._retaining.add(name)
-                end = partial(self._retaining.discard, name)
+            if directory.home.is_online and name not in self._under_way:
+                self._under_way.add(name)
+                end = partial(self._under_way.discard, name)
                 begin = partial(self._begin, lost=end)
                 RetentionPass(self._logs, directory, begin, end).start()
 
     def flush(self) -> None:
-        """Has logs synced whose flush.ms has passed since the last time."""
+        """Has logs synced whose flush.ms has passed since the last time, unless that is still being
+        done."""
         now_ms = self._logs.env.clock.now_ms()
 
         def look_at(log: PartitionLog) -> None:
@@ -108,17 +109,21 @@ class Periodic:
             if flush_ms < FOREVER and now_ms - log.last_flush_ms >= flush_ms:
                 log.flush()
 
-        self._begin(_each(self._logs, look_at))
+        self._go_over("flush", look_at)
 
     def expire_producers(self) -> None:
         now_ms = self._logs.env.clock.now_ms()
-        self._begin(_each(self._logs, lambda log: log.expire_producers(now_ms)))
+        self._go_over("expiry", lambda log: log.expire_producers(now_ms))
+
+    def _go_over(self, kind: str, job: Callable[[PartitionLog], None]) -> None:
+        """A loop with much to do may be at it still when its time has come again."""
+        if kind not in self._under_way:
+            self._under_way.add(kind)
+            end = partial(self._under_way.discard, kind)
+            self._begin(_each(self._logs, job), end, end)
 
     def _begin(
-        self,
-        steps: Steps[None],
-        done: Callable[[], None] = lambda: None,
-        lost: Callable[[], None] = lambda: None,
+        self, steps: Steps[None], done: Callable[[], None], lost: Callable[[], None]
     ) -> None:
         """Long work, which ends with their service."""
         self._slices.begin(Work(steps, lambda _: done(), lost, owner=self))

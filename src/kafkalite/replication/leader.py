@@ -199,7 +199,7 @@ class Leader:
         A follower that is caught up counts though it has not joined yet: else the others would run
         ahead of it for ever. Below min.insync.replicas nothing new is committed.
         """
-        if len(self.isr) < min(moment.min_isr, len(self.followers) + 1):
+        if not self.has_enough_in_sync(moment.min_isr):
             return moment.high_watermark
         maximal_isr, lowest = self.maximal_isr, moment.own_offset
         for broker_id, replica in self.followers.items():
@@ -211,8 +211,8 @@ class Leader:
         return lowest
 
     def has_enough_in_sync(self, wanted: int) -> bool:
-        """Before an append with acks=all: all replicas are enough, however many a topic's settings
-        want."""
+        """For an append with acks=all, or to commit any: all replicas are enough, however many a
+        topic's settings want."""
         return len(self.isr) >= min(wanted, len(self.replicas))
 
     def outcome_at(self, offset: int, moment: Moment) -> Error | None:

@@ -156,12 +156,8 @@ class Partition:
     def settle(self) -> None:
         """The high watermark goes to where a leader's role now has it."""
         leader = self.role
-        if not isinstance(leader, Leader):
-            return
-        if leader.followers:
+        if isinstance(leader, Leader):
             self.advance(leader.high_watermark(self.moment(self._now_ms())))
-        else:
-            self.advance(self._own_offset())
 
     def _now_ms(self) -> int:
         return self.log.home.env.clock.now_ms()
@@ -200,11 +196,17 @@ class Partition:
         result = append_as_leader(log, append)
         if not log.is_durable_on_append:
             log.durability.want(log.log_end_offset)
-        elif leader.followers:
+        elif leader.followers or log.config.min_insync_replicas > 1:
             self.advance(leader.high_watermark(self.moment(append.now_ms)))
         else:
             self.advance(log.log_end_offset)
         return result
+
+    def acknowledges(self, offset: int, *, is_all: bool) -> bool:
+        """Whether everything below it is committed; for acks=1, which asks for no other replica,
+        whether this leader vouches for it."""
+        is_committed = self.log.high_watermark >= offset
+        return is_committed or (not is_all and self._own_offset() >= offset)
 
     def _durability_moved(self) -> None:
         """More of the log is on stable storage, or nothing more of it ever will be."""
@@ -212,6 +214,8 @@ class Partition:
             self.give_up(self.log.lost)
         else:
             self.settle()
+            if not self.log.is_durable_on_append:
+                self.wake()  # also when too few are in sync: acks=1 waits for the disk alone
 
     def advance(self, high_watermark: int) -> None:
         """Raise the high watermark, as the role has decided, and wake whoever waited for it."""

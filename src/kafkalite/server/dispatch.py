@@ -405,7 +405,7 @@ class Dispatcher:
 
 def _fill(outcome: Later[Outcome], answer: Answer) -> None:
     if isinstance(answer, Later):
-        answer.then(outcome.resolve)
+        answer.then(outcome.resolve, outcome.fail)
     else:
         outcome.resolve([] if answer is None else answer)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -15,9 +17,11 @@ from kafkalite.env.collector import (
     GROWN_IDLE,
     IDLE,
     MOST_S,
+    MOST_YOUNG,
     PAUSE_S,
     TEND_S,
     Collector,
+    of_process,
 )
 from kafkalite.env.slicing import STEPS_AT_ONCE, Slices
 
@@ -74,6 +78,54 @@ def test_the_end_of_a_loop_ends_its_rest():
     collector.rest("work that is never done")
     collector.wake()
     assert gc.isenabled()
+
+
+def test_who_switched_it_off_has_nothing_looked_at():
+    gc.disable()
+    collector = Collector()
+    collector.rest("work")
+    young = [[number] for number in range(2 * MOST_YOUNG)]
+    before = gc.get_stats()
+    collector.still()
+    assert gc.get_stats() == before
+    assert young
+
+
+def in_another_thread(act: Callable[[], None]) -> None:
+    thread = threading.Thread(target=act)
+    thread.start()
+    thread.join()
+
+
+def test_two_loops_in_one_process_have_it_rest_one_at_a_time(monkeypatch):
+    """The other one comes where the first has found that nobody rests: it would find it off."""
+    collector, is_enabled = Collector(), gc.isenabled
+
+    def found() -> bool:
+        monkeypatch.setattr(gc, "isenabled", is_enabled)
+        in_another_thread(lambda: collector.rest("another's work"))
+        return is_enabled()
+
+    monkeypatch.setattr(gc, "isenabled", found)
+    collector.rest("work")
+    assert not is_enabled()
+    in_another_thread(collector.wake)
+    in_another_thread(lambda: collector.go_on("another's work"))
+    assert not is_enabled(), "the other loop's end is not ours"
+    collector.go_on("work")
+    assert is_enabled()
+
+
+def test_a_forked_child_has_its_garbage_collected():
+    of_process.rest("work that the child does not do")
+    try:
+        child = os.fork()
+        if not child:
+            os._exit(gc.isenabled())
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+        assert not gc.isenabled()
+    finally:
+        of_process.wake()
 
 
 class Knot:

@@ -1,7 +1,11 @@
 """A value that comes later reaches everyone who waits, once, in order."""
 
+import ast
+from pathlib import Path
+
 import pytest
 
+import kafkalite
 from kafkalite.env.later import Later
 
 
@@ -150,3 +154,20 @@ def test_a_failure_that_nobody_waits_for_is_raised_where_the_value_came_from(way
     with pytest.raises(ZeroDivisionError):
         later.resolve(0)
     assert made.is_resolved
+
+
+def test_who_passes_a_value_on_passes_on_what_goes_wrong_too() -> None:
+    """Else the slot behind stays open, and whoever waits for it waits for ever."""
+    package = Path(kafkalite.__file__).parent
+    alone = [
+        f"{path.relative_to(package)}:{call.lineno}"
+        for path in sorted(package.rglob("*.py"))
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "then"
+        and len(call.args) == 1
+        and isinstance(call.args[0], ast.Attribute)
+        and call.args[0].attr == "resolve"
+    ]
+    assert alone == []

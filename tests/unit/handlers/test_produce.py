@@ -15,7 +15,7 @@ from kafkalite.protocol.messages import ProduceRequest
 from kafkalite.records.batch import Compression
 from kafkalite.records.legacy import build_message
 from kafkalite.records.record import Record
-from kafkalite.replication.leader import Leader
+from kafkalite.replication.leader import Leader, Leadership
 from tests.unit.handlers.producing import (
     PartitionData,
     TopicData,
@@ -218,6 +218,18 @@ def test_fewer_in_sync_than_needed_refuses_acks_all_alone(broker: WholeBroker) -
     assert produce(broker, batch_of(broker), topic="careful", acks=1).error_code == 0
 
 
+def test_fewer_in_sync_than_needed_commit_nothing(broker: WholeBroker) -> None:
+    """Acks=1 is acknowledged by the leader alone, and nobody reads it before enough have it."""
+    broker.create("careful", min_insync_replicas="2")
+    partition = broker.partition("careful", 0)
+    partition.take(Leadership(1, 1, 1, (1, 99), (1,)))
+    partition.begin_epoch()
+    assert produce(broker, batch_of(broker), topic="careful", acks=1).error_code == 0
+    assert (partition.high_watermark, partition.log.log_end_offset) == (0, 1)
+    partition.take(Leadership(1, 1, 2, (1, 99), (1, 99)))
+    assert partition.high_watermark == 1
+
+
 def test_each_bad_record_is_named(broker: WholeBroker) -> None:
     broker.create("keyed", cleanup_policy="compact")
     batch = records([b"a", b"b", b"c"], keys=[b"k", None, None], timestamp=broker.now_ms)
@@ -357,6 +369,18 @@ def test_acks_one_waits_as_well_where_nothing_else_would_be_safe(careful: WholeB
     assert not came.is_resolved
     settle(careful)
     assert only(came.value).error_code == 0
+
+
+def test_acks_one_waits_for_no_other_replica(careful: WholeBroker) -> None:
+    careful.create("few", min_insync_replicas="2")
+    settle(careful)
+    partition = careful.partition("few", 0)
+    partition.take(Leadership(1, 1, 1, (1, 99), (1,)))
+    partition.begin_epoch()
+    came = careful.send(request(batch_of(careful), topic="few", acks=1), 9)
+    assert not came.is_resolved
+    settle(careful)
+    assert (only(came.value).error_code, partition.high_watermark) == (0, 0)
 
 
 def test_waiting_has_an_end(careful: WholeBroker) -> None:

@@ -52,11 +52,11 @@ def coordinator(pair: WholeBroker, monkeypatch: pytest.MonkeyPatch) -> Coordinat
     return Coordinator(pair, monkeypatch)
 
 
-def send(who: Writer, *indexes: int) -> Later[Any]:
+def send(who: Writer, *indexes: int, values: tuple[bytes, ...] = (b"v",)) -> Later[Any]:
     """A batch for each of these partitions, of the next sequence there."""
     partitions = []
     for index in indexes:
-        batch = who.batch(b"v", topic="pair", index=index)
+        batch = who.batch(*values, topic="pair", index=index)
         partitions.append(ProduceRequest.PartitionData(index=index, records=batch))
         who.sequences["pair", index] = who.sequences.get(("pair", index), 0) + 1
     topic = ProduceRequest.TopicData(name="pair", partition_data=partitions)
@@ -103,6 +103,20 @@ def test_each_has_its_own_answer_from_the_coordinator(
     assert not second.is_resolved
     coordinator.admit()
     assert codes(second) == [Error.NONE]
+
+
+def test_a_mistake_once_a_large_batch_was_looked_at_is_its_answer(
+    pair: WholeBroker, coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise ZeroDivisionError("a planted mistake")
+
+    came = send(writer(pair), 0, values=tuple(b"v" * (number % 3) for number in range(20_000)))
+    coordinator.admit()
+    assert not came.is_resolved
+    monkeypatch.setattr("kafkalite.handlers.produce._appended", fail)
+    pair.clock.advance(0)
+    assert isinstance(came.value, CloseConnection)
 
 
 def test_a_mistake_holds_nobody_up(

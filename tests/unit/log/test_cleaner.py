@@ -381,3 +381,36 @@ def test_the_checkpoint_is_written_without_a_look_at_all_logs(monkeypatch):
     world.clock.advance(BACKOFF_MS)
     monkeypatch.setattr(LogManager, "__iter__", lambda _: pytest.fail("it looks at all"))
     world.manager.periodic.cleaner.save()
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_log_that_is_to_keep_all_keys_meanwhile_is_not_compacted(counted, is_first):
+    """Its topic was given another cleanup.policy while others were looked at."""
+    world = World(CONFIG)
+    names = [f"t{number}" for number in range(MANY)]
+    for name in names:
+        world.log(name)
+    changed = world.log(names[0 if is_first else -1])
+    fill(world, changed.topic)
+
+    def change():
+        changed.config = replace(CONFIG, cleanup_policy=("delete",))
+
+    world.clock.call_later(BACKOFF_MS, change)
+    world.clock.advance(3 * BACKOFF_MS)
+    assert len(read_all(changed)) == 60
+
+
+def test_a_look_that_fails_by_a_mistake_is_not_the_last(monkeypatch):
+    world = World(CONFIG)
+    fill(world)
+
+    def fail(*_):
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cleaner, "measure", fail)
+        with pytest.raises(ZeroDivisionError):
+            world.clock.advance(BACKOFF_MS)
+    world.clock.advance(2 * BACKOFF_MS)
+    assert len(read_all(world.log("t"))) < 30

@@ -76,6 +76,24 @@ def test_a_pass_is_not_begun_again_before_it_is_over():
     assert starts(world) == {1}
 
 
+@pytest.mark.parametrize("kind", ["retain", "flush", "expire_producers"])
+def test_a_loop_that_does_not_keep_up_has_one_pass_of_a_kind(kind):
+    """Each would make the next one slower, and all that others want."""
+    world = old_logs(3 * LOGS)
+    go_over = getattr(world.manager.periodic, kind)
+    for _ in range(3):
+        go_over()
+    assert len(world.env.slices) == 1
+    world.clock.advance(0)
+    world.clock.advance(0)
+    assert len(world.env.slices) == 0
+    go_over()
+    assert len(world.env.slices) == 1
+    world.manager.periodic.stop()
+    go_over()
+    assert len(world.env.slices) == 1, "what a stop dropped can be begun again"
+
+
 @pytest.mark.parametrize("logs", [1, LOGS])
 def test_a_pass_that_fails_by_a_mistake_is_not_the_last(logs, monkeypatch):
     world = old_logs(logs)

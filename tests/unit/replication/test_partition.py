@@ -142,15 +142,15 @@ def test_one_place_decides_what_is_committed() -> None:
         "replicated": ["replication/partition.py advance"],
         "raise_to": [
             "log/durability.py _is_durable_up_to",
-            "log/partition_log.py begin_at",
-            "log/partition_log.py replicated",
+            "log/log_state.py begin_at",
+            "log/log_state.py replicated",
         ],
         "lower_to": [
             "log/durability.py took_over",
-            "log/partition_log.py begin_at",
+            "log/log_state.py begin_at",
             "log/watermark.py cut_to",
         ],
-        "cut_to": ["log/durability.py truncated", "log/partition_log.py cut"],
+        "cut_to": ["log/durability.py truncated", "log/log_state.py cut"],
         "take_watermark": ["log/mover.py _replace"],
     }
 

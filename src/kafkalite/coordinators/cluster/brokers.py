@@ -129,13 +129,26 @@ def _back(view: View, asked: RegisterBroker) -> Iterator[PartitionChangeRecord]:
 
 def _target_with(view: View, state: PartitionState, broker_id: int) -> Target:
     """The partition with a broker that is back: in sync if somebody leads (there is nothing else
-    to wait for until replicas copy data), or if nobody has had the data since it did."""
+    to wait for until replicas copy data), or if nobody has had the data since it did. Then it
+    leads, and those are in sync, too, that were back before it."""
     target = Target.of(state)
     target.joining = {broker_id}
     target.election = online_election(view, state)
-    if state.leader != NO_LEADER or broker_id in holders(state):
+    if state.leader != NO_LEADER:
         target.isr = [*dict.fromkeys([*state.isr, broker_id])]
+    elif broker_id in holders(state):
+        target.isr = [*dict.fromkeys([*state.isr, broker_id, *_others_up(view, state)])]
     return target
+
+
+def _others_up(view: View, state: PartitionState) -> Iterator[int]:
+    """Replicas that can be served."""
+    for each in state.replicas:
+        broker = view.image.brokers.get(each)
+        if broker is None or not broker.is_active:
+            continue
+        if is_online(directory_of(state, each), broker.log_dirs):
+            yield each
 
 
 def fence_broker(view: View, asked: FenceBroker) -> Effects:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from kafkalite.env.later import Later
+from kafkalite.env.later import Later, resolve_each
 from kafkalite.env.slicing import Slices, Steps
 from kafkalite.protocol.errors import Error, KafkaError
 
@@ -81,12 +81,9 @@ class Line(Generic[T]):
     def refuse(self, answers: Iterable[Answer], error: KafkaError) -> None:
         """Those of these that still wait for their turn are refused."""
         late = set(map(id, answers))
-        waiting, self._waiting = self._waiting, deque()
-        for each in waiting:
-            if id(each.answer) in late:
-                each.answer.resolve(error)
-            else:
-                self._waiting.append(each)
+        refused = [each.answer for each in self._waiting if id(each.answer) in late]
+        self._waiting = deque(each for each in self._waiting if id(each.answer) not in late)
+        resolve_each((answer, error) for answer in refused)
 
     @property
     def waiting(self) -> list[Answer]:
@@ -105,8 +102,7 @@ class Line(Generic[T]):
         if self._current is not None:
             waiting.insert(0, self._current[0])
             self._current = None
-        for each in waiting:
-            each.answer.resolve(error)
+        resolve_each((each.answer, error) for each in waiting)
 
     def _work_off(self) -> Steps[None]:
         try:

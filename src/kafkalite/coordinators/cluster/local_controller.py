@@ -83,6 +83,8 @@ class LocalController:
         self.when_lost: Callable[[Exception], None] = lambda mistake: None
         self._is_lost = False
         self._found: MetadataLog | None = None  # by a controller that comes back
+        # What is done when records last that were not on the disk when it failed.
+        self._unsettled: list[Callable[[], None]] = []
 
     # --- start and stop -------------------------------------------------------------------------
 
@@ -115,6 +117,9 @@ class LocalController:
         self._write(Effects(records=self._activation))
         self._arm_snapshot_timer()
         self.absence.end()
+        unsettled, self._unsettled = self._unsettled, []
+        for then in unsettled:
+            self.once_durable(then)
         self.metadata.controller_id = self.node_id
         if self.config.fsync_every_append:
             self.metadata.ahead_of = self.log
@@ -190,9 +195,11 @@ class LocalController:
         return cast(R, enacted.reply)
 
     def once_durable(self, then: Callable[[], None]) -> None:
-        """Goes on when all records so far are on stable storage: never when their disk fails, and
-        the broker then ends."""
-        self.log.when_durable().then(lambda error: then() if error is None else None)
+        """Goes on when all records so far are on stable storage. When their disk fails that is
+        once the controller is back, or never."""
+        self.log.when_durable().then(
+            lambda error: then() if error is None else self._unsettled.append(then)
+        )
 
     def _enact(self, event: object) -> Steps[_Enacted]:
         if event is _SNAPSHOT:
@@ -257,7 +264,8 @@ class LocalController:
         applied = Later.of(None)
         if enacted.changes is not None:
             applied = metadata.when_applied(metadata.offset)
-        applied.then(lambda _: metadata.once_it_lasts(enacted.reply).then(answer.resolve))
+        lasting = applied.then_ask(lambda _: metadata.once_it_lasts(enacted.reply))
+        lasting.then(answer.resolve, answer.fail)
 
     def _publish(self, enacted: _Enacted) -> None:
         if enacted.changes is None:

@@ -16,7 +16,7 @@ from kafkalite.coordinators.cluster.features import KRAFT_VERSION
 from kafkalite.coordinators.cluster.folding import Folded, put_in_place
 from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.cluster.publishing import AtOnce, Publishing, Subscriber
-from kafkalite.env.later import Later
+from kafkalite.env.later import Later, resolve_each
 from kafkalite.protocol.errors import KafkaError
 
 R = TypeVar("R")
@@ -103,8 +103,7 @@ class Metadata:
         through = self._through
         due = [later for offset, later in self._waiting if offset <= through]
         self._waiting = [each for each in self._waiting if each[0] > through]
-        for later in due:
-            later.resolve(None)
+        resolve_each((later, None) for later in due)
 
     @property
     def _through(self) -> int:

@@ -29,7 +29,7 @@ from kafkalite.log.loader import Opening, load_log
 from kafkalite.log.making import NewLog
 from kafkalite.log.names import PARTITION_METADATA, SEGMENT_SUFFIXES, offset_name
 from kafkalite.log.partition_log import AppendOrigin, PartitionLog
-from kafkalite.protocol.errors import KafkaError
+from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.records.control import build_control_batch
 from kafkalite.records.record import BatchBuilder
 from kafkalite.replication.leader import Leadership
@@ -240,9 +240,12 @@ class MetadataLog:
         self._gate.shut()
 
     def close(self) -> None:
-        """Puts everything on stable storage."""
+        """Puts everything on stable storage. Who waits for what could not be put there is told."""
         self.end_background()
-        self.log.close()
+        try:
+            self.log.close()
+        finally:
+            self.log.end(KafkaError(Error.KAFKA_STORAGE_ERROR, f"{self.directory} is closed"))
 
 
 def _raise(outcome: BaseException | None) -> None:

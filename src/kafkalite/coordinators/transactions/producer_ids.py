@@ -11,7 +11,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
-from kafkalite.env.later import Later
+from kafkalite.env.later import Later, resolve_each
 from kafkalite.protocol.errors import Error, KafkaError
 
 logger = logging.getLogger(__name__)
@@ -27,15 +27,13 @@ class ProducerIds:
         self._allocate = allocate
         self._block = range(0)
         self._waiting: deque[Later[int | KafkaError]] = deque()
+        self._is_asking = False
 
     def take(self) -> Later[int | KafkaError]:
         """An id that nobody has or ever had."""
         later: Later[int | KafkaError] = Later()
         self._waiting.append(later)
-        if self._block:
-            self._serve()
-        elif len(self._waiting) == 1:
-            self._allocate().then(self._came, self._failed)
+        self._serve()
         return later
 
     def stop(self) -> None:
@@ -43,26 +41,33 @@ class ProducerIds:
         self._refuse()
 
     def _came(self, block: range | KafkaError) -> None:
+        self._is_asking = False
         if isinstance(block, KafkaError):
             logger.warning("no producer ids can be had for now: %s", block)
             self._refuse()
             return
         self._block = block
         self._serve()
-        if self._waiting:
-            self._allocate().then(self._came, self._failed)
 
     def _failed(self, error: Exception) -> None:
+        self._is_asking = False
         logger.error("a block of producer ids is lost by a mistake of ours", exc_info=error)
         self._refuse()
 
     def _serve(self) -> None:
-        while self._waiting and self._block:
-            producer_id, self._block = self._block[0], self._block[1:]
-            self._waiting.popleft().resolve(producer_id)
+        """Those who come first, and asks for another block when there is none left for others."""
+        count = min(len(self._waiting), len(self._block))
+        given, self._block = self._block[:count], self._block[count:]
+        try:
+            resolve_each([(self._waiting.popleft(), producer_id) for producer_id in given])
+        finally:
+            if self._waiting and not self._is_asking:
+                self._is_asking = True
+                asked = Later.of(None).then_ask(lambda _: self._allocate())
+                asked.then(self._came, self._failed)
 
     def _refuse(self) -> None:
         """Clients ask again for what is answered so, as Apache Kafka's brokers answer."""
         waiting, self._waiting = self._waiting, deque()
-        for later in waiting:
-            later.resolve(KafkaError(Error.COORDINATOR_LOAD_IN_PROGRESS))
+        error = KafkaError(Error.COORDINATOR_LOAD_IN_PROGRESS)
+        resolve_each((later, error) for later in waiting)

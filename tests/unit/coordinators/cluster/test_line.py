@@ -84,3 +84,24 @@ def test_an_event_whose_own_step_brings_the_end_is_answered_once() -> None:
     deciding.submit("last", "next")
     assert deciding.answers == [("last", STOPPING.code), ("next", STOPPING.code)]
     assert deciding.decided == ["last"]
+
+
+def test_who_makes_a_mistake_of_a_refusal_keeps_nobody_else_waiting() -> None:
+    deciding = Deciding()
+    line = deciding.line
+    line.hold()
+    late = [line.submit("late") for _ in range(2)]
+    late[0].then(partial(deciding.told, "ill received"))
+    deciding.submit("in time")
+    with pytest.raises(ValueError, match="ill received"):
+        line.refuse(late, STOPPING)
+    assert [each.value for each in late] == [STOPPING, STOPPING]
+    line.resume()
+    deciding.clock.advance(0)
+    assert deciding.answers[1:] == [("in time", "in time")]
+    line.hold()
+    last = [line.submit("last") for _ in range(2)]
+    last[0].then(partial(deciding.told, "ill received"))
+    with pytest.raises(ValueError, match="ill received"):
+        line.stop(STOPPING)
+    assert [each.value for each in last] == [STOPPING, STOPPING]

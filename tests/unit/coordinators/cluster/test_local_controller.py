@@ -1,5 +1,8 @@
 """The cluster over its log: what is decided lasts, in one piece or not at all."""
 
+import errno
+from itertools import permutations
+
 import pytest
 
 from kafkalite.config import BrokerConfig
@@ -11,6 +14,7 @@ from kafkalite.coordinators.cluster.brokers import (
     RegisterBroker,
 )
 from kafkalite.coordinators.cluster.changes import Changes
+from kafkalite.coordinators.cluster.controller import OutcomeUnknown
 from kafkalite.coordinators.cluster.events import CreateTopics, DeleteTopics
 from kafkalite.coordinators.cluster.local_controller import LocalController
 from kafkalite.coordinators.cluster.metadata import Metadata
@@ -20,6 +24,7 @@ from kafkalite.coordinators.cluster.states import EndPoint
 from kafkalite.coordinators.cluster.view import decided
 from kafkalite.coordinators.effects import Record
 from kafkalite.env import manual_env
+from kafkalite.env.background import QueuedBackground
 from kafkalite.env.slicing import finish
 from kafkalite.log.config import LogSettings
 from kafkalite.log.home import LogHome
@@ -232,6 +237,23 @@ def test_a_broker_that_is_back_leads_what_it_led(env):
     assert all(set(each.isr) == {1, 2, 3} for each in states.values())
 
 
+@pytest.mark.parametrize("order", list(permutations((1, 2, 3))))
+def test_brokers_that_are_back_are_in_sync_in_whatever_order_they_came(env, order):
+    """Nobody else would say so, as long as nobody copies: who came before its leader, too."""
+    controller = open_controller(env, node_ids=(1, 2, 3))
+    create(controller, "t", partitions=3, factor=3)
+    for node_id in order:
+        controller.decide(FenceBroker(node_id))
+    for node_id in order[:2]:
+        register(controller, node_id)
+    states = controller.metadata.image.topics["t"].partitions.values()
+    assert all(set(each.isr) == set(order[:2]) for each in states if each.leader != -1)
+    register(controller, order[2])
+    states = controller.metadata.image.topics["t"].partitions.values()
+    assert all(each.leader == each.replicas[0] for each in states)
+    assert all(set(each.isr) == {1, 2, 3} for each in states)
+
+
 def test_brokers_that_did_not_start_again_are_fenced(env):
     controller = open_controller(env, node_ids=(1, 2, 3))
     create(controller, "t", partitions=3, factor=3)
@@ -283,6 +305,42 @@ def test_with_fsync_a_reply_waits_until_what_it_tells_of_lasts(env):
     assert created.value.topics[0].error_code == Error.NONE
     assert again.value.topics[0].error_code == Error.TOPIC_ALREADY_EXISTS
     assert controller.submit(wanted).is_resolved
+
+
+@pytest.mark.parametrize("is_well", [True, False])
+def test_a_controller_that_leaves_leaves_nobody_waiting_for_its_disk(env, monkeypatch, is_well):
+    """Other brokers of its process go on, and follow what was decided; also where its last sync
+    fails, in a directory that is being closed."""
+    controller = open_controller(env, {"kafkalite.durability": "fsync"})
+    env.clock.advance(1_000)
+    env.background = QueuedBackground()
+    topic = CreateTopicsRequest.Topic(name="t", num_partitions=1, replication_factor=1)
+    created = controller.submit(CreateTopics(CreateTopicsRequest(topics=[topic])))
+    followed, released = controller.metadata.once_it_lasts(None), []
+    controller.once_durable(lambda: released.append("it lasts"))
+    env.clock.advance(0)
+    assert not created.is_resolved
+    controller.log.home.refuse_writes()
+    if not is_well:
+        def fail(*_):
+            raise OSError(errno.EIO, "a planted failure")
+
+        monkeypatch.setattr("kafkalite.log.partition_log.sync_all", fail)
+    controller.leave()
+    env.clock.advance(0)
+    if is_well:
+        assert created.value.topics[0].error_code == Error.NONE
+        assert (followed.value, released) == (None, ["it lasts"])
+    else:
+        assert isinstance(created.value, OutcomeUnknown)
+        assert isinstance(followed.value, OutcomeUnknown)
+        assert released == []
+    monkeypatch.undo()
+    controller.come_back(LogHome(env, "/data", LogSettings()), bytes(16))
+    controller.open()
+    env.background.run_all()
+    env.clock.advance(0)
+    assert released == ["it lasts"]
 
 
 def auto_creation(controller):

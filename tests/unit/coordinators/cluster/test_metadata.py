@@ -55,6 +55,19 @@ def test_a_record_is_applied_when_everybody_is_through_with_it() -> None:
     assert metadata.when_applied(7).is_resolved
 
 
+def test_what_one_who_waits_makes_of_it_keeps_nobody_waiting() -> None:
+    def fail(_: None) -> None:
+        raise ZeroDivisionError
+
+    metadata = Metadata("a-cluster")
+    slow = Slow(metadata)
+    publish(metadata, 2)
+    first, second = metadata.when_applied(2), metadata.when_applied(2)
+    first.then(fail)
+    slow.end()
+    assert second.is_resolved
+
+
 def test_another_image_takes_the_place_of_the_one_that_all_have() -> None:
     metadata = Metadata("a-cluster")
     image = metadata.image

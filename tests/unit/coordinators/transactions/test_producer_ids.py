@@ -170,3 +170,36 @@ def test_after_a_stop_nobody_waits_for_an_id() -> None:
 def code_of(taken: Later[int | KafkaError]) -> Error:
     assert isinstance(taken.value, KafkaError)
     return Error(taken.value.code)
+
+
+def test_what_one_makes_of_its_id_keeps_nobody_waiting() -> None:
+    def fail(_: object) -> None:
+        raise ZeroDivisionError
+
+    asked: list[Later[range | KafkaError]] = []
+
+    def allocate() -> Later[range | KafkaError]:
+        asked.append(Later())
+        return asked[-1]
+
+    ids = ProducerIds(allocate)
+    first, second, third = (ids.take() for _ in range(3))
+    first.then(fail)
+    with pytest.raises(ZeroDivisionError):
+        asked[0].resolve(range(2))
+    assert (first.value, second.value) == (0, 1)
+    asked[1].resolve(range(10, 11))
+    assert third.value == 10
+    fourth = ids.take()
+    asked[2].resolve(range(20, 30))
+    assert fourth.value == 20
+    assert len(asked) == 3
+
+
+def test_a_block_that_cannot_even_be_asked_for_is_a_refusal() -> None:
+    def fail() -> Later[range | KafkaError]:
+        raise ZeroDivisionError
+
+    ids = ProducerIds(fail)
+    for _ in range(2):
+        assert isinstance(ids.take().value, KafkaError)
