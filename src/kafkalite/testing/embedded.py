@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, SupportsFloat
-from weakref import ref
 
 from kafkalite.testing import acting, arguments
 from kafkalite.testing.arguments import Settings, Topics
@@ -83,7 +82,7 @@ class EmbeddedKafka(Asking):
         self._run: Run | None = None
         self._guard = threading.RLock()  # also for a signal's handler on the same thread
         self._disk: Disk | None = None
-        self._controls = Controls(Shift(), Faults(_teller(ref(self))), Observers())
+        self._controls = Controls(Shift(), Faults(self._tell), Observers())
         count = arguments.broker_count(brokers)
         texts = arguments.settings(settings)
         arguments.check_directories(data_dir, texts, count)
@@ -279,6 +278,11 @@ class EmbeddedKafka(Asking):
         faults = self._controls.faults
         return faults.add(Fault(faults, api_name(api), act, times=times, when=when, **more))
 
+    def _tell(self, what: Callable[[], None]) -> None:
+        run = self._run
+        if run is not None and run.is_alive:
+            run.tell(what)
+
     def observe(self, observer: Observer) -> Callable[[], None]:
         """Has every request told to somebody once it is replied to, on the broker's thread;
         returns what ends that."""
@@ -391,16 +395,3 @@ class EmbeddedKafka(Asking):
             controller.create_topic(name, count, texts).then(outcome.told)
 
         run.ask(f"create topic {name}", act)
-
-
-def _teller(kafka: ref[EmbeddedKafka]) -> Callable[[Callable[[], None]], None]:
-    """Has something called on the brokers' loop while they run. It does not keep the object: who
-    drops it ends its brokers."""
-
-    def tell(what: Callable[[], None]) -> None:
-        known = kafka()
-        run = None if known is None else known._run
-        if run is not None and run.is_alive:
-            run.tell(what)
-
-    return tell
