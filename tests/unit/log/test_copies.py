@@ -157,7 +157,7 @@ def test_a_stop_makes_no_copy() -> None:
 def test_a_copy_takes_a_name_when_it_is_free_for_good() -> None:
     moving = Moving()
     moving.disk.make_directory("/two/t-0")
-    refused = []
+    refused: list[str] = []
 
     def no_descriptor(kind: str, path: str) -> None:
         is_renamed = any(each.startswith("rename /two/t-0") for each in moving.changes[-3:])
