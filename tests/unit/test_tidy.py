@@ -58,7 +58,7 @@ CIRCLES: frozenset[frozenset[str]] = frozenset({
 })  # fmt: skip
 # Layers of the largest room, from the top down: a module imports from its own row and below.
 LOG_LAYERS: dict[str, str] = {
-    "all logs of a broker": "manager periodic cleaner cleaning mover retention_pass finding"
+    "all logs of a broker": "manager periodic cleaner cleaning mover copies retention_pass finding"
     " loading deleting forerunners log_table",
     "how one is found, made and opened": "choosing describing directory loader making offline",
     "one log": "partition_log",

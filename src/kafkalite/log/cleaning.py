@@ -27,7 +27,7 @@ from kafkalite.log.names import (
     offset_name,
 )
 from kafkalite.log.partition_log import PartitionLog
-from kafkalite.log.retention import remove_later
+from kafkalite.log.retention import Rest, remove_later
 from kafkalite.log.segment import Segment
 from kafkalite.log.snapshots import remove_within
 from kafkalite.records.errors import CorruptRecords
@@ -221,16 +221,18 @@ class Pass:
         old = [self._segments[base] for base in cleaned.replaces]
         for segment in old:
             log.drop_segment(segment)
-        remove_later(log, old)
+        rest = remove_later(log, old)
         modified_ms = max(segment.created_ms for segment in old)
         new = Segment(
             log.home.disk, log.directory, cleaned.base_offset, cleaned.size, modified_ms, SWAP
         )
         log.add_segment(new)
-        self._synced(partial(self._finish, cleaned, new))
+        self._synced(partial(self._finish, cleaned, new, rest))
 
-    def _finish(self, cleaned: Cleaned, segment: Segment) -> None:
+    def _finish(self, cleaned: Cleaned, segment: Segment, rest: Rest | None) -> None:
         """The old names are gone for good: the new segment may have its own."""
+        if rest is not None:
+            rest()
         if segment in self.log.segments:
             self._rename(cleaned, SWAP, "")
             segment.moved(segment.directory, "")

@@ -117,7 +117,7 @@ class LogHome:
         doomed, self._doomed = self._doomed, []
         self._is_removing = True
         self.env.background.submit(
-            lambda: self.remove_now([path for paths in doomed for path in paths()]), self._removed
+            lambda: self._remove_all([path for paths in doomed for path in paths()]), self._removed
         )
 
     def _removed(self, outcome: object) -> None:
@@ -127,11 +127,15 @@ class LogHome:
         if self._doomed:
             self._remove_doomed()
 
-    def remove_now(self, paths: list[str]) -> None:
-        """Removes files or whole directories; those that are gone already are no problem."""
+    def _remove_all(self, paths: list[str]) -> None:
+        """On a worker."""
         if any(self.disk.is_directory(path) for path in paths):
             # Or a crash could leave a part of one under the name that it had in service.
             self.disk.sync_directory(self.path)
+        self.remove_now(paths)
+
+    def remove_now(self, paths: list[str]) -> None:
+        """Removes what is there of these, whatever it is; waits for nothing."""
         for path in paths:
             if self.failure is not None:
                 return

@@ -382,15 +382,21 @@ class LogManager(LogTable):
         """Has a log copied to another directory; `on_moved` gets the one that took its place."""
         self.mover.move(topic, partition, directory, on_moved)
 
+    def forget(self, log: PartitionLog, directory: str, then: Callable[[bool], None]) -> None:
+        """Has checkpoints of another directory tell nothing of a log's partition, see
+        `LogDirectory.forget_later`."""
+        place = self._place(directory)
+        place.forget_later([(log.topic, log.partition)], partial(self.offsets, place), then)
+
     def create_future(self, log: PartitionLog, directory: str) -> PartitionLog:
-        """An empty copy of a log that begins where the log does."""
+        """An empty copy of a log that begins where the log does; no checkpoint tells of another."""
         place = self._place(directory)
         name = renamed_directory(log.topic, log.partition, self._unique(), "future")
         new = NewLog(
             place.home, log.topic, log.partition, log.topic_id, f"{place.path}/{name}", log.config,
             log.log_start_offset,
         )  # fmt: skip
-        future = new.taken(make_now(self, new))
+        future = new.taken(new.make_files())
         future.is_future = True
         self._future[log.topic, log.partition] = future
         self._counts[place.path] += 1

@@ -19,6 +19,7 @@ from typing import Protocol
 
 from kafkalite.env.clock import Timer
 from kafkalite.env.disk import Disk, FileRange
+from kafkalite.log.copies import Copies, Makers
 from kafkalite.log.home import LogHome
 from kafkalite.log.log_table import LogTable
 from kafkalite.log.names import partition_directory
@@ -65,10 +66,8 @@ class _Move:
         return self.log.topic, self.log.partition
 
 
-class Futures(Protocol):
+class Futures(Makers, Protocol):
     """What a move asks of whoever opens and removes logs."""
-
-    def create_future(self, log: PartitionLog, directory: str) -> PartitionLog: ...
 
     def drop_future(self, topic: str, partition: int) -> None: ...
 
@@ -89,6 +88,7 @@ class Mover:
         self._futures = futures
         self._name_directory = name_directory
         self._moves: dict[tuple[str, int], _Move] = {}
+        self._copies = Copies(logs, futures)
         # Logs whose place was taken, until the new one's name lasts.
         self._replaced: dict[PartitionLog, PartitionLog] = {}
         self._due: deque[_Move] = deque()  # whose next step is to be made
@@ -110,10 +110,12 @@ class Mover:
         move = self._moves.get(key)
         if move is not None and self._is_there(move) and move.future.home.path == path:
             return
+        if self._copies.is_coming(log, path):
+            return
         self._cancel(log)
         if log.home.path == path:
             return
-        self._begin(log, self._futures.create_future(log, path), on_moved)
+        self._prepare(log, path, on_moved)
 
     def resume(self, log: PartitionLog, on_moved: OnMoved) -> None:
         """Goes on with a move that a stop had cut short."""
@@ -142,16 +144,33 @@ class Mover:
         except KafkaError as error:
             self._give_up(move, error)
 
-    def _begin(self, log: PartitionLog, future: PartitionLog, on_moved: OnMoved) -> None:
-        move = self._moves[log.topic, log.partition] = _Move(log, future, on_moved)
+    def _prepare(
+        self, log: PartitionLog, path: str, on_moved: OnMoved, *, is_asked: bool = False
+    ) -> None:
+        """Begins a move once there can be a copy."""
+
+        def made(future: PartitionLog | KafkaError) -> None:
+            if isinstance(future, KafkaError):
+                self._stays(log, path, future, is_asked=is_asked)
+            else:
+                self._begin(log, future, on_moved, is_asked=is_asked)
+
+        self._copies.make(log, path, made, is_asked=is_asked)
+
+    def _begin(
+        self, log: PartitionLog, future: PartitionLog, on_moved: OnMoved, *, is_asked: bool = False
+    ) -> None:
+        move = _Move(log, future, on_moved, is_asked=is_asked)
+        self._moves[move.key] = move
         self._later(move)
 
     def _cancel(self, log: PartitionLog) -> None:
         """Another directory is wanted: that of a move under way is not, whatever was asked of the
         metadata."""
         move = self._end(log.topic, log.partition)
+        was_asked = self._copies.cancel(log.topic, log.partition)
         self._futures.drop_future(log.topic, log.partition)
-        if move is not None and move.is_asked:
+        if was_asked or (move is not None and move.is_asked):
             self._name_again(log)
 
     def _name_again(self, log: PartitionLog) -> None:
@@ -164,10 +183,14 @@ class Mover:
         move = self._moves.pop((topic, partition), None)
         if move is not None and move.timer is not None:
             move.timer.cancel()
-        if move is not None and move.is_holding:
+        if move is not None:
+            self._release(move)
+        return move
+
+    def _release(self, move: _Move) -> None:
+        if move.is_holding:
             move.is_holding = False
             move.log.durability.release()
-        return move
 
     def _later(self, move: _Move, after_ms: int = _PAUSE_MS) -> None:
         if self._is_current(move):
@@ -204,6 +227,7 @@ class Mover:
     def stop(self) -> None:
         """Goes on with nothing; the next start does."""
         self._is_stopped = True
+        self._copies.stop()
         for key in list(self._moves):
             self._end(*key)
 
@@ -270,10 +294,10 @@ class Mover:
 
     def _begin_again(self, move: _Move) -> None:
         """What the copy has is of no use."""
-        move.must_last = None
+        self._end(*move.key)
         self._futures.drop_future(*move.key)
-        move.future = self._futures.create_future(move.log, move.future.home.path)
-        self._later(move)
+        path = move.future.home.path
+        self._prepare(move.log, path, move.on_moved, is_asked=move.is_asked)
 
     def _copy_rest(self, move: _Move) -> bool:
         """Copies the last few records at once, or the copy would never come up with a log that is
@@ -353,13 +377,16 @@ class Mover:
 
     def _give_up(self, move: _Move, error: KafkaError) -> None:
         self._end(*move.key)
+        self._futures.drop_future(*move.key)
+        self._stays(move.log, move.future.home.path, error, is_asked=move.is_asked)
+
+    def _stays(self, log: PartitionLog, path: str, error: KafkaError, *, is_asked: bool) -> None:
         logger.error(
             "%s-%d stays in %s: it cannot be moved to %s (%s). Ask again when that is mended",
-            *move.key, move.log.home.path, move.future.home.path, error,
+            log.topic, log.partition, log.home.path, path, error,
         )  # fmt: skip
-        self._futures.drop_future(*move.key)
-        if move.is_asked:
-            self._name_again(move.log)
+        if is_asked:
+            self._name_again(log)
 
     # --- the moment -------------------------------------------------------------------------------
 
@@ -372,8 +399,12 @@ class Mover:
 
     def _replace(self, move: _Move) -> None:
         log, future, futures = move.log, move.future, self._futures
-        if futures.make_way(future.home, final_path(future)):
-            future.home.vacated.sync_now()  # of what nobody knew, or since it was named
+        futures.make_way(future.home, final_path(future))
+        if final_path(future) in future.home.vacated:
+            # Of what nobody knew, or given up since it was named: until that lasts.
+            self._release(move)
+            self._later(move, _RETRY_MS)
+            return
         promote(future)
         future.durability.took_over(log.durability.durable_offset)
         futures.replace(log, future)

@@ -8,7 +8,8 @@ segment, and its start is never below the first.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from kafkalite.env.disk import Disk
 from kafkalite.log.log_state import LogState
@@ -105,43 +106,67 @@ def may_go(log: LogState, start: int) -> bool:
     return log.recovery_point >= start and (log.durability.has_names or not is_last)
 
 
-def remove(log: LogState, segments: list[Segment]) -> None:
-    """Takes segments that lie below the log's start out of it, and their files with them."""
+# To be done when the names of a directory last.
+Rest = Callable[[], None]
+
+
+def remove(log: LogState, segments: list[Segment]) -> Rest | None:
+    """Takes segments that lie below the log's start out of it, and their files with them, as
+    `remove_later` does."""
     start = log.segments[len(segments)].base_offset
     for segment in segments:
         log.drop_segment(segment)
-    remove_later(log, segments)
+    rest = remove_later(log, segments)
     _remove_snapshots(log, start)
     logger.info("%s: removed %d segments below %d", log.directory, len(segments), start)
+    return rest
 
 
-def remove_later(log: LogState, segments: list[Segment]) -> None:
+def remove_later(log: LogState, segments: list[Segment]) -> Rest | None:
     """Renames the files of segments that are out of the log, and removes them when readers are
-    done."""
+    done. A segment that came back without its transaction index would show what was aborted: where
+    there is one, indexes keep their names until those of the logs last; returns what is due
+    then."""
     disk = log.home.disk
-    suffixes = [_name_of_its_own(disk, segment) for segment in segments]
-    logs, others = list[tuple[str, str]](), list[tuple[str, str]]()
-    for segment, suffix in zip(segments, suffixes, strict=True):
-        logs.append((segment.path(LOG), segment.path(LOG, suffix)))
-        paths = [(segment.path(kind), segment.path(kind, suffix)) for kind in _INDEXES]
-        others += [(path, target) for path, target in paths if disk.exists(path)]
-    for path, target in logs:
+    must_last = any(disk.exists(segment.path(TXN_INDEX)) for segment in segments)
+    names = [(segment, segment.suffix, _name_of_its_own(disk, segment)) for segment in segments]
+    for segment, _, suffix in names:
         # Whoever still sends from a segment reads it under its new name.
-        disk.rename(path, target)
-    if any(disk.exists(segment.path(TXN_INDEX)) for segment in segments):
-        # One that came back without this index would show what was aborted.
-        disk.sync_directory(log.directory)
-    for path, target in others:
-        disk.rename(path, target)
-    for segment, suffix in zip(segments, suffixes, strict=True):
+        disk.rename(segment.path(LOG), segment.path(LOG, suffix))
+    for segment, _, suffix in names:
         segment.moved(segment.directory, suffix)
         segment.close()
+    before = [(segment, suffix) for segment, suffix, _ in names]
+    if must_last:
+        _remove_then(log, segments, (LOG,))
+        return partial(_remove_indexes, log, log.directory, before)
+    _rename_indexes(disk, before)
+    _remove_then(log, segments, (LOG, *_INDEXES))
+    return None
+
+
+def _remove_indexes(log: LogState, directory: str, before: list[tuple[Segment, str]]) -> None:
+    """What has another name meanwhile goes as a whole."""
+    if log.directory == directory:
+        _rename_indexes(log.home.disk, before)
+        _remove_then(log, [segment for segment, _ in before], _INDEXES)
+
+
+def _rename_indexes(disk: Disk, before: list[tuple[Segment, str]]) -> None:
+    for segment, suffix in before:
+        for kind in _INDEXES:
+            if disk.exists(segment.path(kind, suffix)):
+                disk.rename(segment.path(kind, suffix), segment.path(kind))
+
+
+def _remove_then(log: LogState, segments: list[Segment], kinds: Sequence[str]) -> None:
+    """Of segments that have their last names: these files, when readers are done."""
     log.leaving += segments
 
     def names_then() -> list[str]:
         for segment in segments:
             log.leaving.remove(segment)
-        return [segment.path(kind) for segment in segments for kind in (LOG, *_INDEXES)]
+        return [segment.path(kind) for segment in segments for kind in kinds]
 
     log.home.remove_later(names_then, log.config.file_delete_delay_ms)
 

@@ -1,8 +1,8 @@
 """One pass of retention over the logs of a directory, between everything else.
 
-Owns the order: the logs begin behind what goes, then one checkpoint says so for all of them, and
-only then do files go. It decides nothing. Invariant: no file goes before the recovery point that
-is on the disk lies behind it.
+Owns the order: the logs begin behind what goes, then one checkpoint says so for all of them, only
+then do files go, and last those that others need while they could come back. It decides nothing.
+Invariant: no file goes before the recovery point that is on the disk lies behind it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import Callable
 
 from kafkalite.env.slicing import Steps
 from kafkalite.log.directory import LogDirectory
+from kafkalite.log.flusher import FlushWork, sync_all
 from kafkalite.log.log_table import LogTable
 from kafkalite.log.names import RECOVERY_POINTS
 from kafkalite.log.partition_log import PartitionLog
-from kafkalite.log.retention import begin_after, expired, may_go, remove
+from kafkalite.log.retention import Rest, begin_after, expired, may_go, remove
 from kafkalite.log.segment import Segment
 from kafkalite.protocol.errors import KafkaError
 
@@ -40,6 +41,7 @@ class RetentionPass:
         self._on_end = on_end
         self._now_ms = logs.env.clock.now_ms()
         self._found: list[tuple[PartitionLog, list[Segment]]] = []
+        self._rest: list[tuple[PartitionLog, Rest]] = []  # of them, when names last
         self._is_saved = True  # whether the recovery points on the disk let all of it go
 
     def start(self) -> None:
@@ -82,7 +84,7 @@ class RetentionPass:
     def _saved(self, is_written: bool) -> None:
         """What was not written is left for the next pass, which finds it below the logs' start."""
         if is_written:
-            self._begin(self._remove(), self._on_end)
+            self._begin(self._remove(), self._removed)
         else:
             self._on_end()
 
@@ -92,9 +94,39 @@ class RetentionPass:
                 return
             if self._is_here(log) and log.segments[: len(segments)] == segments:
                 try:
-                    remove(log, segments)
+                    rest = remove(log, segments)
                 except (OSError, KafkaError) as error:
                     _pass_over(log, error)
+                else:
+                    self._rest += [] if rest is None else [(log, rest)]
+            yield
+
+    def _removed(self) -> None:
+        if not self._rest:
+            self._on_end()
+            return
+        disk = self._logs.env.disk
+        work = FlushWork(0, 0, directories=[log.directory for log, _ in self._rest])
+        self._logs.env.background.submit(lambda: sync_all(disk, [work]), self._synced)
+
+    def _synced(self, outcome: object) -> None:
+        if outcome is None:
+            self._begin(self._remove_rest(), self._on_end)
+            return
+        self._on_end()
+        if not isinstance(outcome, OSError):
+            assert isinstance(outcome, BaseException)
+            raise outcome
+        self._directory.home.storage_error(outcome)  # the next start finds indexes without a log
+
+    def _remove_rest(self) -> Steps[None]:
+        for log, rest in self._rest:
+            if not log.home.is_online:
+                return
+            try:
+                rest()
+            except OSError as error:
+                _pass_over(log, error)
             yield
 
 

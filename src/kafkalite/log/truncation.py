@@ -3,6 +3,9 @@
 Owns the order in which segments, indexes, epochs, snapshots and producer state are cut, such that a
 crash between any two steps leaves a log that recovery accepts. Invariant: afterwards the log ends
 at the offset asked for, or below it where a batch spans it.
+
+Each step waits for the disk. A log that is opened is cut so, by a worker or a start; a broker that
+serves cuts none yet, for it follows no other. One that does has to have a worker do it.
 """
 
 from __future__ import annotations

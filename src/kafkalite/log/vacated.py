@@ -14,6 +14,7 @@ from kafkalite.env.disk import Disk
 from kafkalite.protocol.errors import KafkaError
 
 _SYNC_AFTER_MS = 100  # for many together
+_AGAIN_AFTER_MS = 1_000  # where it could not be done, though the disk works
 
 
 class Home(Protocol):
@@ -46,19 +47,15 @@ class Vacated:
         self._count += 1
         self._names[path] = (self._count, tells_its_topic)
         if not self._is_on_its_way:
-            self._is_on_its_way = True
-            self._home.env.clock.call_later(_SYNC_AFTER_MS, self._sync)
+            self._sync_after(_SYNC_AFTER_MS)
+
+    def _sync_after(self, delay_ms: int) -> None:
+        self._is_on_its_way = True
+        self._home.env.clock.call_later(delay_ms, self._sync)
 
     def is_doubtful(self, path: str) -> bool:
         """Whether what comes back under a name could be taken for that of its next owner."""
         return path in self._names and not self._names[path][1]
-
-    def sync_now(self) -> None:
-        try:
-            self._home.disk.sync_directory(self._home.path)
-        except OSError as error:
-            raise self._home.storage_error(error) from error
-        self._names.clear()
 
     def _sync(self) -> None:
         home, count = self._home, self._count
@@ -73,6 +70,7 @@ class Vacated:
         self._is_on_its_way = False
         if isinstance(outcome, OSError):
             self._home.storage_error(outcome)
+            self._sync_after(_AGAIN_AFTER_MS)
         elif isinstance(outcome, BaseException):
             raise outcome
         else:
