@@ -62,8 +62,9 @@ class Topic:
 class Peer:
     """One broker's connection."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, client_id: str) -> None:
         self._wire = Wire(*address)
+        self._client_id = client_id
         self._where = f"{address[0]}:{address[1]}"
         self._versions: dict[int, tuple[int, int]] = {}
         self._correlation_id = 0
@@ -91,7 +92,7 @@ class Peer:
     def _exchange(self, request: Any, version: int, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
         self._correlation_id += 1
         try:
-            self._wire.send(request_frame(request, version, self._correlation_id, CLIENT_ID))
+            self._wire.send(request_frame(request, version, self._correlation_id, self._client_id))
             frame = self._wire.receive(timeout_s)
             if not isinstance(frame, NoReply):
                 return decode_response(frame, request.API_KEY, version)
@@ -112,8 +113,9 @@ class Peer:
 class Cluster:
     """All brokers of a cluster, found through some of them."""
 
-    def __init__(self, bootstrap: Sequence[Address]) -> None:
+    def __init__(self, bootstrap: Sequence[Address], client_id: str = CLIENT_ID) -> None:
         self._bootstrap = list(bootstrap)
+        self._client_id = client_id
         self._first: Peer | None = None
         self._has_answered = False
         self._addresses: dict[int, Address] = {}
@@ -122,7 +124,7 @@ class Cluster:
     def ask(self, node_id: int, request: Any) -> Any:
         """Asks one of the brokers."""
         if node_id not in self._peers:
-            self._peers[node_id] = Peer(self._addresses[node_id])
+            self._peers[node_id] = Peer(self._addresses[node_id], self._client_id)
         try:
             return self._peers[node_id].ask(request)
         except Unreachable as error:
@@ -147,7 +149,7 @@ class Cluster:
                 self._first = None
         failures = []
         for address in self._bootstrap:
-            peer = Peer(address)
+            peer = Peer(address, self._client_id)
             try:
                 answer = peer.ask(request)
             except ClientFailed as error:

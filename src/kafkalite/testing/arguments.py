@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kafkalite.testing.profiles import Profile
 
 # Of settings and of topic configs; None leaves a setting as it is.
 SettingValue = str | int | float | bool | os.PathLike[str] | list[Any] | tuple[Any, ...] | None
@@ -148,6 +151,15 @@ def port_number(port: int) -> int:
     if not 0 <= number <= _HIGHEST_PORT:
         raise ValueError(f"port={port!r}: expected 0 (one that is free) to {_HIGHEST_PORT}")
     return number
+
+
+def profile(name: str | None) -> Profile | None:
+    """Of which release brokers speak the versions; None for all that there are."""
+    if name is None:
+        return None
+    from kafkalite.testing import profiles
+
+    return profiles.named(name)
 
 
 def _whole(what: str, value: int) -> int:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.02
 TIMEOUT_SECONDS = 10.0
+CLIENT_ID = "kafkalite's helpers of tests"
 MOST_RECORDS = 1_000_000
 MOST_SHOWN = 5
 
@@ -257,5 +258,5 @@ def _cluster(bootstrap: str) -> Iterator[Cluster]:
     from kafkalite.client.addresses import addresses
     from kafkalite.client.cluster import Cluster
 
-    with closing(Cluster(addresses(bootstrap))) as cluster:
+    with closing(Cluster(addresses(bootstrap), CLIENT_ID)) as cluster:
         yield cluster

@@ -381,6 +381,10 @@ class Run:
 
         assert self.clock is not None
         controls = self._controls
+        if self.plan.profile is not None:
+            from kafkalite.testing.profiled import Profiled
+
+            service = Profiled(service, self.plan.profile)
         stage = Stage(service, self.clock, controls.faults, controls.observers)
         self.stages[node_id].append(stage)
         return stage
