@@ -31,6 +31,7 @@ _HEAD = """\
 # Written by `python -m tests.profiles` from the releases' own classes: change nothing here.
 # "Produce 0/3-12": ApiVersions lists 0 to 12, and a request below 3 ends the connection.
 # Until 3.9 of brokers with a ZooKeeper; in small letters features and their levels.
+# GetTelemetrySubscriptions and PushTelemetry are listed where client metrics are on.
 """
 
 
@@ -46,9 +47,14 @@ def releases() -> dict[str, list[jars.Jar]]:
     """The jars of all releases, the oldest first."""
     table = tomllib.loads((HERE / "jars.toml").read_text())
     return {
-        release: [jars.Jar(GROUP, *row.split(":"), sha256) for row, sha256 in rows.items()]
+        release: [_jar(row, sha256) for row, sha256 in rows.items()]
         for release, rows in table.items()
     }
+
+
+def _jar(row: str, sha256: str) -> jars.Jar:
+    artifact, version = row.split(":")
+    return jars.Jar(GROUP, artifact, version, sha256)
 
 
 def is_cached(release: str) -> bool:

@@ -17,16 +17,16 @@ from kafkalite.protocol import codec, headers
 from kafkalite.protocol.errors import Error, MalformedFrame
 from kafkalite.protocol.messages import ApiVersionsResponse, ResponseHeader
 from kafkalite.server.connection_info import ConnectionInfo
-from kafkalite.server.request_header import read_header
+from kafkalite.server.request_header import HEAD_BYTES, read_header
 from kafkalite.server.terms import Answer, Outcome, Reply, Service
 from kafkalite.testing.asking import CLIENT_ID
 from kafkalite.testing.profiles import API_VERSIONS_KEY, Profile
 
 SIZE_BYTES = 4
-HEAD_BYTES = 4
 _PEER = re.compile(r"broker-\d+-\w+-to-\d+")  # as brokers of the cluster call themselves
 
-_head_at = struct.Struct(">hh").unpack_from  # API key and version
+_API_VERSIONS = API_VERSIONS_KEY.to_bytes(2)  # as a frame begins
+_head_at = struct.Struct(">hhih").unpack_from  # key, version, correlation id, client id's length
 
 
 class Profiled:
@@ -43,26 +43,24 @@ class Profiled:
         self._service.expired(reason, connection)
 
     def answer(self, frame: memoryview, connection: ConnectionInfo) -> Answer:
-        if len(frame) < HEAD_BYTES:
-            return self._service.answer(frame, connection)
-        key, version = _head_at(frame)
-        is_known = version in self._profile.answered.get(key, ())
-        if is_known and key != API_VERSIONS_KEY:
-            return self._service.answer(frame, connection)
-        return self._looked_at(frame, connection, is_known)
+        if not self.knows(frame):
+            return self._beyond(frame)
+        answer = self._service.answer(frame, connection)
+        if frame[:2] == _API_VERSIONS and not _is_of_the_cluster(frame):
+            return self._told(frame, answer)
+        return answer
 
-    def _looked_at(
-        self, frame: memoryview, connection: ConnectionInfo, is_known: bool
-    ) -> Answer:
-        try:
-            key, version, correlation_id, client_id, _ = read_header(frame, False)
-        except MalformedFrame:
-            return self._service.answer(frame, connection)
-        if _is_of_the_cluster(client_id):
-            return self._service.answer(frame, connection)
-        if is_known:
-            answer = self._service.answer(frame, connection)
-            return self._told(version, correlation_id, answer)
+    def knows(self, frame: memoryview) -> bool:
+        """Whether a broker of that release has this API in this version; who is of the cluster is
+        known whatever it asks, and what is no request is for the broker to say."""
+        if len(frame) < HEAD_BYTES:
+            return True
+        key, version, *_ = _head_at(frame)
+        is_served = version in self._profile.answered.get(key, ())
+        return is_served or _is_of_the_cluster(frame)
+
+    def _beyond(self, frame: memoryview) -> Answer:
+        key, version, correlation_id, _ = _head_at(frame)
         if key == API_VERSIONS_KEY:
             return self._unknown_version(correlation_id)
         return CloseConnection(
@@ -77,7 +75,8 @@ class Profiled:
             response.api_keys = [_entry(API_VERSIONS_KEY, versions)]
         return _reply(correlation_id, 0, response)
 
-    def _told(self, version: int, correlation_id: int, answer: Answer) -> Answer:
+    def _told(self, frame: memoryview, answer: Answer) -> Answer:
+        _, version, correlation_id, _ = _head_at(frame)
         if isinstance(answer, Later):
             return answer.map(lambda outcome: self._limited(version, correlation_id, outcome))
         return None if answer is None else self._limited(version, correlation_id, answer)
@@ -115,7 +114,12 @@ class Profiled:
             level.max_version_level = min(level.max_version_level, highest)
 
 
-def _is_of_the_cluster(client_id: str | None) -> bool:
+def _is_of_the_cluster(frame: memoryview) -> bool:
+    """Also of a client id that is none: what is wrong with it is for the broker to say."""
+    try:
+        client_id = read_header(frame, False)[3]
+    except MalformedFrame:
+        return True
     return client_id == CLIENT_ID or _PEER.fullmatch(client_id or "") is not None
 
 

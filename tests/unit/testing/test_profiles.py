@@ -166,6 +166,19 @@ def test_the_helpers_of_tests_are_no_clients_of_old(broker: EmbeddedKafka) -> No
     assert replied(broker, MetadataRequest(), 12, None) is NoReply.CLOSED
 
 
+@of("kafka-0.10.0")
+def test_what_goes_wrong_on_purpose_is_for_what_is_known(broker: EmbeddedKafka) -> None:
+    """A reply in a version that was not asked for is left as it is."""
+    broker.keep_exchanges()
+    with broker.throttle("ApiVersions", ms=1, times=None) as fault:
+        assert unknown(broker) == {}
+        assert fault.count == 0
+        assert len(versions(greeted(broker))) == 14
+        assert fault.count == 1
+    [refused, _] = broker.exchanges
+    assert refused.errors == [Error.UNSUPPORTED_VERSION]
+
+
 @of("kafka-2.8")
 def test_a_profile_outlives_a_restart_and_a_reset(broker: EmbeddedKafka) -> None:
     for again in (broker.restart, broker.reset):
