@@ -25,6 +25,7 @@ from kafkalite.testing.profiles import API_VERSIONS_KEY, Profile
 SIZE_BYTES = 4
 _PEER = re.compile(r"broker-\d+-\w+-to-\d+")  # as brokers of the cluster call themselves
 
+UPDATE_FEATURES_KEY = 57
 _API_VERSIONS = API_VERSIONS_KEY.to_bytes(2)  # as a frame begins
 _head_at = struct.Struct(">hhih").unpack_from  # key, version, correlation id, client id's length
 
@@ -97,9 +98,10 @@ class Profiled:
         return _reply(correlation_id, version, response)
 
     def _limit_features(self, response: ApiVersionsResponse) -> None:
-        known = self._profile.features
+        known, listed = self._profile.features, self._profile.listed
         if not known:
-            response.finalized_features_epoch = -1
+            # Of a ZooKeeper's node that nobody has changed, or as where there is no such field.
+            response.finalized_features_epoch = 0 if UPDATE_FEATURES_KEY in listed else -1
         response.supported_features = [
             each for each in response.supported_features if each.name in known
         ]

@@ -141,11 +141,15 @@ def test_what_was_dropped_ends_its_connection(broker: EmbeddedKafka) -> None:
     assert isinstance(replied(broker, ProduceRequest(acks=1), 3), bytes)
 
 
-@of("kafka-3.9")
-def test_brokers_with_a_zookeeper_have_no_features(broker: EmbeddedKafka) -> None:
-    response = greeted(broker, 4)
+@pytest.mark.parametrize(
+    ("broker", "epoch"), [("kafka-2.6", -1), ("kafka-2.8", 0), ("kafka-3.9", 0)],
+    indirect=["broker"],
+)  # fmt: skip
+def test_brokers_with_a_zookeeper_have_no_features(broker: EmbeddedKafka, epoch: int) -> None:
+    """The epochs are those that brokers of 2.8.2 and 3.9.2 told."""
+    response = greeted(broker, 3)
     assert (response.supported_features, response.finalized_features) == ([], [])
-    assert response.finalized_features_epoch == -1
+    assert response.finalized_features_epoch == epoch
 
 
 @of("kafka-4.0")
