@@ -1,4 +1,4 @@
-"""Writes src/kafkalite/testing/profiles.txt: python -m tests.profiles. Fetches 60 MB of jars."""
+"""Writes src/kafkalite/testing/profiles.txt: python -m tests.profiles. Fetches 100 MB of jars."""
 
 from __future__ import annotations
 
