@@ -62,9 +62,12 @@ class Topic:
 class Peer:
     """One broker's connection."""
 
-    def __init__(self, address: Address, patience_s: float = ANSWER_TIMEOUT_S) -> None:
+    def __init__(
+        self, address: Address, client_id: str = CLIENT_ID, patience_s: float = ANSWER_TIMEOUT_S
+    ) -> None:
         self._patience_s = patience_s
         self._wire = Wire(*address)
+        self._client_id = client_id
         self._where = f"{address[0]}:{address[1]}"
         self._versions: dict[int, tuple[int, int]] = {}
         self._correlation_id = 0
@@ -93,7 +96,7 @@ class Peer:
         self._correlation_id += 1
         timeout_s = min(timeout_s, self._patience_s)
         try:
-            self._wire.send(request_frame(request, version, self._correlation_id, CLIENT_ID))
+            self._wire.send(request_frame(request, version, self._correlation_id, self._client_id))
             frame = self._wire.receive(timeout_s)
             if not isinstance(frame, NoReply):
                 return decode_response(frame, request.API_KEY, version)
@@ -123,8 +126,10 @@ class Cluster:
         *,
         cure: str = "start one with `kafkalite serve`, or say with --bootstrap where it is",
         patience_s: float = ANSWER_TIMEOUT_S,
+        client_id: str = CLIENT_ID,
     ) -> None:
         self._bootstrap = list(bootstrap)
+        self._client_id = client_id
         self._cure, self._patience_s = cure, patience_s
         self._first: Peer | None = None
         self._has_answered = False
@@ -134,7 +139,9 @@ class Cluster:
     def ask(self, node_id: int, request: Any) -> Any:
         """Asks one of the brokers."""
         if node_id not in self._peers:
-            self._peers[node_id] = Peer(self._addresses[node_id], self._patience_s)
+            self._peers[node_id] = Peer(
+                self._addresses[node_id], self._client_id, self._patience_s
+            )
         try:
             return self._peers[node_id].ask(request)
         except Unreachable as error:
@@ -159,7 +166,7 @@ class Cluster:
                 self._first = None
         failures = []
         for address in self._bootstrap:
-            peer = Peer(address, self._patience_s)
+            peer = Peer(address, self._client_id, self._patience_s)
             try:
                 answer = peer.ask(request)
             except ClientFailed as error:

@@ -9,7 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, SupportsFloat
+from typing import TYPE_CHECKING, Any, SupportsFloat
+
+if TYPE_CHECKING:
+    from kafkalite.testing.profiles import Profile
 
 # Of settings and of topic configs; None leaves a setting as it is.
 SettingValue = str | int | float | bool | os.PathLike[str] | list[Any] | tuple[Any, ...] | None
@@ -195,6 +198,15 @@ def _real(what: str, value: SupportsFloat) -> float:
     if isinstance(value, bool) or not isinstance(value, SupportsFloat):
         raise TypeError(f"{what}={value!r}: expected a number")
     return float(value)
+
+
+def profile(name: str | None) -> Profile | None:
+    """Of which release brokers speak the versions; None for all that there are."""
+    if name is None:
+        return None
+    from kafkalite.testing import profiles
+
+    return profiles.named(name)
 
 
 def _whole(what: str, value: int) -> int:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.02
 TIMEOUT_SECONDS = 10.0
+CLIENT_ID = "kafkalite's helpers of tests"
 MOST_RECORDS = 1_000_000
 MOST_SHOWN = 5
 LEAST_SECONDS = 1.0  # for an answer, also when nobody wants to wait
@@ -320,5 +321,8 @@ def _cluster(bootstrap: str, timeout: float = TIMEOUT_SECONDS) -> Iterator[Clust
     from kafkalite.client.cluster import Cluster
 
     patience_s = max(timeout, LEAST_SECONDS)
-    with closing(Cluster(addresses(bootstrap), cure=CURE, patience_s=patience_s)) as cluster:
+    known = addresses(bootstrap)
+    with closing(
+        Cluster(known, cure=CURE, patience_s=patience_s, client_id=CLIENT_ID)
+    ) as cluster:
         yield cluster

@@ -67,6 +67,7 @@ class EmbeddedKafka(Asking):
     settings: of a server.properties, {"num.partitions": 3, "auto.create.topics.enable": False}.
     host, port: where the first broker listens; port 0 is one that is free.
     brokers: how many there are.
+    profile: of which release of Apache Kafka they speak the versions, such as "kafka-2.8".
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class EmbeddedKafka(Asking):
         host: str = "127.0.0.1",
         port: int = 0,
         brokers: int = 1,
+        profile: str | None = None,
     ) -> None:
         self._run: Run | None = None
         self._guard = threading.RLock()  # also for a signal's handler on the same thread
@@ -93,6 +95,7 @@ class EmbeddedKafka(Asking):
             texts,
             arguments.host(host),
             [arguments.port_number(port)] + [0] * (count - 1),
+            arguments.profile(profile),
         )
 
     # --- life -------------------------------------------------------------------------------

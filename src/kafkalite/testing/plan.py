@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kafkalite.testing.clock import Shift
     from kafkalite.testing.faults import Faults
     from kafkalite.testing.observing import Observers
+    from kafkalite.testing.profiles import Profile
 
 MEMORY = "/memory"
 CONTROLLER = 1  # its id
@@ -30,6 +31,7 @@ class Plan:
     settings: dict[str, str]
     host: str
     ports: list[int]
+    profile: Profile | None = None  # of a release whose versions they speak
 
     @property
     def names_directories(self) -> bool:

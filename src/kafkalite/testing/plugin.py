@@ -74,7 +74,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(settings=, topics=, brokers=, data_dir=, host=, port=): "
+        f"{MARKER}(settings=, topics=, brokers=, data_dir=, host=, port=, profile=): "
         f"what {FRESH} is like for this test",
     )
     if not hasattr(config, "workerinput") and config.pluginmanager.hasplugin("xdist"):

@@ -389,8 +389,13 @@ class Run:
         from kafkalite.testing.stage import Stage
 
         assert self.clock is not None
-        controls = self._controls
-        stage = Stage(service, self.clock, controls.faults, controls.observers)
+        controls, knows = self._controls, None
+        if self.plan.profile is not None:
+            from kafkalite.testing.profiled import Profiled
+
+            service = profiled = Profiled(service, self.plan.profile)
+            knows = profiled.knows
+        stage = Stage(service, self.clock, controls.faults, controls.observers, knows)
         self.stages[node_id].append(stage)
         return stage
 

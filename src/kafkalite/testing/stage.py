@@ -58,9 +58,17 @@ class Stage:
     """A Service over another one."""
 
     def __init__(
-        self, service: Service, clock: Clock, faults: Faults, observers: Observers
+        self,
+        service: Service,
+        clock: Clock,
+        faults: Faults,
+        observers: Observers,
+        knows: Callable[[memoryview], bool] | None = None,
     ) -> None:
+        """`knows` tells whether the service takes a request to be one of its APIs and versions;
+        what it does not know goes on to it whatever is to go wrong."""
         self._service = service
+        self._knows = knows
         self._clock = clock
         self._faults = faults
         self._observers = observers
@@ -98,11 +106,16 @@ class Stage:
         return answer
 
     def _acted(self, frame: memoryview, connection: ConnectionInfo) -> Answer:
-        asked = _understood(frame, connection, self._faults) if self._faults else None
+        asked = self._of_interest(frame, connection) if self._faults else None
         fault = None if asked is None else self._faults.of(asked.api, asked.message)
         if asked is None or fault is None:
             return self._service.answer(frame, connection)
         return _ACTS[fault.act](self, fault, asked)
+
+    def _of_interest(self, frame: memoryview, connection: ConnectionInfo) -> _Asked | None:
+        if self._knows is not None and not self._knows(frame):
+            return None
+        return _understood(frame, connection, self._faults)
 
     # --- members ----------------------------------------------------------------------------------
 

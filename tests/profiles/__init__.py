@@ -1,0 +1,1 @@
+"""What brokers of Apache Kafka's releases serve, asked of the classes of each release."""
