@@ -29,7 +29,10 @@ Reply = list[Part] | CloseConnection
 class Exchange:
     """A request, and what came of it: a reply, the end of the connection, or nothing so far."""
 
-    def __init__(self, number: int, info: ConnectionInfo, frame: bytes, now_ms: int) -> None:
+    def __init__(
+        self, index: int, number: int, info: ConnectionInfo, frame: bytes, now_ms: int
+    ) -> None:
+        self.index = index  # the so-manieth that was asked
         self.number = number  # of the connection
         self.time_ms = now_ms
         self.replied_ms: int | None = None

@@ -30,7 +30,7 @@ class Observers:
         self._kept: deque[Exchange] = deque()
         self._kept_bytes = 0
         self._numbers: dict[int, tuple[ConnectionInfo, int]] = {}
-        self._count = 0
+        self._count = self._asked = 0
 
     def __bool__(self) -> bool:
         return self.is_kept or bool(self._watching)
@@ -57,7 +57,8 @@ class Observers:
     def asked(self, info: ConnectionInfo, frame: memoryview, now_ms: int) -> Exchange:
         from kafkalite.testing.exchange import Exchange  # a test that does not look needs it not
 
-        exchange = Exchange(self._number(info), info, bytes(frame), now_ms)
+        self._asked += 1
+        exchange = Exchange(self._asked, self._number(info), info, bytes(frame), now_ms)
         if self.is_kept:
             self._kept.append(exchange)
             self._kept_bytes += exchange.size

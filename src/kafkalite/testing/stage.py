@@ -24,6 +24,7 @@ from kafkalite.server.error_reply import error_reply
 from kafkalite.server.terms import Answer, NewTerms, Outcome, Reply, Service
 from kafkalite.testing.faults import Act, Fault, Faults
 from kafkalite.testing.observing import Observers
+from kafkalite.testing.where import Known
 
 SIZE_BYTES = 4
 # The keys of SyncGroup, Heartbeat and ConsumerGroupHeartbeat, as a frame begins.
@@ -42,6 +43,14 @@ class _Asked:
     message: Any
 
     @property
+    def version(self) -> int:
+        return self.header.request_api_version
+
+    @property
+    def client_id(self) -> str | None:
+        return self.header.client_id
+
+    @property
     def is_answered(self) -> bool:
         return not (self.api == "Produce" and self.message.acks == 0)
 
@@ -58,9 +67,10 @@ class Stage:
     """A Service over another one."""
 
     def __init__(
-        self, service: Service, clock: Clock, faults: Faults, observers: Observers
+        self, service: Service, clock: Clock, faults: Faults, observers: Observers, known: Known
     ) -> None:
         self._service = service
+        self._known = known
         self._clock = clock
         self._faults = faults
         self._observers = observers
@@ -96,7 +106,7 @@ class Stage:
 
     def _acted(self, frame: memoryview, connection: ConnectionInfo) -> Answer:
         asked = _understood(frame, connection, self._faults) if self._faults else None
-        fault = None if asked is None else self._faults.of(asked.api, asked.message)
+        fault = None if asked is None else self._faults.of(asked, self._known)
         if asked is None or fault is None:
             return self._service.answer(frame, connection)
         return _ACTS[fault.act](self, fault, asked)
@@ -120,9 +130,8 @@ class Stage:
     # --- acts -------------------------------------------------------------------------------------
 
     def _refuse(self, fault: Fault, asked: _Asked) -> Answer:
-        version = asked.header.request_api_version
         assert fault.error is not None
-        response = error_reply(asked.message, version, fault.error, "asked for by the test")
+        response = error_reply(asked.message, asked.version, fault.error, "asked for by the test")
         if response is None or not asked.is_answered:
             return CloseConnection(f"{fault.error.name}, asked for by the test")
         return _reply_of(asked, response)

@@ -16,21 +16,28 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from kafkalite.testing import acting
+from kafkalite.testing.clock import Shift
 from kafkalite.testing.running import Run
 
 Moment = datetime | int | float
+LAST_MS = 253_402_300_799_999  # of the year 9999
 
 
 class Time:
     """The time of the brokers of one EmbeddedKafka, over all their lives."""
 
-    def __init__(self, run: Callable[[], Run]) -> None:
+    def __init__(self, run: Callable[[], Run], shift: Shift) -> None:
         self._run = run
+        self._shift = shift
 
     @property
     def now(self) -> datetime:
         """What the brokers' clock says."""
         return datetime.fromtimestamp(self._run().now_ms() / 1000, UTC)
+
+    @property
+    def is_frozen(self) -> bool:
+        return self._shift.is_frozen
 
     def freeze(self, at: Moment | None = None) -> None:
         """The brokers' clock stands still, where it is or at a moment: a datetime with its time
@@ -63,6 +70,8 @@ class Time:
         if duration_ms < 0:
             raise ValueError(f"time never goes back: advance by {duration} is no way forward")
         run = self._run()
+        if run.now_ms() + duration_ms > LAST_MS:
+            raise ValueError(f"{duration} from now is behind the year 9999, where dates end")
         run.ask(
             f"advance its clock by {duration}",
             partial(acting.advance, run, duration_ms, expire_members=expire_members),
@@ -76,4 +85,6 @@ def _moment_ms(at: Moment) -> int:
         if at.tzinfo is None:
             raise ValueError(f"at={at!r}: of which time zone? datetime(..., tzinfo=UTC) says it")
         return round(at.timestamp() * 1000)
+    if not 0 <= at <= LAST_MS:
+        raise ValueError(f"at={at!r}: expected milliseconds from 1970 to the year 9999")
     return round(at)
