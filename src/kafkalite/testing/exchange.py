@@ -38,7 +38,7 @@ class Exchange:
         self.replied_ms: int | None = None
         self._info = info
         self._frame = frame
-        self._reply: Reply | None = None
+        self._reply: list[bytes] | CloseConnection | None = None
 
     def __repr__(self) -> str:
         return f"<Exchange {self}>"
@@ -100,10 +100,8 @@ class Exchange:
         asked = conversation.request(self._frame, self.time_ms)
         if not isinstance(self._reply, list) or not self._reply:
             return asked, None
-        whole = b"".join(
-            part.read() if isinstance(part, FileRange) else bytes(part) for part in self._reply
-        )
-        return asked, conversation.response(whole[SIZE_BYTES:], self.replied_ms or 0)
+        frame = b"".join(self._reply)[SIZE_BYTES:]
+        return asked, conversation.response(frame, self.replied_ms or 0)
 
     @property
     def size(self) -> int:
@@ -111,8 +109,17 @@ class Exchange:
         return len(self._frame) + sum(len(part) for part in reply)
 
     def replied(self, reply: Reply, now_ms: int) -> None:
+        """At once, since files go with their topics, and parts of memory are used again."""
         self.__dict__.pop("_said", None)
-        self._reply, self.replied_ms = reply, now_ms
+        self.replied_ms = now_ms
+        try:
+            self._reply = [_own(part) for part in reply] if isinstance(reply, list) else reply
+        except OSError as error:  # which the connection is about to meet, too
+            self._reply = CloseConnection(f"its records cannot be read: {error}")
+
+
+def _own(part: Part) -> bytes:
+    return part.read() if isinstance(part, FileRange) else bytes(part)
 
 
 def compact(message: Any, version: int | None) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer, KafkaProducer
 
 from kafkalite.testing.embedded import EmbeddedKafka
@@ -226,6 +227,24 @@ def test_how_a_group_came_together_can_be_read(kafka) -> None:
     shown = "\n".join(map(str, kafka.exchanges))
     for word in ("JoinGroup", "SyncGroup", "clerks", "OffsetCommit", "committed_offset=1"):
         assert word in shown
+
+
+def test_what_was_fetched_is_told_also_when_its_file_has_gone(tmp_path) -> None:
+    settings = {"log.segment.delete.delay.ms": 0}
+    with EmbeddedKafka(tmp_path / "data", topics=["gone"], settings=settings) as kafka:
+        kafka.produce("gone", *["x" * 1000] * 300)
+        kafka.keep_exchanges()
+        kafka.records("gone", count=300)
+        admin = AdminClient(kafka.client_config("confluent"))
+        [deleted] = admin.delete_topics(["gone"]).values()
+        deleted.result(10)
+        kafka.clock.advance(minutes=5)
+        assert list((tmp_path / "data").glob("gone-0*")) == []
+        fetches = [each for each in kafka.exchanges if each.api == "Fetch"]
+        sizes = [
+            len(each.response.responses[0].partitions[0].records or b"") for each in fetches
+        ]
+        assert max(sizes) > 200_000
 
 
 # --- requests picked by what they name ------------------------------------------------------------
