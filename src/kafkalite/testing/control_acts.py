@@ -167,8 +167,12 @@ class Acts:
             wanted = values.api_named(given["api"])
             found = [each for each in found if each.api == wanted]
         is_cut = len(found) > limit
-        found = found[-limit:] if since is None else found[:limit]
-        shown = values.bounded((values.exchange(each) for each in found), is_newest=since is None)
+        if since is None:
+            found = found[-limit:]
+            shown = values.bounded(map(values.exchange, reversed(found)))[::-1]
+        else:
+            found = found[:limit]
+            shown = values.bounded(map(values.exchange, found))
         is_cut = is_cut or len(shown) < len(found)
         if is_cut and since is not None and shown:
             last = shown[-1]["index"]

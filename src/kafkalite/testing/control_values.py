@@ -26,14 +26,15 @@ SHOWN_RECORDS = 10  # of one partition in a request or reply
 Values = dict[str, Any]
 
 
-def bounded(shown: Iterable[Values], *, is_newest: bool = False) -> list[Values]:
-    """The first of them that fit into an answer, or the newest, which come last."""
-    found = list(shown)
+def bounded(shown: Iterable[Values]) -> list[Values]:
+    """The first of them that fit into an answer, one at least; no more of them are made."""
+    found: list[Values] = []
     left = SHOWN_BYTES
-    for at, each in enumerate(reversed(found) if is_newest else found):
+    for each in shown:
         left -= len(json.dumps(each))
-        if left < 0:
-            return found[len(found) - at :] if is_newest else found[:at]
+        if left < 0 and found:
+            break
+        found.append(each)
     return found
 
 

@@ -260,6 +260,14 @@ def test_records_come_back_as_they_were_written(ask: Asked) -> None:
     assert (len(cut["records"]), cut["count"], cut["is_cut"]) == (2, 5, True)
 
 
+def test_an_answer_is_bounded(ask: Asked) -> None:
+    for _ in range(20):
+        ask.kafka.produce("orders", "x" * 900_000, partition=0)
+    found = ask.done("GET", "/records?topic=orders")
+    assert (found["count"], found["is_cut"]) == (20, True)
+    assert len(found["records"]) == 18
+
+
 def test_a_fault_is_counted_and_taken_back(ask: Asked) -> None:
     where = {"topic": "orders", "client_id": "kafkalite"}
     body = {**FAULT, "error": "NOT_LEADER_OR_FOLLOWER", "times": 2, "where": where}
