@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 
 import kafkalite
-from kafkalite.broker import Broker
+from kafkalite.config import BrokerConfig
+
+Address = tuple[str, int]
 
 DURABILITY = "kafkalite.durability"
 
@@ -16,30 +20,37 @@ EXAMPLES = """\
 """
 
 
-def show(broker: Broker, *, in_memory: bool) -> None:
+def show(
+    addresses: Mapping[str, Address],
+    config: BrokerConfig,
+    *,
+    in_memory: bool,
+    control: Address | None = None,
+) -> None:
     """Prints the banner, and the line that tools wait for."""
-    addresses = broker.server.addresses
     address = _readable(next(iter(addresses.values())))
     click.echo(f"kafkalite {kafkalite.__version__}, compatible with the Apache Kafka protocol")
     for name, bound in addresses.items():
         click.echo(f"  listen  {name}://{_readable(bound)}")
-    click.echo(f"  data    {_data(broker, in_memory)}")
+    click.echo(f"  data    {_data(config, in_memory)}")
+    if control is not None:
+        click.echo(f"  control http://{_readable(control)}")
     where = "" if address == USUAL_ADDRESS else f"-b {address} "
     click.echo(EXAMPLES.format(where=where), nl=False)
-    click.echo(f"[KafkaServer id={broker.node_id}] started")
+    click.echo(f"[KafkaServer id={config.node_id}] started")
 
 
-def _readable(address: tuple[str, int]) -> str:
+def _readable(address: Address) -> str:
     host, port = address
     return f"{'localhost' if host in ('0.0.0.0', '::', '127.0.0.1', '::1') else host}:{port}"
 
 
-def _data(broker: Broker, in_memory: bool) -> str:
+def _data(config: BrokerConfig, in_memory: bool) -> str:
     if in_memory:
         return (
             "in memory: gone when this process ends (a Spark checkpoint that outlives it will "
             "report data loss)"
         )
-    durability = broker.config.get_str(DURABILITY)
+    durability = config.get_str(DURABILITY)
     kept = "acknowledged when on disk" if durability == "fsync" else "flushed by the system"
-    return f"{', '.join(broker.config.log_dirs)} ({durability}: {kept})"
+    return f"{', '.join(config.log_dirs)} ({durability}: {kept})"

@@ -7,7 +7,7 @@ import stat
 from contextlib import suppress
 
 
-def write_port(path: str, port: int) -> None:
+def write_port(path: str, port: int, option: str = "--port-file") -> None:
     """In one step, so that who waits for the file never reads half of it, and nothing is left
     beside it. What is there and is no file (a device, a pipe with its reader) is written to as it
     is, and keeps its place. OSError, which names the file, when it cannot be written."""
@@ -20,7 +20,7 @@ def write_port(path: str, port: int) -> None:
                 file.write(f"{port}\n")
     except OSError as reason:
         raise OSError(
-            reason.errno, f"--port-file cannot be written: {reason.strerror}", path
+            reason.errno, f"{option} cannot be written: {reason.strerror}", path
         ) from reason
 
 

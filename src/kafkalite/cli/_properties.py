@@ -69,6 +69,18 @@ def broker_config(
     overrides: tuple[str, ...],
 ) -> tuple[BrokerConfig, list[Judgement]]:
     """The configuration, and the keys of the file that have no effect."""
+    given = given_settings(properties, listen, data_dir, in_memory, overrides)
+    return settings.broker_config(given)
+
+
+def given_settings(
+    properties: Mapping[str, str] | None,
+    listen: str | None,
+    data_dir: str | None,
+    in_memory: bool,
+    overrides: tuple[str, ...],
+) -> dict[str, str]:
+    """What the file, the options and the overrides say together."""
     given = dict(properties or {})
     changes = dict(_pair(text) for text in overrides)
     if in_memory and (data_dir is not None or changes.keys() & {"log.dirs", "log.dir"}):
@@ -84,8 +96,7 @@ def broker_config(
         given["log.dirs"] = data_dir
     elif "log.dirs" not in given and "log.dir" not in given:
         given["log.dirs"] = DEFAULT_DATA
-    given |= changes
-    return settings.broker_config(given)
+    return given | changes
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -48,6 +48,11 @@ OPEN_FILES = 1 << 16
               help="One more setting; may be repeated.")
 @click.option("--topic", "topics", multiple=True, metavar="NAME[:PARTITIONS[:k=v,…]]",
               help="Create a topic unless it is there; may be repeated.")
+@click.option("--control", metavar="HOST:PORT",
+              help="Let tests in other languages control it over HTTP there; port 0 picks one.")
+@click.option("--control-token", metavar="TOKEN",
+              help="What they have to send, off this machine; or in KAFKALITE_CONTROL_TOKEN.")
+@click.option("--control-port-file", metavar="FILE", help="Write the port of --control to FILE.")
 def command(
     listen: str | None,
     data_dir: str | None,
@@ -56,6 +61,9 @@ def command(
     properties: dict[str, str] | None,
     overrides: tuple[str, ...],
     topics: tuple[str, ...],
+    control: str | None,
+    control_token: str | None,
+    control_port_file: str | None,
 ) -> None:
     """Start a broker.
 
@@ -64,6 +72,8 @@ def command(
     logging.basicConfig(
         format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr
     )
+    if control is None and (control_token is not None or control_port_file is not None):
+        raise click.UsageError("--control-token and --control-port-file need --control HOST:PORT")
     try:
         config, ignored = _properties.broker_config(
             properties, listen, data_dir, in_memory, overrides
@@ -75,6 +85,12 @@ def command(
         has = "has" if len(keys) == 1 else "have"
         logging.warning("%s %s no effect: %s", ", ".join(keys), has, reason)
     _raise_open_files()
+    if control is not None:
+        from kafkalite.cli import _control  # and the server of HTTP, which others do without
+
+        texts = _properties.given_settings(properties, listen, data_dir, in_memory, overrides)
+        door = _control.open_door(control, control_token, control_port_file)
+        sys.exit(_control.serve(door, config, texts, in_memory, port_file, wanted, _reason))
     serving = _Serving(config, in_memory, port_file, wanted)
     sys.exit(serving.run())
 
@@ -165,7 +181,7 @@ class _Serving:
     def _show_banner(self, broker: Broker) -> None:
         """Whoever cannot read it is served all the same."""
         try:
-            _banner.show(broker, in_memory=self._in_memory)
+            _banner.show(broker.server.addresses, broker.config, in_memory=self._in_memory)
         except OSError as error:
             leave_output()
             logging.warning("it serves, and standard output cannot be written: %s", error.strerror)

@@ -113,6 +113,12 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def named(self, session_id: int) -> list[tuple[str, int]]:
+        """The partitions that a session stands for; none when there is no such session."""
+        session = self._sessions.get(session_id)
+        wanted = () if session is None else session.partitions.values()
+        return [(each.topic, each.index) for each in wanted]
+
     def open(
         self, request: FetchRequest, named: Partitions, version: int, now_ms: int
     ) -> Fetch:

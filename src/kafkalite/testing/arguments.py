@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Of settings and of topic configs; None leaves a setting as it is.
 SettingValue = str | int | float | bool | os.PathLike[str] | list[Any] | tuple[Any, ...] | None
 Settings = Mapping[str, Any]  # each a SettingValue
-Topics = Mapping[str, int] | Iterable[str]
+Topics = Mapping[str, int] | Mapping[str, tuple[int, Settings]] | Iterable[str]
 
 MAX_BROKERS = 100
 _DIRECTORIES = {"log.dirs", "log.dir", "metadata.log.dir"}
@@ -113,16 +113,21 @@ def _text(what: str, value: SettingValue) -> str:
     raise TypeError(f"{what}={value!r}: expected a str, a number, True or False, a path or a list")
 
 
-def topics(wanted: Topics | None) -> dict[str, int]:
-    """Numbers of partitions by the names of topics; -1 is the broker's own num.partitions."""
+def topics(wanted: Topics | None) -> dict[str, tuple[int, dict[str, str]]]:
+    """Partitions and configs by the names of topics; -1 is the broker's own num.partitions."""
     if wanted is None:
         return {}
     if isinstance(wanted, str | bytes):
         raise TypeError(f"topics={wanted!r}: expected {{{wanted!r}: 1}} or [{wanted!r}]")
     pairs = wanted.items() if isinstance(wanted, Mapping) else ((name, -1) for name in wanted)
     found = {}
-    for name, count in pairs:
-        found[topic("topics", name)] = partitions(f"topics[{name!r}]", count)
+    for name, described in pairs:
+        what = f"topics[{name!r}]"
+        count: Any = described
+        configs: Any = None
+        if isinstance(described, tuple) and len(described) == 2:
+            count, configs = described
+        found[topic("topics", name)] = partitions(what, count), texts(f"{what}[1]", configs)
     return found
 
 

@@ -25,6 +25,10 @@ class Shift:
         self._skew_ms = 0  # of the wall clock alone: how long it stood still
         self._frozen_ms: int | None = None
 
+    @property
+    def is_frozen(self) -> bool:
+        return self._frozen_ms is not None
+
     def freeze(self, machine_ms: int, at_ms: int | None) -> None:
         """The wall clock stands still, where it is or where it is set to."""
         if at_ms is not None:

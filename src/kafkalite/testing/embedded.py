@@ -63,7 +63,8 @@ class EmbeddedKafka(Asking):
     """One broker or a few; `start` and `stop`, or a `with` block.
 
     data_dir: a directory (str or Path) to keep data in; in memory without one.
-    topics: what is created unless it is there: numbers of partitions by name, or a list of names.
+    topics: what is created unless it is there: numbers of partitions by name, with configs
+        {"orders": (3, {"retention.ms": 1000})}, or a list of names.
     settings: of a server.properties, {"num.partitions": 3, "auto.create.topics.enable": False}.
     host, port: where the first broker listens; port 0 is one that is free.
     brokers: how many there are.
@@ -228,7 +229,7 @@ class EmbeddedKafka(Asking):
     @property
     def clock(self) -> Time:
         """The brokers' time: `clock.freeze()`, `clock.advance(days=7)`."""
-        return Time(self._running)
+        return Time(self._running, self._controls.shift)
 
     def fail(
         self,
@@ -360,6 +361,10 @@ class EmbeddedKafka(Asking):
 
     def _now_ms(self) -> int:
         return self._running().now_ms()
+    @property
+    def listeners(self) -> dict[str, tuple[str, int]]:
+        """Where the first broker listens, by the names of its listeners."""
+        return dict(self._running().brokers[CONTROLLER].server.addresses)
 
     def quiesce(self) -> None:
         """Returns when the brokers have nothing under way: what was asked for is done, and what

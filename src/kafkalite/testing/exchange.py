@@ -31,7 +31,10 @@ Reply = list[Part] | CloseConnection
 class Exchange:
     """A request, and what came of it: a reply, the end of the connection, or nothing so far."""
 
-    def __init__(self, number: int, info: ConnectionInfo, frame: bytes, now_ms: int) -> None:
+    def __init__(
+        self, index: int, number: int, info: ConnectionInfo, frame: bytes, now_ms: int
+    ) -> None:
+        self.index = index  # the so-manieth that was asked
         self.number = number  # of the connection
         self.time_ms = now_ms
         self.replied_ms: int | None = None
@@ -110,13 +113,15 @@ class Exchange:
         return len(self._frame) + (len(self._reply) if isinstance(self._reply, bytes) else 0)
 
     def replied(self, reply: Reply, now_ms: int) -> None:
+        """At once, since files go with their topics, and parts of memory are used again."""
         self.__dict__.pop("_said", None)
         self._reply = reply if isinstance(reply, CloseConnection) else _copy(reply)
         self.replied_ms = now_ms
 
     def shortened(self) -> Exchange:
         """What it is about, without what it says; this one stays as it is."""
-        found = Exchange(self.number, self._info, self._frame[:HEAD_BYTES], self.time_ms)
+        head = self._frame[:HEAD_BYTES]
+        found = Exchange(self.index, self.number, self._info, head, self.time_ms)
         found._reply = self._reply[:HEAD_BYTES] if isinstance(self._reply, bytes) else self._reply
         found.replied_ms = self.replied_ms
         found._cut = f"{self.size} bytes, which are too many to be kept"

@@ -12,15 +12,17 @@ import threading
 from collections.abc import Callable
 from enum import Enum
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakMethod
+
+from kafkalite.testing.where import Known, Where
 
 if TYPE_CHECKING:
     from kafkalite.protocol.errors import Error
 
 _LOG = logging.getLogger(__name__)
 
-When = Callable[[Any], bool]
+When = Callable[[Any], bool] | Where
 
 
 class Act(Enum):
@@ -32,6 +34,22 @@ class Act(Enum):
     DISCONNECT = "is not done, and its connection ends"
     LOSE_REPLY = "is done, and its connection ends instead of a reply"
     HOLD = "waits, and all behind it on its connection, until it is released"
+
+
+class Asked(Protocol):
+    """A request, as far as a rule looks at it."""
+
+    @property
+    def api(self) -> str: ...
+
+    @property
+    def message(self) -> Any: ...
+
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def client_id(self) -> str | None: ...
 
 
 class Fault:
@@ -79,6 +97,16 @@ class Fault:
             raise self._mistake
         return self._count
 
+    @property
+    def left(self) -> int | None:
+        """How many requests it will still be met by; None when there is no end."""
+        return self._left
+
+    @property
+    def held(self) -> int:
+        """How many requests wait for its release now."""
+        return len(self._release)
+
     def remove(self) -> None:
         """No more requests meet it; what it holds goes on."""
         self._faults.remove(self)
@@ -95,13 +123,13 @@ class Fault:
 
     # --- on the loop ------------------------------------------------------------------------------
 
-    def meets(self, request: Any) -> bool:
+    def meets(self, asked: Asked, known: Known) -> bool:
         """Whether it is this request's, which counts then. What `when` raises is the test's: told
         where the rule is looked at."""
         if self._left == 0:
             return False
         try:
-            if self._when is not None and not self._when(request):
+            if not self._is_meant(asked, known):
                 return False
         # What pytest.fail() raises is no Exception, and must not end the broker's thread either.
         except BaseException as mistake:  # noqa: BLE001 - raised again where it was asked for
@@ -112,6 +140,11 @@ class Fault:
         if self._left is not None:
             self._left -= 1
         return True
+
+    def _is_meant(self, asked: Asked, known: Known) -> bool:
+        if isinstance(self._when, Where):
+            return self._when.meets(asked.message, asked.version, asked.client_id, known)
+        return self._when is None or self._when(asked.message)
 
     def holds(self, release: Callable[[], None]) -> None:
         self._release.append(release)
@@ -148,10 +181,10 @@ class Faults:
         for fault in self._rules:
             fault.remove()
 
-    def of(self, api: str, request: Any) -> Fault | None:
+    def of(self, asked: Asked, known: Known) -> Fault | None:
         """The rule that a request meets."""
         for fault in self._rules:
-            if fault.api in (api, ANY) and fault.meets(request):
+            if fault.api in (asked.api, ANY) and fault.meets(asked, known):
                 return fault
         return None
 

@@ -64,8 +64,8 @@ class Observers:
         """The exchange that begins, and its number."""
         from kafkalite.testing.exchange import Exchange  # a test that does not look needs it not
 
-        exchange = Exchange(self._number(info), info, bytes(frame), now_ms)
         self._asked += 1
+        exchange = Exchange(self._asked, self._number(info), info, bytes(frame), now_ms)
         if self.is_kept:
             with self._guard:
                 self._kept[self._asked] = exchange, 0

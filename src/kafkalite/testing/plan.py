@@ -22,12 +22,16 @@ class BrokerFailed(RuntimeError):
     """The broker could not do what it was asked to; the cause is chained."""
 
 
+# Its partitions, -1 for the broker's own number, and its configs.
+TopicPlan = tuple[int, dict[str, str]]
+
+
 @dataclass(slots=True)
 class Plan:
     """What is to run."""
 
     data_dir: str | None
-    topics: dict[str, int]
+    topics: dict[str, TopicPlan]
     settings: dict[str, str]
     host: str
     ports: list[int]

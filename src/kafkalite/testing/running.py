@@ -19,7 +19,14 @@ from typing import TYPE_CHECKING
 
 from kafkalite.testing.outcome import Outcome
 from kafkalite.testing.outliving import alive
-from kafkalite.testing.plan import CONTROLLER, MEMORY, BrokerFailed, Controls, Plan
+from kafkalite.testing.plan import (
+    CONTROLLER,
+    MEMORY,
+    BrokerFailed,
+    Controls,
+    Plan,
+    TopicPlan,
+)
 
 if TYPE_CHECKING:
     from kafkalite.broker.broker import Broker
@@ -32,6 +39,7 @@ if TYPE_CHECKING:
     from kafkalite.testing.clock import SteeredClock
     from kafkalite.testing.stage import Stage
     from kafkalite.testing.standing import StandingNetwork
+    from kafkalite.testing.where import Known
 
 START_TIMEOUT_SECONDS = 30
 STOP_TIMEOUT_SECONDS = 10
@@ -389,17 +397,20 @@ class Run:
         from kafkalite.testing.stage import Stage
 
         assert self.clock is not None
-        controls, knows = self._controls, None
+        controls, known = self._controls, known_to(lambda: self.brokers.get(node_id))
+        knows: Callable[[memoryview], bool] | None = None
         if self.plan.profile is not None:
             from kafkalite.testing.profiled import Profiled
 
             service = profiled = Profiled(service, self.plan.profile)
             knows = profiled.knows
-        stage = Stage(service, self.clock, controls.faults, controls.observers, knows)
+        stage = Stage(
+            service, self.clock, controls.faults, controls.observers, known, knows
+        )
         self.stages[node_id].append(stage)
         return stage
 
-    def _create_topics(self, wanted: list[tuple[str, int]], then: Callable[[], None]) -> None:
+    def _create_topics(self, wanted: list[tuple[str, TopicPlan]], then: Callable[[], None]) -> None:
         """Creates what is missing, and says that the start is done when all of it lasts."""
         controller = self.brokers[CONTROLLER]
         missing = [each for each in wanted if each[0] not in controller.metadata.image.topics]
@@ -408,7 +419,8 @@ class Run:
             if refusal is not None:
                 self._give_up(refusal, then)
             elif missing and not self._is_stopping:
-                controller.create_topic(*missing.pop(0)).then(create_next)
+                name, (partitions, configs) = missing.pop(0)
+                controller.create_topic(name, partitions, configs).then(create_next)
             else:
                 if not missing:
                     self._started.done()
@@ -476,6 +488,21 @@ class Run:
             told(None)
         else:
             self._start_broker(node_id, told)
+
+
+def known_to(broker: Callable[[], Broker | None]) -> Known:
+    """Nothing while it makes way for another one."""
+    from kafkalite.testing.where import Known
+
+    def topic_name(topic_id: bytes) -> str | None:
+        found = broker()
+        return None if found is None else found.metadata.image.topic_name(topic_id)
+
+    def in_session(session_id: int) -> list[tuple[str, int]]:
+        found = broker()
+        return [] if found is None else found.context.fetch_sessions.named(session_id)
+
+    return Known(topic_name, in_session)
 
 
 def _new_disk(clock: SteeredClock, *, is_in_memory: bool) -> Disk:

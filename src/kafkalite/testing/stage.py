@@ -24,6 +24,7 @@ from kafkalite.server.error_reply import error_reply
 from kafkalite.server.terms import Answer, NewTerms, Outcome, Reply, Service
 from kafkalite.testing.faults import Act, Fault, Faults
 from kafkalite.testing.observing import Observers
+from kafkalite.testing.where import Known
 
 SIZE_BYTES = 4
 # The keys of SyncGroup, Heartbeat and ConsumerGroupHeartbeat, as a frame begins.
@@ -40,6 +41,14 @@ class _Asked:
     header: RequestHeader
     api: str
     message: Any
+
+    @property
+    def version(self) -> int:
+        return self.header.request_api_version
+
+    @property
+    def client_id(self) -> str | None:
+        return self.header.client_id
 
     @property
     def is_answered(self) -> bool:
@@ -63,12 +72,14 @@ class Stage:
         clock: Clock,
         faults: Faults,
         observers: Observers,
+        known: Known,
         knows: Callable[[memoryview], bool] | None = None,
     ) -> None:
         """`knows` tells whether the service takes a request to be one of its APIs and versions;
         what it does not know goes on to it whatever is to go wrong."""
         self._service = service
         self._knows = knows
+        self._known = known
         self._clock = clock
         self._faults = faults
         self._observers = observers
@@ -107,7 +118,7 @@ class Stage:
 
     def _acted(self, frame: memoryview, connection: ConnectionInfo) -> Answer:
         asked = self._of_interest(frame, connection) if self._faults else None
-        fault = None if asked is None else self._faults.of(asked.api, asked.message)
+        fault = None if asked is None else self._faults.of(asked, self._known)
         if asked is None or fault is None:
             return self._service.answer(frame, connection)
         return _ACTS[fault.act](self, fault, asked)
@@ -136,11 +147,10 @@ class Stage:
     # --- acts -------------------------------------------------------------------------------------
 
     def _refuse(self, fault: Fault, asked: _Asked) -> Answer:
-        version = asked.header.request_api_version
         assert fault.error is not None
         as_sent = _understood(asked.frame, asked.connection)  # whatever `when` did to the other
         assert as_sent is not None
-        response = error_reply(as_sent.message, version, fault.error, "asked for by the test")
+        response = error_reply(as_sent.message, asked.version, fault.error, "asked for by the test")
         if response is None or not as_sent.is_answered:
             return CloseConnection(f"{fault.error.name}, asked for by the test")
         return _reply_of(asked, response)

@@ -17,8 +17,10 @@ from kafkalite.env.sockets import SocketNetwork
 class _StandingPort:
     """A port of the system's, which is only paused when a broker that is renewed closes it."""
 
-    def __init__(self, network: StandingNetwork) -> None:
+    def __init__(self, network: StandingNetwork, asked: Address) -> None:
         self._network = network
+        self.asked = asked  # port 0 where one was to be found
+        self.is_open = True
         self.accept: Callable[[Link], None] | None = None
         self.port: Port | None = None
         self.address: Address = ("", 0)
@@ -35,7 +37,13 @@ class _StandingPort:
         if self.port is not None:
             self.port.resume()
 
+    def is_again(self, host: str, port: int) -> bool:
+        """Whether it is what a broker asks for that comes back."""
+        is_same = (host, port) in (self.asked, (host, self.address[1]))
+        return is_same and not self.is_open
+
     def close(self) -> None:
+        self.is_open = False
         if self._network.is_renewed:
             self.pause()
         elif self.port is not None:
@@ -48,7 +56,7 @@ class StandingNetwork:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._network = SocketNetwork(loop)
-        self._ports: dict[Address, _StandingPort] = {}
+        self._ports: list[_StandingPort] = []
         self.is_renewed = False  # the broker behind it makes way for another one
         self.kept: list[tuple[str, Link]] = []  # with the listeners that they came in by
 
@@ -60,13 +68,13 @@ class StandingNetwork:
         accept: Callable[[Link], None],
         buffers: Buffers = SYSTEM_BUFFERS,
     ) -> Port:
-        standing = self._ports.get((host, port))
+        standing = next((each for each in self._ports if each.is_again(host, port)), None)
         if standing is None:
-            standing = _StandingPort(self)
+            standing = _StandingPort(self, (host, port))
             standing.port = self._network.listen(host, port, backlog, standing.accepted, buffers)
             standing.address = standing.port.address
-            self._ports[host, standing.address[1]] = standing
-        standing.accept = accept
+            self._ports.append(standing)
+        standing.accept, standing.is_open = accept, True
         standing.resume()
         return standing
 
@@ -80,8 +88,8 @@ class StandingNetwork:
         self.kept.append((listener, link))
 
     def forget(self, port: _StandingPort) -> None:
-        for address in [each for each, known in self._ports.items() if known is port]:
-            del self._ports[address]
+        if port in self._ports:
+            self._ports.remove(port)
 
     def close(self) -> None:
         """Nobody comes any more: ends what no broker took over."""
@@ -89,5 +97,5 @@ class StandingNetwork:
         kept, self.kept = self.kept, []
         for _, link in kept:
             link.abort()
-        for port in list(self._ports.values()):
+        for port in list(self._ports):
             port.close()

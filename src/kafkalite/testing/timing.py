@@ -17,6 +17,7 @@ from functools import partial
 from typing import SupportsFloat
 
 from kafkalite.testing import acting, arguments
+from kafkalite.testing.clock import Shift
 from kafkalite.testing.running import Run
 
 Moment = datetime | SupportsFloat
@@ -25,13 +26,18 @@ Moment = datetime | SupportsFloat
 class Time:
     """The time of the brokers of one EmbeddedKafka, over all their lives."""
 
-    def __init__(self, run: Callable[[], Run]) -> None:
+    def __init__(self, run: Callable[[], Run], shift: Shift) -> None:
         self._run = run
+        self._shift = shift
 
     @property
     def now(self) -> datetime:
         """What the brokers' clock says."""
         return datetime.fromtimestamp(self._run().now_ms() / 1000, UTC)
+
+    @property
+    def is_frozen(self) -> bool:
+        return self._shift.is_frozen
 
     def freeze(self, at: Moment | None = None) -> None:
         """The brokers' clock stands still, where it is or at a moment: a datetime with its time
@@ -66,6 +72,8 @@ class Time:
             days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds
         )
         run = self._run()
+        if run.now_ms() + duration_ms > arguments.HIGHEST_MOMENT_MS:
+            raise ValueError(f"{duration_ms} ms from now is behind the year 9999, where dates end")
         run.ask(
             f"advance its clock by {duration_ms} ms",
             partial(acting.advance, run, duration_ms, expire_members=expire_members),

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer, KafkaProducer
 
 from kafkalite.testing.embedded import EmbeddedKafka
+from kafkalite.testing.where import Where
 
 TOPIC = "orders"
 
@@ -225,3 +227,113 @@ def test_how_a_group_came_together_can_be_read(kafka) -> None:
     shown = "\n".join(map(str, kafka.exchanges))
     for word in ("JoinGroup", "SyncGroup", "clerks", "OffsetCommit", "committed_offset=1"):
         assert word in shown
+
+
+def test_what_was_fetched_is_told_also_when_its_file_has_gone(tmp_path) -> None:
+    settings = {"log.segment.delete.delay.ms": 0}
+    with EmbeddedKafka(tmp_path / "data", topics=["gone"], settings=settings) as kafka:
+        kafka.produce("gone", *["x" * 1000] * 300)
+        kafka.keep_exchanges()
+        kafka.records("gone", count=300)
+        admin = AdminClient(kafka.client_config("confluent"))
+        [deleted] = admin.delete_topics(["gone"]).values()
+        deleted.result(10)
+        kafka.clock.advance(minutes=5)
+        assert list((tmp_path / "data").glob("gone-0*")) == []
+        fetches = [each for each in kafka.exchanges if each.api == "Fetch"]
+        sizes = [
+            len(each.response.responses[0].partitions[0].records or b"") for each in fetches
+        ]
+        assert max(sizes) > 200_000
+
+
+# --- requests picked by what they name ------------------------------------------------------------
+
+
+def sent(kafka: EmbeddedKafka, topic: str, partition: int = -1, **settings: object) -> str | None:
+    """The error that a producer without patience gets."""
+    producer = Producer({
+        **kafka.client_config("confluent"), "linger.ms": 0, "message.timeout.ms": 5000, **settings
+    })  # fmt: skip
+    failed: list[object] = []
+    producer.produce(topic, b"x", partition=partition, on_delivery=lambda e, _: failed.append(e))
+    assert producer.flush(15) == 0
+    return None if failed[0] is None else str(failed[0])
+
+
+@pytest.mark.parametrize(
+    ("where", "met"),
+    [
+        (Where(topic="payments"), ["payments 0", "payments 1"]),
+        (Where(topic="payments", partition=1), ["payments 1"]),
+        (Where(partition=0), ["payments 0", "orders 0"]),
+        (Where(topic="orders", client_id="clerk"), []),
+        (Where(client_id="app"), ["payments 0", "payments 1", "orders 0"]),
+        (Where(group="clerks"), []),
+        (Where(transactional_id="tx"), []),
+        (Where(), ["payments 0", "payments 1", "orders 0"]),
+    ],
+)
+def test_where_picks_requests_by_what_they_name(kafka, where, met) -> None:
+    """confluent-kafka names topics by their ids when it produces."""
+    kafka.create_topic("payments", 2)
+    fault = kafka.fail("Produce", error="TOPIC_AUTHORIZATION_FAILED", times=None, when=where)
+    found = []
+    for topic, partition in (("payments", 0), ("payments", 1), (TOPIC, 0)):
+        if sent(kafka, topic, partition, **{"client.id": "app"}) is not None:
+            found.append(f"{topic} {partition}")
+    assert found == met
+    assert fault.count == len(met)
+
+
+def test_where_knows_a_transactional_id(kafka) -> None:
+    def begin(name: str) -> None:
+        producer = Producer({**kafka.client_config("confluent"), "transactional.id": name})
+        producer.init_transactions(10)
+
+    wanted = Where(transactional_id="tx-1")
+    fault = kafka.fail("InitProducerId", error="CONCURRENT_TRANSACTIONS", when=wanted)
+    begin("tx-2")
+    assert fault.count == 0
+    begin("tx-1")
+    assert fault.count == 1
+    fault = kafka.fail("FindCoordinator", error="COORDINATOR_NOT_AVAILABLE", when=wanted)
+    begin("tx-2")
+    assert fault.count == 0
+    begin("tx-1")
+    assert fault.count == 1
+
+
+def test_where_knows_what_a_fetch_session_stands_for(kafka) -> None:
+    """Later requests of a session name no partition any more."""
+    consumer = KafkaConsumer(
+        TOPIC, auto_offset_reset="earliest", group_id="clerks",
+        **kafka.client_config("kafka-python"),
+    )  # fmt: skip
+    kafka.keep_exchanges()
+    deadline = time.monotonic() + 10
+    while not any(each.api == "Fetch" and each.request.session_id for each in kafka.exchanges):
+        consumer.poll(50)
+        assert time.monotonic() < deadline
+    elsewhere = kafka.delay("Fetch", ms=1, times=None, when=Where(topic="payments"))
+    here = kafka.delay("Fetch", ms=1, times=None, when=Where(topic=TOPIC, partition=0))
+    while here.count < 2:
+        consumer.poll(50)
+        assert time.monotonic() < deadline
+    consumer.close()
+    assert elsewhere.count == 0
+
+
+def test_where_knows_a_group(kafka) -> None:
+    mine = kafka.delay("*", ms=1, times=None, when=Where(group="clerks"))
+    other = kafka.delay("*", ms=1, times=None, when=Where(group="cooks"))
+    consumer = Consumer({**kafka.client_config("confluent"), "group.id": "clerks"})
+    consumer.subscribe([TOPIC])
+    kafka.keep_exchanges()
+    deadline = time.monotonic() + 10
+    while not any(each.api == "Heartbeat" for each in kafka.exchanges):
+        consumer.poll(0.1)
+        assert time.monotonic() < deadline
+    consumer.close()
+    assert mine.count >= 4  # FindCoordinator, JoinGroup, SyncGroup, Heartbeat
+    assert other.count == 0

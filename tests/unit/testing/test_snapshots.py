@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource
 from kafka import KafkaConsumer, KafkaProducer
 
 from kafkalite.testing.embedded import BrokerFailed, EmbeddedKafka
@@ -187,3 +188,29 @@ def test_many_times(kafka) -> None:
         kafka.produce("orders", str(number))
         kafka.restore(then) if number % 2 else kafka.reset()
     assert texts(kafka) == []
+
+
+def test_ports_stay_of_listeners_that_settings_name() -> None:
+    settings = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,INSIDE://127.0.0.1:0",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INSIDE:PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+    }
+    with EmbeddedKafka(settings=settings) as kafka:
+        before = kafka.listeners
+        assert list(before) == ["PLAINTEXT", "INSIDE"]
+        assert len(set(before.values())) == 2
+        kafka.reset()
+        assert kafka.listeners == before
+        kafka.restore(kafka.snapshot())
+        assert kafka.listeners == before
+
+
+def test_reset_makes_topics_with_their_configs_again() -> None:
+    with EmbeddedKafka(topics={"short": (2, {"retention.ms": 1000})}) as kafka:
+        for _ in range(2):
+            admin = AdminClient(kafka.client_config("confluent"))
+            short = ConfigResource(ConfigResource.Type.TOPIC, "short")
+            [described] = admin.describe_configs([short]).values()
+            assert described.result(10)["retention.ms"].value == "1000"
+            kafka.reset()

@@ -143,11 +143,19 @@ def test_time_never_goes_back(kafka, wrong) -> None:
         kafka.clock.advance(**wrong)
 
 
+def test_time_ends_where_dates_do(kafka) -> None:
+    with pytest.raises(ValueError, match="year 9999"):
+        kafka.clock.advance(days=365 * 9000)
+    assert kafka.clock.now.year < 2100
+
+
 @pytest.mark.parametrize(
     ("wrong", "error"),
     [
         ("noon", TypeError),
         (True, TypeError),
+        (-1, ValueError),
+        (10**18, ValueError),
         (datetime(2030, 1, 1), ValueError),  # noqa: DTZ001 - that is what is wrong with it
     ],
 )
