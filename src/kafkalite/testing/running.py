@@ -35,11 +35,9 @@ if TYPE_CHECKING:
     from kafkalite.env.background import ThreadBackground
     from kafkalite.env.disk import Disk
     from kafkalite.protocol.errors import KafkaError
-    from kafkalite.server.terms import Service
     from kafkalite.testing.clock import SteeredClock
     from kafkalite.testing.stage import Stage
     from kafkalite.testing.standing import StandingNetwork
-    from kafkalite.testing.where import Known
 
 START_TIMEOUT_SECONDS = 30
 STOP_TIMEOUT_SECONDS = 10
@@ -59,7 +57,7 @@ class Run:
     """One life of the brokers of a plan."""
 
     def __init__(self, plan: Plan, disk: Disk | None, controls: Controls) -> None:
-        self._controls = controls
+        self.controls = controls
         self.plan = replace(plan, ports=list(plan.ports))  # of which those of 0 are found here
         self.disk = disk
         self.brokers: dict[int, Broker] = {}  # those that serve, by their ids
@@ -322,7 +320,7 @@ class Run:
         assert self.loop is not None
         plan = self.plan
         self.background = ThreadBackground(self.loop)
-        clock = self.clock = SteeredClock(self.loop, self._controls.shift)
+        clock = self.clock = SteeredClock(self.loop, self.controls.shift)
         self.disk = self.disk or _new_disk(clock, is_in_memory=plan.is_in_memory)
         env = self.env = Env(clock, self.disk, self.background, system_random())
         self._local_brokers = LocalBrokers()
@@ -383,6 +381,7 @@ class Run:
     def _new_broker(self, node_id: int) -> Broker:
         from kafkalite.broker.broker import Broker
         from kafkalite.config import broker_config
+        from kafkalite.testing.staging import staged
         from kafkalite.testing.standing import StandingNetwork
 
         assert self.env is not None
@@ -390,25 +389,8 @@ class Run:
         config, _ = broker_config(self.plan.config_of(node_id))
         self.stages[node_id] = []
         network = self.networks.setdefault(node_id, StandingNetwork(self.loop))
-        over = partial(self._stage_over, node_id)
+        over = partial(staged, self, node_id)
         return Broker(self.env, network, config, self._local_brokers, over)
-
-    def _stage_over(self, node_id: int, service: Service) -> Service:
-        from kafkalite.testing.stage import Stage
-
-        assert self.clock is not None
-        controls, known = self._controls, known_to(lambda: self.brokers.get(node_id))
-        knows: Callable[[memoryview], bool] | None = None
-        if self.plan.profile is not None:
-            from kafkalite.testing.profiled import Profiled
-
-            service = profiled = Profiled(service, self.plan.profile)
-            knows = profiled.knows
-        stage = Stage(
-            service, self.clock, controls.faults, controls.observers, known, knows
-        )
-        self.stages[node_id].append(stage)
-        return stage
 
     def _create_topics(self, wanted: list[tuple[str, TopicPlan]], then: Callable[[], None]) -> None:
         """Creates what is missing, and says that the start is done when all of it lasts."""
@@ -488,21 +470,6 @@ class Run:
             told(None)
         else:
             self._start_broker(node_id, told)
-
-
-def known_to(broker: Callable[[], Broker | None]) -> Known:
-    """Nothing while it makes way for another one."""
-    from kafkalite.testing.where import Known
-
-    def topic_name(topic_id: bytes) -> str | None:
-        found = broker()
-        return None if found is None else found.metadata.image.topic_name(topic_id)
-
-    def in_session(session_id: int) -> list[tuple[str, int]]:
-        found = broker()
-        return [] if found is None else found.context.fetch_sessions.named(session_id)
-
-    return Known(topic_name, in_session)
 
 
 def _new_disk(clock: SteeredClock, *, is_in_memory: bool) -> Disk:

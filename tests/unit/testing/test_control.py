@@ -269,7 +269,7 @@ def test_an_answer_is_bounded(ask: Asked) -> None:
 
 
 def test_a_fault_is_counted_and_taken_back(ask: Asked) -> None:
-    where = {"topic": "orders", "client_id": "kafkalite"}
+    where = {"topic": "orders", "client_id": "kafkalite's helpers of tests"}
     body = {**FAULT, "error": "NOT_LEADER_OR_FOLLOWER", "times": 2, "where": where}
     id_ = ask.done("POST", "/faults", body)["id"]
     ask.done("POST", "/produce", {"topic": "orders", "records": [{"value": "x"}]})
