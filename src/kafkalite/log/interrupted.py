@@ -1,6 +1,7 @@
 """What an interrupted change left in a partition's directory, brought to one of its two ends.
 
-Owns the meaning of `.deleted`, `.cleaned`, `.swap` and `.tmp`. It never opens a log. Invariant:
+Owns the meaning of `.deleted`, `.cleaned`, `.swap` and `.tmp`, and of segments that could not be
+begun. It never opens a log. Invariant:
 it may be interrupted itself at any point and run again, and ends the same.
 
 A replacement of segments goes: all new files complete as `.cleaned` and synced, renamed to
@@ -9,6 +10,8 @@ is left the old segments are all there, and the change is undone; afterwards it 
 """
 
 from __future__ import annotations
+
+from contextlib import suppress
 
 from kafkalite.env.disk import Disk
 from kafkalite.log.names import (
@@ -73,14 +76,32 @@ def _range_of(disk: Disk, directory: str, base_offset: int) -> tuple[int, int]:
     """The offsets that a complete new segment covers."""
     path = f"{directory}/{offset_name(base_offset, LOG)}{SWAP}"
     segment = Segment(disk, directory, base_offset, disk.size_of(path), 0, SWAP)
-    end = base_offset + 1
-    try:
+    # Recovery will look at it; what it covers so far is known.
+    return base_offset, max(base_offset + 1, _end_of(segment))
+
+
+def without_unbegun(disk: Disk, segments: list[Segment]) -> list[Segment]:
+    """Removes empty segments that begin before the one in front of them ends: they could not be
+    begun, and that one went on. Their removal was lost, or a broker before did not remove them."""
+    begun = segments[:1]
+    for segment in segments[1:]:
+        if not segment.size and _end_of(begun[-1]) > segment.base_offset:
+            names = [offset_name(segment.base_offset, kind) for kind in SEGMENT_SUFFIXES]
+            there = [name for name in names if disk.exists(f"{segment.directory}/{name}")]
+            _remove(disk, segment.directory, there)
+        else:
+            begun.append(segment)
+    return begun
+
+
+def _end_of(segment: Segment) -> int:
+    """Where its last batch ends; the index is not asked, which may be damaged."""
+    end = segment.base_offset
+    with suppress(CorruptRecords):
         for header in segment.walk(0):
             end = header.next_offset
-    except CorruptRecords:
-        pass  # recovery will look at it; what it covers so far is known
     segment.close()
-    return base_offset, end
+    return end
 
 
 def remove_orphans(disk: Disk, directory: str, names: list[str]) -> None:

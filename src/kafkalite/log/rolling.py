@@ -11,6 +11,7 @@ from __future__ import annotations
 from kafkalite.log.config import LogConfig
 from kafkalite.log.home import LogHome
 from kafkalite.log.log_state import LogState
+from kafkalite.log.names import INDEX, LOG, TIME_INDEX, offset_name
 from kafkalite.log.segment import Segment
 from kafkalite.protocol.errors import Error, KafkaError
 
@@ -64,10 +65,19 @@ def _is_aged(log: LogState, segment: Segment, timestamp: int, now_ms: int) -> bo
 
 
 def begin_segment(home: LogHome, directory: str, base_offset: int, config: LogConfig) -> Segment:
-    """A new segment to append to, with the whole of its file when `preallocate` asks for it."""
-    segment = Segment.create(home.disk, directory, base_offset, home.env.clock.now_ms())
-    if config.preallocate:
-        segment.log.reserve(config.segment_bytes)
+    """A new segment to append to, with the whole of its file when `preallocate` asks for it.
+
+    When it raises, nothing is left of it: the segment before it goes on, and what that takes would
+    be looked for in this one after a restart.
+    """
+    try:
+        segment = Segment.create(home.disk, directory, base_offset, home.env.clock.now_ms())
+        if config.preallocate:
+            segment.log.reserve(config.segment_bytes)
+    except OSError:
+        kinds = (LOG, INDEX, TIME_INDEX)
+        home.remove_now([f"{directory}/{offset_name(base_offset, kind)}" for kind in kinds])
+        raise
     return segment
 
 
@@ -81,7 +91,11 @@ def roll(log: LogState, next_offset: int | None = None) -> Segment:
     old.finish()
     log.seal(old, base_offset)
     log.durability.segment_completed(old.base_offset)
-    segment = begin_segment(home, log.directory, base_offset, log.config)
+    try:
+        segment = begin_segment(home, log.directory, base_offset, log.config)
+    except OSError:
+        old.seal = None  # it goes on
+        raise
     log.add_segment(segment)
     log.draw_jitter()
     log.flush()
