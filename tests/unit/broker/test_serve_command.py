@@ -128,6 +128,7 @@ def test_what_a_start_has_made_is_left_alone_by_the_collector(
         if is_deleted:
             request = DeleteTopicsRequest(topic_names=["orders"], timeout_ms=5_000)
             assert asked(port, request, 5).responses[0].error_code == 0
+        time.sleep(0.2)  # as long as twenty of its thoughts
         process.send_signal(signal.SIGTERM)
         settled, tended = (int(text) for text in line_with("settled", process).split()[1:])
     assert settled > 10_000

@@ -80,6 +80,7 @@ def test_a_commit(broker: WholeBroker) -> None:
 
 
 def test_a_commit_that_is_refused(broker: WholeBroker) -> None:
+    broker.ask(commit(7), 7)  # a group that is not there knows no generation either
     request = commit(8, member_id="m", generation_id_or_member_epoch=1)
     assert codes(asked(broker, request, 7)) == [Error.UNKNOWN_MEMBER_ID] * MANY
 
