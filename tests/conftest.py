@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, settings
 import kafkalite
 from tests.compat.brokers import RUN_FOLDER, STARTED
 from tests.compat.matrix import Matrix
+from tests.left_behind import name_the_sockets_of_kafka_python
 
 # How long an example takes says something of the machine, and nothing of the code.
 SLOW = [HealthCheck.too_slow]
@@ -55,6 +56,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    name_the_sockets_of_kafka_python()
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as programs under test have it, also under nohup
     if RUN_FOLDER not in os.environ:
         folder = tempfile.mkdtemp(prefix="kafkalite-test-")

@@ -1,0 +1,25 @@
+"""A socket that kafka-python drops is no failure of the test it is found in; one of ours is."""
+
+from __future__ import annotations
+
+import gc
+import socket
+import warnings
+
+import pytest
+from kafka.net.inet import KafkaNetSocket
+
+ADDRESS = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+
+
+def test_a_socket_of_kafka_python_is_left_in_peace() -> None:
+    KafkaNetSocket().socket(*ADDRESS)
+    gc.collect()
+
+
+@pytest.mark.filterwarnings("always:unclosed <socket:ResourceWarning")
+def test_anybody_elses_is_told() -> None:
+    with warnings.catch_warnings(record=True) as told:
+        socket.socket(*ADDRESS)
+        gc.collect()
+    assert ["unclosed <socket.socket" in str(each.message) for each in told] == [True]
