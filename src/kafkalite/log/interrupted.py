@@ -27,7 +27,9 @@ from kafkalite.log.names import (
     offset_name,
     offset_of,
 )
+from kafkalite.log.seals import Seals
 from kafkalite.log.segment import Segment
+from kafkalite.records.batch import HEADER_BYTES
 from kafkalite.records.errors import CorruptRecords
 
 _TEMPORARY = ".tmp"
@@ -80,18 +82,28 @@ def _range_of(disk: Disk, directory: str, base_offset: int) -> tuple[int, int]:
     return base_offset, max(base_offset + 1, _end_of(segment))
 
 
-def without_unbegun(disk: Disk, segments: list[Segment]) -> list[Segment]:
-    """Removes empty segments that begin before the one in front of them ends: they could not be
-    begun, and that one went on. Their removal was lost, or a broker before did not remove them."""
+def without_unbegun(disk: Disk, segments: list[Segment], seals: Seals | None) -> list[Segment]:
+    """Removes segments without a batch that begin before the one in front of them ends: they could
+    not be begun, and that one went on. Their removal was lost, or a broker before did not remove
+    them."""
     begun = segments[:1]
     for segment in segments[1:]:
-        if not segment.size and _end_of(begun[-1]) > segment.base_offset:
+        before = begun[-1]
+        is_told = seals is not None and seals.is_next(before, segment.base_offset)
+        if not is_told and _is_empty(segment) and _end_of(before) > segment.base_offset:
             names = [offset_name(segment.base_offset, kind) for kind in SEGMENT_SUFFIXES]
             there = [name for name in names if disk.exists(f"{segment.directory}/{name}")]
             _remove(disk, segment.directory, there)
         else:
             begun.append(segment)
     return begun
+
+
+def _is_empty(segment: Segment) -> bool:
+    """Whether it begins with nothing, or with what `preallocate` reserved."""
+    start = segment.log.read_at(0, min(HEADER_BYTES, segment.size)) if segment.size else b""
+    segment.close()
+    return not any(start)
 
 
 def _end_of(segment: Segment) -> int:

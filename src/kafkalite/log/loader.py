@@ -93,7 +93,7 @@ class _Loader:
 
     def load(self) -> PartitionLog:
         interrupted.remove_orphans(self.disk, self.directory, self.names)
-        segments = interrupted.without_unbegun(self.disk, self._segments())
+        segments = interrupted.without_unbegun(self.disk, self._segments(), self.seals)
         self._look_at_seals(segments)
         self.opening.log_start_offset = self._log_start()
         epochs = self._epochs(segments)

@@ -59,6 +59,12 @@ class Seals:
         """As it was read."""
         return self.size < 0
 
+    def is_next(self, segment: Segment, base_offset: int) -> bool:
+        """Whether a segment is as it was sealed, and the one behind it begins at an offset."""
+        seal = self.segments.get(segment.base_offset)
+        is_same = seal is not None and seal.log_size == segment.size
+        return is_same and self.next_offsets.get(segment.base_offset) == base_offset
+
     # --- what is written --------------------------------------------------------------------------
 
     def add_segment(self, disk: Disk, directory: str, segment: Segment, next_offset: int) -> None:

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from kafkalite.log import interrupted
 from kafkalite.log.config import LogConfig
 from kafkalite.log.names import INDEX, LOG, TIME_INDEX, offset_name
 from kafkalite.log.partition_log import PartitionLog
@@ -100,8 +101,9 @@ def test_what_was_reserved_for_it_is_given_back() -> None:
 @pytest.mark.parametrize("more", [0, 5])
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("is_flushed", [True, False])
+@pytest.mark.parametrize("reserved", [0, 40, 500])
 def test_one_that_is_left_is_removed_at_the_start(
-    more: int, clean: bool, is_flushed: bool
+    more: int, clean: bool, is_flushed: bool, reserved: int
 ) -> None:
     world = half_begun(INDEX, errno.ENFILE)
     for number in range(more):
@@ -113,7 +115,9 @@ def test_one_that_is_left_is_removed_at_the_start(
         world.manager.close()
     else:
         abandon(world.manager)
-    world.disk.create(f"{ROOT}/t-0/{offset_name(1, LOG)}").close()
+    left = world.disk.create(f"{ROOT}/t-0/{offset_name(1, LOG)}")
+    left.truncate(reserved)
+    left.close()
     world.manager = open_logs(world.env, SMALL)
     log = world.log()
     assert 1 not in log.bases
@@ -141,3 +145,17 @@ def test_an_empty_segment_at_the_end_stays() -> None:
     world.log().roll()
     for clean in (True, False):
         assert world.restart(clean=clean).bases == [0, 1]
+
+
+def test_a_segment_that_is_sealed_is_not_read_for_the_empty_one_behind_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(SMALL)
+    append(world.log(), 0, LARGE)
+    world.log().roll()
+    world.manager.close()
+    walked: list[int] = []
+    monkeypatch.setattr(interrupted, "_end_of", lambda segment: walked.append(segment.base_offset))
+    world.manager = open_logs(world.env, SMALL)
+    assert world.log().bases == [0, 1]
+    assert walked == []
