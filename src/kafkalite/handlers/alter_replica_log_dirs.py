@@ -6,8 +6,7 @@ use, and the copy takes its place when both are even. A replica that is there al
 
 from __future__ import annotations
 
-from kafkalite.env.later import Later
-from kafkalite.env.slicing import Steps
+from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import is_offline
@@ -22,8 +21,8 @@ Response = AlterReplicaLogDirsResponse
 
 def alter_replica_log_dirs(
     context: Context, call: Call, request: AlterReplicaLogDirsRequest
-) -> Later[AlterReplicaLogDirsResponse]:
-    return context.env.slices.later(_move_all(context, request))
+) -> InSteps:
+    return InSteps(_move_all(context, request))
 
 
 def _move_all(

@@ -7,8 +7,7 @@ gone for readers at once and from the disk when the log's next retention pass fi
 from __future__ import annotations
 
 from kafkalite.coordinators.cluster.view import INTERNAL_TOPICS
-from kafkalite.env.later import Later
-from kafkalite.env.slicing import Steps
+from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import find_partition
@@ -19,10 +18,8 @@ NO_LOW_WATERMARK = -1
 AT_ONCE = 32  # partitions
 
 
-def delete_records(
-    context: Context, call: Call, request: DeleteRecordsRequest
-) -> Later[DeleteRecordsResponse]:
-    return context.env.slices.later(_delete_all(context, request))
+def delete_records(context: Context, call: Call, request: DeleteRecordsRequest) -> InSteps:
+    return InSteps(_delete_all(context, request))
 
 
 def _delete_all(context: Context, request: DeleteRecordsRequest) -> Steps[DeleteRecordsResponse]:

@@ -129,3 +129,12 @@ def test_what_fails_later_by_a_mistake_is_answered(
     answer = broker.ask(DeleteRecordsRequest(topics=asked, timeout_ms=100), 2)
     codes = {each.partitions[0].error_code for each in answer.topics}
     assert codes == {Error.UNKNOWN_SERVER_ERROR}
+
+
+def test_what_follows_on_the_connection_does_not_overtake_it(filled: WholeBroker) -> None:
+    names = [*(f"t{number}" for number in range(20 * STEPS_PER_SLICE)), "t"]
+    asked = [Topic(name=name, partitions=[Partition(offset=4)]) for name in names]
+    deleted = filled.send(DeleteRecordsRequest(topics=asked, timeout_ms=100), 2)
+    assert not deleted.is_resolved
+    assert fetch(filled, 0).error_code == Error.OFFSET_OUT_OF_RANGE
+    assert deleted.value.topics[-1].partitions[0].low_watermark == 4
