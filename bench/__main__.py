@@ -58,6 +58,7 @@ SUITES = (
     Suite("groups", "groups", True, True, "rebalances and commits"),
     Suite("transactions", "transactions", True, False, "what exactly-once costs"),
     Suite("start", "startup", False, True, "start to first acknowledgement, memory"),
+    Suite("stand-in", "stand_in", False, False, "what a test suite pays for its broker"),
     Suite("growth", "scale", False, False, "topics, partitions, connections, a long log"),
     Suite("fairness", "fairness", False, False, "what others wait beside large requests"),
     Suite("log", "log", False, False, "the log alone: append, open, compaction, partitions"),
