@@ -64,7 +64,8 @@ def _first_record(run: Run, rounds: int) -> Iterator[Row]:
     _embedded()  # codecs and imports are made once in a process
     ours = [_embedded() for _ in range(rounds)]
     with tempfile.TemporaryDirectory(prefix="kafkalite-bench-") as folder:
-        theirs = [_of_jars(Path(folder) / str(number)) for number in range(1 if run.is_quick else 3)]
+        starts = range(1 if run.is_quick else 3)
+        theirs = [_of_jars(Path(folder) / str(number)) for number in starts]
     yield Row(
         SUITE, "a new broker and its first acknowledged record", "ms", ours, theirs,
         limit=FIRST_RECORD_LIMIT_MS, is_rate=False,

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.unit.calls import calls_of_a_produce
+from tests.unit.waiting_rooms import rooms_of_a_commit
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "kafkalite"
@@ -37,6 +38,7 @@ class Figure:
 def figures() -> list[Figure]:
     return [
         Figure("calls from socket to file for a small Produce", 15, 10, calls_of_a_produce()),
+        Figure("waiting rooms that a coordinator's write crosses", 6, 2, rooms_of_a_commit()),
         Figure("places that write the high watermark", 10, 1, high_watermark_writers()),
         Figure("hand-made promise chains", 30, 0, promise_chains()),
         Figure("Any in the coordinators' seams", 130, 33, anys()),

@@ -53,7 +53,9 @@ class Wire:
         self.link.start(Connection(common, terms, self.link, broker.connection, lambda _: None))
 
     def send(self, batch: Any) -> None:
-        frame = bytes(self._broker.frame(request(batch), 9))
+        self.send_frame(bytes(self._broker.frame(request(batch), 9)))
+
+    def send_frame(self, frame: bytes) -> None:
         self._peer.sendall(struct.pack(">i", len(frame)) + frame)
 
     def error_code(self) -> int:

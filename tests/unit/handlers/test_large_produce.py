@@ -23,7 +23,7 @@ from kafkalite.server.dispatch import SMALL_RECORDS_BYTES
 from kafkalite.sim.effort import MOST_CALLS, CountingClock
 from tests.unit.handlers.counted import asked, begun
 from tests.unit.handlers.producing import PartitionData, TopicData, batch_of, only, request
-from tests.unit.handlers.whole_broker import WholeBroker, records
+from tests.unit.handlers.whole_broker import Sometimes, WholeBroker, records
 from tests.unit.handlers.writer import writer
 
 PARTITIONS = 3_000
@@ -276,17 +276,6 @@ def test_an_idempotent_producer_goes_on_and_repeats(wide: WholeBroker) -> None:
     wide.clock.advance(0)
     expected = [(0, 0), (0, 1), (0, 2), (0, 1), (Error.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)]
     assert [answers(one.value) for one in came] == [[each] * SOME for each in expected]
-
-
-class Sometimes(QueuedBackground):
-    """Jobs are done at once, until they are to wait."""
-
-    is_held = False
-
-    def submit(self, job: Callable[[], Any], done: Callable[[Any], None]) -> None:
-        super().submit(job, done)
-        if not self.is_held:
-            self.run_all()
 
 
 @pytest.mark.parametrize("is_held", [False, True])

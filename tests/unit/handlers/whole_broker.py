@@ -15,7 +15,7 @@ from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.brokers import FenceBroker, RegisterBroker
 from kafkalite.coordinators.cluster.states import EndPoint
 from kafkalite.env import manual_env
-from kafkalite.env.background import Background
+from kafkalite.env.background import Background, QueuedBackground
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.disk import Disk, FileRange
 from kafkalite.env.later import Later
@@ -65,6 +65,17 @@ class SilentNetwork:
 
     def soon(self, callback: Callable[[], None]) -> None:
         callback()
+
+
+class Sometimes(QueuedBackground):
+    """Jobs are done at once, until they are to wait."""
+
+    is_held = False
+
+    def submit(self, job: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        super().submit(job, done)
+        if not self.is_held:
+            self.run_all()
 
 
 class WholeBroker:
