@@ -22,6 +22,7 @@ from kafkalite.protocol.messages import (
     ProduceRequest,
     TxnOffsetCommitRequest,
 )
+from kafkalite.records.batch import peek_header
 from kafkalite.records.record import BatchBuilder
 from kafkalite.sim.client import Ask, Script, Sleep
 from kafkalite.sim.compacted import key_of
@@ -58,6 +59,10 @@ PASSING = (
 
 class Fenced(Exception):
     """Somebody newer has the transactional id, or the coordinator gave up on this producer."""
+
+
+class BeganInTheMiddle(Exception):
+    """The first batches of a flight can be delivered no more by this producer id."""
 
 
 class MustAbort(Exception):
@@ -186,8 +191,13 @@ class IdempotentProducer(Producer):
                 attempt.fate = Fate.UNKNOWN
                 request = produce_request(self.history.topics, partition, batch)
                 unacknowledged.append((attempt, request))
-            while unacknowledged and not self.history.topics.is_going(partition):
-                unacknowledged = yield from self._deliver(unacknowledged)
+            try:
+                while unacknowledged and not self.history.topics.is_going(partition):
+                    unacknowledged = yield from self._deliver(unacknowledged)
+            except BeganInTheMiddle:
+                self.history.count("flights whose middle was first at a new leader")
+                self.name += "+"
+                identity, sequences = (yield from self._identity()), {}
             yield self.pause()
 
     def _identity(self) -> Script:
@@ -201,8 +211,13 @@ class IdempotentProducer(Producer):
     def _deliver(self, batches: list[Batch]) -> Script:
         """Sends them all; returns those to send again, from the first that was not taken."""
         answers = yield Ask([request for _, request in batches])
-        for index, answer in enumerate(answers):
-            code = code_of(answer)
+        codes = [code_of(answer) for answer in answers]
+        if _began_in_the_middle(batches, codes):
+            for (attempt, _), code in zip(batches, codes, strict=True):
+                if code in KEPT:
+                    self.history.keep(attempt)
+            raise BeganInTheMiddle
+        for index, code in enumerate(codes):
             if code in KEPT:
                 self.history.keep(batches[index][0])
                 self.history.count("idempotent")
@@ -213,6 +228,16 @@ class IdempotentProducer(Producer):
             yield self.pause()
             return batches[index:]
         return []
+
+
+def _began_in_the_middle(batches: list[Batch], codes: list[Error | None]) -> bool:
+    """Whether the first batches of all came before their leader did, and a later one behind it: a
+    log that knows nothing of a producer begins with any sequence, and takes none in front of it."""
+    request, _ = batches[0][1]
+    records = request.topic_data[0].partition_data[0].records
+    is_first = peek_header(records, 0).base_sequence == 0
+    is_refused = codes[0] is Error.NOT_LEADER_OR_FOLLOWER
+    return is_first and is_refused and any(code in KEPT for code in codes)
 
 
 class TransactionalProducer(Producer):

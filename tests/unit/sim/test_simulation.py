@@ -22,7 +22,7 @@ from kafkalite.sim.world import World
 
 SEEDS = 20
 # Others that have shown a defect, of the broker or of the simulation.
-FOUND = (96, 894, 5031)
+FOUND = (96, 894, 1892, 5031)
 # How many seeds a broken broker is given to show itself.
 PATIENCE_SEEDS = 20
 
