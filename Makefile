@@ -30,7 +30,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test unit lint compat conformance differential settings together crash histories damage out-and-in mutants hostile simulate \
+.PHONY: help setup run test unit lint compat public-suites conformance differential settings together crash histories damage out-and-in mutants hostile simulate \
 	between planted migrations look test-compiled bench fairness profile dist compiled clean
 
 help: ## list the targets
@@ -83,6 +83,9 @@ lint: $(VENV)/.dev ## ruff and mypy --strict
 
 compat: setup ## every client against kafkalite and Apache Kafka, into docs/generated/compatibility.md: TESTS=tests/compat/test_kcat.py
 	@$(PY) -m pytest $(TESTS) -n $(WORKERS) --dist loadgroup --matrix docs/generated/compatibility.md $(ARGS)
+
+public-suites: setup ## the tests of other projects, their broker exchanged: NAMES=kombu
+	@$(PY) -m tests.public_suites $(NAMES) $(ARGS)
 
 conformance: setup ## codecs against Apache Kafka's own classes: SEED=1 ROUNDS=100
 	@printf '# Conformance\n\nWritten by `make conformance SEED=$(SEED) ROUNDS=$(ROUNDS)`.\n\n' > docs/generated/conformance.md
