@@ -241,10 +241,11 @@ def _launch_apache_kafka(
 ) -> tuple[subprocess.Popen[bytes], Callable[[], int]]:
     port, controller_port = free_ports(2)
     port = wanted_port or port
+    node_id = settings.get("node.id", "1")
     properties = {
         "process.roles": "broker,controller",
-        "node.id": "1",
-        "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+        "node.id": node_id,
+        "controller.quorum.voters": f"{node_id}@127.0.0.1:{controller_port}",
         "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "controller.listener.names": "CONTROLLER",
