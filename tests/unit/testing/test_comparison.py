@@ -22,7 +22,7 @@ from kafkalite.testing.comparison.allowed import ALLOWED
 from kafkalite.testing.comparison.comparing import Comparison, Difference
 from kafkalite.testing.comparison.conditions import CLOSE_MS
 from kafkalite.testing.comparison.differences import explain, unexplained
-from kafkalite.testing.comparison.names import Names
+from kafkalite.testing.comparison.names import PRODUCER_ID, Names
 from kafkalite.testing.comparison.views import View
 from tests.differential.ledger import Ledger
 from tests.differential.page import as_page
@@ -155,6 +155,13 @@ def test_topics_of_new_ids_are_not_taken_for_one_another() -> None:
     assert paths(answer((one, [0]), (one, [1])), answer((one, [0, 1])), 13) == []
     assert paths(apart, answer((one, [0, 1])), 13) != []
     assert paths(apart, answer((one, [0]), (one, [1])), 13) != []
+
+
+def test_a_number_alone_is_no_id_that_a_text_tells() -> None:
+    names = Names()
+    names.bind(PRODUCER_ID, 5000, 1_000_000_002)
+    assert names.text_in("5000") == "5000"
+    assert names.text_in("producer 5000 is unknown") == "producer 1000000002 is unknown"
 
 
 def test_every_record_is_compared() -> None:

@@ -104,9 +104,12 @@ class Names:
         return text.replace("RUN", self.run) if self.run else text
 
     def text_in(self, text: str) -> str:
-        """Canonical text: also of ids that an error's message tells."""
+        """Canonical text: also of ids that an error's message tells. What is nothing but a number
+        is no message: a setting that happens to be what a producer's id is stays what it is."""
         if self.run:
             text = text.replace(self.run, "RUN")
+        if text.isdecimal():
+            return text
         for shown, canonical in self._shown():
             if shown in text:
                 text = re.sub(rf"(?<![\w-]){re.escape(shown)}(?![\w-])", canonical, text)
