@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import time
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "RATE", "Explorer", "Failure", "Schedule", "Step", "check", "run", "schedules"]
 
 RUNS = 50
-MOST_RERUNS = 40  # in search of a smaller schedule
+# In search of a smaller schedule.
+MOST_RERUNS = 40
+RERUN_SECONDS = 30
 _NOT_OURS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 _NO_FAILURES = ("Skipped", "XFailed", "Exit")  # what pytest raises that says nothing of a program
 
@@ -98,6 +101,7 @@ class _Search:
     ) -> None:
         self._kafka, self._program, self._then, self._seed = kafka, program, then, seed
         self._left = MOST_RERUNS
+        self._deadline = time.monotonic() + RERUN_SECONDS
 
     def fail(self, whole: Schedule, error: BaseException) -> None:
         """Raises what the program raises under the smallest."""
@@ -119,7 +123,7 @@ class _Search:
 
     def _try(self, schedule: Schedule, error: BaseException) -> BaseException | None:
         """What it raises then, if that is of the same type."""
-        if self._left == 0:
+        if self._left == 0 or time.monotonic() > self._deadline:
             return None
         self._left -= 1
         _let_go(error)
