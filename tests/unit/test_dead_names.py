@@ -21,7 +21,7 @@ FOR_USERS = ("README.md", "docs/pipelines.md", "docs/proof.md", "docs/testing.md
 IMPORTED_BY_USERS = ("testing/", "pipelines/", "spark.py")
 
 # Of the environment: what tests, and those of users, put in the real one's place.
-DOUBLES = ("InlineBackground", "ManualClock", "QueuedBackground", "manual_env", "seeded_random")
+DOUBLES = ("InlineBackground", "ManualClock", "QueuedBackground", "manual_env")
 # The base class that another library gives us, and how the methods that it calls begin.
 CALLED_BY_OTHERS = {
     "click.Group": ("invoke", "list_commands", "get_command"),

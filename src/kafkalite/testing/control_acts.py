@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count, groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,10 +15,12 @@ from kafkalite import __version__
 from kafkalite.testing import control_values as values
 from kafkalite.testing.control_shape import Endpoint, Field, Mistake
 from kafkalite.testing.faults import Act, Fault
+from kafkalite.testing.legal import KINDS
 from kafkalite.testing.where import Where
 
 if TYPE_CHECKING:
     from kafkalite.testing.embedded import EmbeddedKafka, Snapshot
+    from kafkalite.testing.exploring import Explorer
 
 MOST_FAULTS = 1000
 MOST_SNAPSHOTS = 100
@@ -61,6 +64,7 @@ class Acts:
         self._kafka = kafka
         self._faults: Kept[tuple[Fault, Given]] = Kept("fault", MOST_FAULTS)
         self._snapshots: Kept[Snapshot] = Kept("snapshot", MOST_SNAPSHOTS)
+        self._explorer: Explorer | None = None
         kafka.keep_exchanges()
 
     def health(self, _: Given) -> Given:
@@ -156,6 +160,36 @@ class Acts:
         held = fault.held
         fault.release()
         return {"released": held}
+
+    # --- exploring --------------------------------------------------------------------------------
+
+    def explore(self, given: Given) -> Given:
+        wanted = {name: value for name, value in given.items() if value is not None}
+        if "schedule" in wanted:
+            wanted["schedule"] = [
+                {name: value for name, value in step.items() if value is not None}
+                for step in wanted["schedule"]
+            ]
+        self._explorer = self._kafka.explore(**wanted)
+        return self.explored({})
+
+    def explored(self, _: Given) -> Given:
+        explorer = self._explorer
+        if explorer is None:
+            raise Mistake(404, "nothing is explored: POST /explore begins")
+        return {
+            "seed": explorer.seed,
+            "kinds": list(explorer.kinds),
+            "rate": explorer.rate,
+            "schedule": [step.values() for step in explorer.schedule],
+        }
+
+    def stop_exploring(self, given: Given) -> Given:
+        found = self.explored(given)
+        if self._explorer is not None:
+            self._explorer.stop()
+            self._explorer = None
+        return found
 
     # --- what was said ----------------------------------------------------------------------------
 
@@ -265,6 +299,25 @@ _KEPT_FAULT = (
     Field("left", "integer null", "How many still will; null for no end."),
     Field("held", "integer", "How many wait for its release now."),
 )
+_STEPS = Field("schedule", "array null", "What is done, instead of a seed.", fields=(
+    Field("kind", "string", "One of the kinds.", is_required=True, choices=tuple(KINDS)),
+    Field("number", "integer", "The so-manieth request where it is legal.", default=1, least=1),
+    Field("api", "string null", "Only of this API."),
+    Field("of", "string null", "Only about this: partitions, a group, a transactional id."),
+    Field("by", "string null", "Only by this client."),
+))  # fmt: skip
+_EXPLORE = (
+    Field("seed", "integer string null", "What choices are drawn from."),
+    Field("kinds", "array null", "Only these kinds; else all."),
+    Field("rate", "number null", "At this share of requests; else 0.1.", least=0, most=1),
+    _STEPS,
+)
+_EXPLORED = (
+    Field("seed", "integer string null", "Null where a schedule is followed."),
+    Field("kinds", "array", "What may be chosen."),
+    Field("rate", "number", "At which share of requests."),
+    replace(_STEPS, types="array", about="What was done so far."),
+)
 _CLOCK = (
     Field("now", "string", "What the broker's clock says, in ISO 8601."),
     Field("now_ms", "integer", "The same in milliseconds since 1970."),
@@ -342,6 +395,11 @@ ENDPOINTS = (
     Endpoint("POST", "/faults/{id}/release", "Has what it holds go on.", Acts.release_fault, (
         Field("released", "integer", "How many requests those were."),
     )),
+    Endpoint("POST", "/explore", "Makes choices that a real broker may make at any time.",
+             Acts.explore, _EXPLORED, body=_EXPLORE, status=201),
+    Endpoint("GET", "/explore", "What was done so far.", Acts.explored, _EXPLORED),
+    Endpoint("DELETE", "/explore", "Nothing more is chosen; what was done.", Acts.stop_exploring,
+             _EXPLORED),
     Endpoint("GET", "/exchanges", "What clients asked and were told, the newest last.",
              Acts.exchanges, (
         Field("exchanges", "array", "The last of them; behind `since` the first.",

@@ -18,7 +18,7 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, SupportsFloat
 from kafkalite.testing import acting, arguments
 from kafkalite.testing.arguments import Settings, Topics
 from kafkalite.testing.asking import Asking
+from kafkalite.testing.chosen import Explored
 from kafkalite.testing.clock import Shift
 from kafkalite.testing.faults import Act, Fault, Faults, When, api_name, check_times, error_named
 from kafkalite.testing.observing import Observer, Observers
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from kafkalite.env.disk import Disk
     from kafkalite.env.memory import DiskImage
     from kafkalite.testing.exchange import Exchange
+    from kafkalite.testing.exploring import Explorer
     from kafkalite.testing.outcome import Outcome
 
 __all__ = ["BrokerFailed", "EmbeddedKafka"]
@@ -85,7 +87,7 @@ class EmbeddedKafka(Asking):
         self._run: Run | None = None
         self._guard = threading.RLock()  # also for a signal's handler on the same thread
         self._disk: Disk | None = None
-        self._controls = Controls(Shift(), Faults(self._tell), Observers())
+        self._controls = Controls(Shift(), Faults(self._tell), Observers(), Explored())
         count = arguments.broker_count(brokers)
         texts = arguments.settings(settings)
         arguments.check_directories(data_dir, texts, count)
@@ -270,6 +272,25 @@ class EmbeddedKafka(Asking):
         """Has requests wait, and what comes behind them on their connection, until `release()` of
         what this returns."""
         return self._add(api, Act.HOLD, times, when)
+
+    def explore(
+        self,
+        seed: int | str | None = None,
+        *,
+        kinds: Iterable[str] | None = None,
+        rate: float | None = None,
+        schedule: Iterable[Any] | None = None,
+    ) -> Explorer:
+        """Makes choices that a real broker may make at any time and a correct client must stand:
+        by a seed, of these kinds or all, at this share of requests, or as a schedule says. Ends
+        what was explored before."""
+        from kafkalite.testing.exploring import RATE, Explorer
+
+        explored = self._controls.explored
+        share = RATE if rate is None else rate
+        explorer = Explorer(explored, seed, kinds=kinds, rate=share, schedule=schedule)
+        explored.chooser = explorer
+        return explorer
 
     def no_faults(self) -> None:
         """Takes all of these back; what is held goes on."""

@@ -34,6 +34,9 @@ class Act(Enum):
     DISCONNECT = "is not done, and its connection ends"
     LOSE_REPLY = "is done, and its connection ends instead of a reply"
     HOLD = "waits, and all behind it on its connection, until it is released"
+    # What an explorer chooses, too.
+    CHANGE = "is done, and its reply is another one"
+    TELL = "is not done, and is replied to"
 
 
 class Asked(Protocol):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kafkalite.testing.chosen import Explored
     from kafkalite.testing.clock import Shift
     from kafkalite.testing.faults import Faults
     from kafkalite.testing.observing import Observers
@@ -67,3 +68,4 @@ class Controls:
     shift: Shift
     faults: Faults
     observers: Observers
+    explored: Explored

@@ -16,6 +16,12 @@ and what the broker of one test is like beside the test, in the words of `Embedd
     @pytest.mark.kafkalite(brokers=3, settings={"default.replication.factor": 3})
     def test_orders(fresh_kafkalite): ...
 
+With `explore=50` the test runs with so many seeds, each time on a broker that makes other choices
+that a real one may make; `--kafkalite-seed=S` runs it with this one alone:
+
+    @pytest.mark.kafkalite(explore=50)
+    def test_orders(fresh_kafkalite): ...
+
 With pytest-xdist each worker has its own `kafkalite`, or all of them share one: kafkalite_scope
 `worker` or `run`, or `--kafkalite-scope`. With `--kafkalite-url=HOST:PORT` the same tests run on a
 Kafka elsewhere, and those that need control of the broker are skipped. The report of a test that
@@ -41,7 +47,8 @@ if TYPE_CHECKING:
 MARKER = "kafkalite"
 FRESH = "fresh_kafkalite"
 FACTORY = "kafkalite_factory"
-URL, SCOPE = "kafkalite_url", "kafkalite_scope"
+URL, SCOPE, SEED = "kafkalite_url", "kafkalite_scope", "kafkalite_seed"
+EXPLORE = "explore"
 SHOWN_EXCHANGES = 40
 _shared = pytest.StashKey["EmbeddedKafka"]()
 _of_run = pytest.StashKey["EmbeddedKafka"]()
@@ -69,13 +76,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
                     help="test against a Kafka elsewhere; what needs control of it is skipped")
     group.addoption("--kafkalite-scope", dest=SCOPE, choices=("worker", "run"), default=None,
                     help="with pytest-xdist: a broker for each worker, or one for the whole run")
+    group.addoption("--kafkalite-seed", dest=SEED, metavar="SEED", default=None,
+                    help="run tests that explore with this seed alone")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(settings=, topics=, brokers=, data_dir=, host=, port=, profile=): "
-        f"what {FRESH} is like for this test",
+        f"{MARKER}(settings=, topics=, brokers=, data_dir=, host=, port=, profile=, explore=): "
+        f"what {FRESH} is like for this test, and with how many seeds it is to run",
     )
     if not hasattr(config, "workerinput") and config.pluginmanager.hasplugin("xdist"):
         config.pluginmanager.register(_Controller(), "kafkalite-controller")
@@ -247,6 +256,8 @@ def _marked(item: pytest.Item, configured: dict[str, Any]) -> dict[str, Any]:
         if marker.args:
             raise pytest.UsageError(f"{item.nodeid}: @pytest.mark.{MARKER} takes keywords only")
         for name, value in marker.kwargs.items():
+            if name == EXPLORE:
+                continue
             is_added = isinstance(value, dict) and name in ("settings", "topics")
             wanted[name] = {**wanted[name], **value} if is_added else value
     return wanted
@@ -298,6 +309,67 @@ def _bring_back(item: pytest.Item, what: str, start: Callable[[], object]) -> No
         f"{stopped}; it was started again. Take {FRESH} for a test that stops its broker",
         pytest.PytestWarning, stacklevel=1,
     )  # fmt: skip
+
+
+# --- tests that explore ---------------------------------------------------------------------------
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """A test that explores runs again and again, with the fixtures that it has; others are called
+    as ever."""
+    wanted = _explored(pyfuncitem)
+    if wanted is None:
+        return
+    if FRESH not in pyfuncitem.funcargs:
+        pytest.fail(f"{EXPLORE}= is for the broker of {FRESH}, which this test does not use",
+                    pytrace=False)  # fmt: skip
+    broker: Any = pyfuncitem.funcargs[FRESH]
+    pyfuncitem.obj = partial(_explore, pyfuncitem, pyfuncitem.obj, broker, wanted)
+
+
+def _explored(item: pytest.Item) -> dict[str, Any] | None:
+    """What the nearest marker says of it: how many runs, or runs=, kinds= and rate=."""
+    for marker in item.iter_markers(MARKER):
+        wanted = marker.kwargs.get(EXPLORE)
+        if isinstance(wanted, dict) and wanted.keys() <= {"runs", "kinds", "rate"}:
+            return wanted
+        if isinstance(wanted, int) and not isinstance(wanted, bool) and wanted > 0:
+            return {"runs": wanted}
+        if wanted is not None:
+            raise pytest.UsageError(
+                f"{item.nodeid}: {EXPLORE}={wanted!r}: expected how many runs, or a dict with "
+                "runs, kinds and rate"
+            )
+    return None
+
+
+def _explore(
+    item: pytest.Item,
+    test: Callable[..., Any],
+    broker: EmbeddedKafka,
+    wanted: dict[str, Any],
+    **arguments: Any,
+) -> None:
+    from kafkalite.testing.explorer import check
+
+    seed = item.config.getoption(SEED)
+
+    def program(_: EmbeddedKafka) -> Any:
+        broker.keep_exchanges()  # of a run that fails these are shown
+        return test(**arguments)
+
+    try:
+        check(broker, program, seeds=None if seed is None else [_seed(seed)], **wanted)
+    except BaseException as error:
+        failure = getattr(error, "kafkalite_failure", None)
+        if failure is not None:
+            error.add_note(f"the same seed again: pytest --kafkalite-seed={failure.seed}")
+        raise
+
+
+def _seed(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text
 
 
 # --- what a report shows --------------------------------------------------------------------------

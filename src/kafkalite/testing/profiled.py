@@ -7,7 +7,6 @@ answered as ever. Invariant: no client is answered what its release would not ha
 
 from __future__ import annotations
 
-import re
 import struct
 from typing import Any
 
@@ -19,11 +18,10 @@ from kafkalite.protocol.messages import ApiVersionsResponse, ResponseHeader
 from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.request_header import HEAD_BYTES, read_header
 from kafkalite.server.terms import Answer, Outcome, Reply, Service
-from kafkalite.testing.asking import CLIENT_ID
 from kafkalite.testing.profiles import API_VERSIONS_KEY, Profile
+from kafkalite.testing.understanding import is_of_the_cluster
 
 SIZE_BYTES = 4
-_PEER = re.compile(r"broker-\d+-\w+-to-\d+")  # as brokers of the cluster call themselves
 
 UPDATE_FEATURES_KEY = 57
 _API_VERSIONS = API_VERSIONS_KEY.to_bytes(2)  # as a frame begins
@@ -122,7 +120,7 @@ def _is_of_the_cluster(frame: memoryview) -> bool:
         client_id = read_header(frame, False)[3]
     except MalformedFrame:
         return True
-    return client_id == CLIENT_ID or _PEER.fullmatch(client_id or "") is not None
+    return is_of_the_cluster(client_id)
 
 
 def _both(served: ApiVersionsResponse.ApiKey, listed: range) -> range:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from kafkalite.server.terms import Service
+from kafkalite.testing.chosen import World
 from kafkalite.testing.stage import Stage
 from kafkalite.testing.where import Known
 
@@ -33,20 +34,23 @@ class Staged(Protocol):
 def staged(run: Staged, node_id: int, service: Service) -> Service:
     """The service of one of a run's brokers, as its clients have it."""
     assert run.clock is not None
-    controls, known = run.controls, known_to(lambda: run.brokers.get(node_id))
+    controls = run.controls
+    world = world_of(lambda: run.brokers.get(node_id))
     knows: Callable[[memoryview], bool] | None = None
     if run.plan.profile is not None:
         from kafkalite.testing.profiled import Profiled
 
         service = profiled = Profiled(service, run.plan.profile)
         knows = profiled.knows
-    stage = Stage(service, run.clock, controls.faults, controls.observers, known, knows)
+    stage = Stage(
+        service, run.clock, controls.faults, controls.observers, controls.explored, world, knows
+    )
     run.stages[node_id].append(stage)
     return stage
 
 
-def known_to(broker: Callable[[], Broker | None]) -> Known:
-    """Nothing while it makes way for another one."""
+def world_of(broker: Callable[[], Broker | None]) -> World:
+    """Nothing is known while it makes way for another one."""
 
     def topic_name(topic_id: bytes) -> str | None:
         found = broker()
@@ -56,4 +60,4 @@ def known_to(broker: Callable[[], Broker | None]) -> Known:
         found = broker()
         return [] if found is None else found.context.fetch_sessions.named(session_id)
 
-    return Known(topic_name, in_session)
+    return World(Known(topic_name, in_session), broker)

@@ -71,6 +71,7 @@ def shared() -> Iterator[Asked]:
 @pytest.fixture
 def ask(shared: Asked) -> Asked:
     shared.done("DELETE", "/faults")
+    shared("DELETE", "/explore")
     shared.done("POST", "/clock/unfreeze")
     shared.done("POST", "/reset")
     return shared
@@ -84,6 +85,9 @@ CALLS: dict[str, tuple[list[tuple[str, str, Any]], str, Any]] = {
     "POST /clock/advance": ([], "", {"milliseconds": 1}),
     "POST /faults": ([], "", FAULT),
     "GET /faults": ([("POST", "/faults", HOLD)], "", None),
+    "POST /explore": ([], "", {"seed": 7, "rate": 0.5, "kinds": ["delay"]}),
+    "GET /explore": ([("POST", "/explore", {"schedule": [{"kind": "delay"}]})], "", None),
+    "DELETE /explore": ([("POST", "/explore", {"seed": "a name"})], "", None),
     "POST /topics": ([("POST", "/reset", None)], "", {"name": "made", "partitions": 2}),
     "POST /produce": ([], "", {"topic": "orders", "records": [{"value": "one"}]}),
 }
@@ -160,6 +164,11 @@ REFUSED: list[tuple[str, str, Any, int, str]] = [
     ("PUT", "/faults", None, 405, "this path takes"),
     ("GET", "/faults/99", None, 404, "GET /faults lists"),
     ("POST", "/snapshots/99/restore", None, 404, "GET /snapshots lists"),
+    ("POST", "/explore", {}, 400, "by a seed=, or do what a schedule= says"),
+    ("POST", "/explore", {"seed": 1, "kinds": ["delays"]}, 400, "'delays' is no kind: expected"),
+    ("POST", "/explore", {"seed": 1, "rate": 2}, 400, "expected 1 or less"),
+    ("POST", "/explore", {"schedule": [{"kind": "delay", "number": 0}]}, 400, "1 or more"),
+    ("POST", "/explore", {"schedule": [{"kind": "delay", "api": "produced"}]}, 400, "no API of"),
     ("POST", "/faults", b"{", 400, "no JSON"),
     ("POST", "/faults", b"[" * 100_000, 400, "no JSON"),
     ("POST", "/faults", b'{"ms": NaN}', 400, "NaN is no number"),
@@ -295,6 +304,29 @@ def test_what_is_held_is_counted_and_released(ask: Asked) -> None:
     status, answer = ask("POST", f"/faults/{other}/release")
     assert status == 409
     assert "holds nothing" in answer["error"]
+
+
+def test_what_was_explored_is_told_and_done_again(ask: Asked) -> None:
+    asked = {"seed": 3, "kinds": ["not-enough-replicas"], "rate": 1}
+    assert ask.done("POST", "/explore", asked)["schedule"] == []
+    producer = Producer({
+        "bootstrap.servers": ask.kafka.bootstrap_servers, "client.id": "shop", "linger.ms": 0,
+        "retry.backoff.ms": 10,
+    })  # fmt: skip
+    producer.produce("orders", b"one", partition=1)
+    assert producer.flush(15) == 0
+    found = ask.done("GET", "/explore")["schedule"]
+    assert found == [
+        {"kind": "not-enough-replicas", "number": number, "api": "Produce", "of": "orders-1",
+         "by": "shop"}
+        for number in (1, 2)
+    ]  # fmt: skip
+    assert ask.done("DELETE", "/explore")["schedule"] == found
+    assert ask("DELETE", "/explore")[0] == 404
+    ask.done("POST", "/explore", {"schedule": found})
+    producer.produce("orders", b"two", partition=1)
+    assert producer.flush(15) == 0
+    assert ask.done("DELETE", "/explore")["schedule"] == found
 
 
 def test_exchanges_are_told_from_where_one_was(ask: Asked) -> None:

@@ -28,6 +28,7 @@ from kafkalite.coordinators.cluster.describing_quorum import DescribeQuorum, des
 from kafkalite.coordinators.cluster.elect_leaders import elect_leaders
 from kafkalite.coordinators.cluster.folding import AT_ONCE, Folded, folded, put_in_place
 from kafkalite.coordinators.cluster.image import Image, ImageConflict
+from kafkalite.coordinators.cluster.leading_anew import LeadAnew, lead_anew
 from kafkalite.coordinators.cluster.listing_reassignments import list_partition_reassignments
 from kafkalite.coordinators.cluster.records import decode_record
 from kafkalite.coordinators.cluster.view import View
@@ -57,6 +58,7 @@ DECISIONS: dict[type[Event[object]], Decision] = {
     events.AlterPartitionReassignments: reassignments.alter_partition_reassignments,
     events.ListPartitionReassignments: list_partition_reassignments,
     DescribeQuorum: describe_quorum,
+    LeadAnew: lead_anew,
     brokers.RegisterBroker: brokers.register_broker,
     brokers.FenceBroker: brokers.fence_broker,
     brokers.UnregisterBroker: brokers.unregister_broker,
