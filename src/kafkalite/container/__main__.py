@@ -1,0 +1,7 @@
+"""`python -m kafkalite.container ROOT`: writes the files of the image below ROOT."""
+
+import sys
+
+from kafkalite.container.tree import write_tree
+
+write_tree(sys.argv[1])
