@@ -10,6 +10,7 @@ import sys
 
 PORT = 2181
 WORD_BYTES = 4
+MOST_BYTES = 64  # what is left unread when a connection is closed takes the answer with it
 BACKLOG = 128
 # What is said, and the answer.
 ANSWERS = {b"ruok": b"imok", b"srvr": b"Mode: standalone\n", b"stat": b"Mode: standalone\n"}
@@ -49,7 +50,8 @@ def serve(server: socket.socket) -> None:
 def _answer(connection: socket.socket) -> None:
     with connection:
         try:
-            connection.sendall(ANSWERS.get(connection.recv(WORD_BYTES), b""))
+            word = connection.recv(MOST_BYTES)[:WORD_BYTES]
+            connection.sendall(ANSWERS.get(word, b""))
         except OSError:
             return  # it has gone
 

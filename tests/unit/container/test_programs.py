@@ -140,6 +140,7 @@ def test_the_port_of_zookeeper_answers(tmp_path: Path) -> None:
                 ("127.0.0.1", port), 5
             ):  # who says nothing is no hindrance
                 assert asked(port, b"ruok") == b"imok"
+                assert [asked(port, b"ruok\n") for _ in range(20)] == [b"imok"] * 20  # as of nc
                 assert asked(port, b"srvr") == b"Mode: standalone\n"
                 assert asked(port, b"what") == b""
         finally:
