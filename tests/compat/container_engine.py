@@ -117,6 +117,8 @@ def build_image(engine: Engine) -> None:
     network = ["--network", "host"] if engine.is_own else []
     call = ["build", "--tag", IMAGE, "--build-arg", f"PYTHON={base}", *network, str(ROOT)]
     engine.run(*call, timeout_s=BUILD_S)
+    if engine.is_own:  # what earlier runs have built
+        engine.run("image", "prune", "--force", "--filter", "until=24h")
 
 
 def _base(engine: Engine) -> str:

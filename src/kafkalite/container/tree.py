@@ -18,7 +18,8 @@ OWNER, GROUP = 1000, 0  # who runs in the image
 # Made empty; volumes that are mounted there take their owner and mode from them.
 DIRECTORIES = (
     "/bitnami/kafka", "/docker-entrypoint-initdb.d", "/etc/kafka/secrets", "/kafka",
-    "/mnt/shared/config", "/opt/bitnami/kafka", "/run/kafkalite",
+    "/mnt/shared/config", "/opt/bitnami/kafka", "/opt/kafka/logs", "/opt/kafka/run",
+    "/run/kafkalite",
     "/tmp/kraft-combined-logs", "/var/lib/kafka/data", "/var/lib/kafkalite",
     "/var/lib/zookeeper/data", "/var/lib/zookeeper/log", "/var/log/kafka",
 )  # fmt: skip
@@ -39,26 +40,32 @@ def write_tree(root: str) -> None:
     """Writes all of it below this directory."""
     for directory in DIRECTORIES:
         _make(Path(root + directory))
-    for source in filter(Path.is_file, STARTERS.rglob("*")):
-        target = Path(root) / source.relative_to(STARTERS)
-        _make(target.parent)
-        text = source.read_text(encoding="utf-8")
-        target.write_text(text.replace(PYTHON, sys.executable), encoding="utf-8")
-        target.chmod(SHARED)
-        _give_away(target)
-    for link, aim in _links(root):
-        if not link.is_symlink() and not link.exists():
-            _make(link.parent)
-            link.symlink_to(aim)
+    own = {f"/{source.relative_to(STARTERS)}": source for source in STARTERS.rglob("*")}
+    for name, source in own.items():
+        if source.is_file():
+            text = source.read_text(encoding="utf-8")
+            _write(Path(root + name), text.replace(PYTHON, sys.executable))
+    for name, aim in ALIASES.items():
+        link = Path(root + name)
+        link.unlink(missing_ok=True)
+        link.symlink_to(aim)
+    for name, text in _calls(root):
+        if name not in own and name not in ALIASES:
+            _write(Path(root + name), text)
 
 
-def _links(root: str) -> Iterator[tuple[Path, str]]:
-    for name, target in ALIASES.items():
-        yield Path(root + name), target
+def _calls(root: str) -> Iterator[tuple[str, str]]:
+    """Scripts and not links: a tool finds its home by where it was called."""
     for tool in sorted(Path(root + TOOLS).glob("*.sh")):
-        target = f"{TOOLS}/{tool.name}"
         for name in (f"{ON_PATH}/{tool.stem}", f"{ON_PATH}/{tool.name}", f"{ALSO_AT}/{tool.name}"):
-            yield Path(root + name), target
+            yield name, f'#!/bin/sh\nexec {TOOLS}/{tool.name} "$@"\n'
+
+
+def _write(path: Path, text: str) -> None:
+    _make(path.parent)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(SHARED)
+    _give_away(path)
 
 
 def _make(directory: Path) -> None:
