@@ -4,4 +4,5 @@ import sys
 
 from kafkalite.container.tree import write_tree
 
-write_tree(sys.argv[1])
+if __name__ == "__main__":
+    write_tree(sys.argv[1])
