@@ -23,6 +23,7 @@ IMAGE = "kafkalite:8.0.0"
 BASE = "python:3.12-slim"
 OWN_BASE = "kafkalite-base:latest"
 START_S = 60
+BRIDGE = Path("/sys/class/net/docker0")
 BUILD_S = 1200
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "kafkalite" / "engine"
 # What the base image of the Dockerfile has for its Python.
@@ -84,6 +85,7 @@ def engine() -> Iterator[Engine]:
 def _own_engine() -> Iterator[Engine]:
     CACHE.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="kafkalite-engine-"))
+    had_bridge = BRIDGE.exists()
     call = [
         "dockerd", "--host", f"unix://{folder}/socket", "--data-root", str(CACHE / "data"),
         "--exec-root", f"{folder}/exec", "--pidfile", f"{folder}/pid", "--ip", "127.0.0.1",
@@ -105,6 +107,15 @@ def _own_engine() -> Iterator[Engine]:
         finally:
             daemon.terminate()
             daemon.wait(60)
+            _take_away(folder, had_bridge)
+
+
+def _take_away(folder: Path, had_bridge: bool) -> None:
+    """What the daemon leaves of itself when it ends."""
+    for mount in folder.glob("exec/netns/*"):
+        subprocess.run(["umount", str(mount)], capture_output=True, check=False)
+    if not had_bridge:
+        subprocess.run(["ip", "link", "delete", BRIDGE.name], capture_output=True, check=False)
     shutil.rmtree(folder, ignore_errors=True)
 
 
