@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test unit lint compat public-suites conformance differential settings together crash histories damage out-and-in mutants hostile simulate \
-	between planted migrations look test-compiled bench fairness profile dist compiled clean
+	between planted migrations look test-compiled bench fairness profile dist image compiled clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -152,6 +152,9 @@ profile: setup ## flame graphs of kafkalite under load, into bench/results/
 	@$(PY) -m bench.profile $(ARGS)
 
 # --- shipping ---------------------------------------------------------------------------------
+
+image: $(VENV)/.dev ## build the container image and try it with a container engine, this machine's or one started for it
+	@$(PY) -m pytest tests/compat/test_container.py tests/compat/test_container_starters.py $(ARGS)
 
 dist: $(VENV)/.dev ## build wheel and source distribution into dist/
 	@rm -rf dist

@@ -17,7 +17,9 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "kafkalite"
 SPECS = ROOT / "protocol_specs"
 # What users read; the other pages are about the project itself.
-FOR_USERS = ("README.md", "docs/pipelines.md", "docs/proof.md", "docs/testing.md")
+FOR_USERS = (
+    "README.md", "docs/container.md", "docs/pipelines.md", "docs/proof.md", "docs/testing.md",
+)  # fmt: skip
 IMPORTED_BY_USERS = ("testing/", "pipelines/", "spark.py")
 
 # Of the environment: what tests, and those of users, put in the real one's place.

@@ -40,6 +40,7 @@ ROOMS: tuple[tuple[str, ...], ...] = (
 # Rooms that stand aside: all may import them, and they import only what is named here.
 ASIDE: dict[str, frozenset[str]] = {
     "config": frozenset(),
+    "container": frozenset({"config"}),
     "jvm": frozenset(),
     "spark": frozenset({"jvm"}),
     "pipelines": frozenset({"jvm", "spark"}),
@@ -89,6 +90,7 @@ OUTSIDE_WORLD = frozenset(
 MAY_TOUCH_THE_WORLD: dict[str, str] = {
     "env": "its task",
     "cli": "a command is a process: arguments, signals, terminal",
+    "container": "programs of the image: environment, mounts, files, a port",
     "jvm": "looks for programs and fetches files",
     "spark": "starts a JVM",
     "pipelines": "programs of their own beside the broker",

@@ -18,6 +18,13 @@ EXAMPLES = """\
   try     echo hello | kafkalite produce {where}greetings
           kafkalite consume {where}greetings
 """
+# What programs wait for that start an Apache Kafka, each its own line of these.
+READY = (
+    "[KafkaServer id={node}] started",
+    "[KafkaRaftServer nodeId={node}] Kafka Server started",
+    "[BrokerLifecycleManager id={node}] The broker has been unfenced. "
+    "Transitioning from RECOVERY to RUNNING.",
+)
 
 
 def show(
@@ -27,7 +34,7 @@ def show(
     in_memory: bool,
     control: Address | None = None,
 ) -> None:
-    """Prints the banner, and the line that tools wait for."""
+    """Prints the banner, and the lines that tools wait for."""
     address = _readable(next(iter(addresses.values())))
     click.echo(f"kafkalite {kafkalite.__version__}, compatible with the Apache Kafka protocol")
     for name, bound in addresses.items():
@@ -37,7 +44,8 @@ def show(
         click.echo(f"  control http://{_readable(control)}")
     where = "" if address == USUAL_ADDRESS else f"-b {address} "
     click.echo(EXAMPLES.format(where=where), nl=False)
-    click.echo(f"[KafkaServer id={config.node_id}] started")
+    for line in READY:
+        click.echo(line.format(node=config.node_id))
 
 
 def _readable(address: Address) -> str:

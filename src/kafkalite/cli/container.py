@@ -1,65 +1,65 @@
 """`kafkalite container`: what the image runs. Settings come from KAFKA_… variables of the
-environment, spelled as the images of Apache Kafka, Confluent and Bitnami spell them.
-
-Elsewhere the environment is never read: a Kubernetes service called `kafka` puts KAFKA_PORT and
-its like into every container beside it, and those are told apart here. A variable that no broker
-knows is somebody else's, and stops nothing: it is named in one line.
+environment, spelled as the images of Apache Kafka, Confluent and Bitnami spell them, above those
+of a mounted server.properties.
 """
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 import click
 
-PREFIX = "KAFKA_"
-BITNAMI_PREFIX = "KAFKA_CFG_"
-LISTEN = "0.0.0.0:9092"
-DATA_FOLDER = "/var/lib/kafkalite"
-ANY_ADDRESS = "0.0.0.0"
-CREATE_TOPICS = "KAFKA_CREATE_TOPICS"
-SEPARATOR = "KAFKA_CREATE_TOPICS_SEPARATOR"
+from kafkalite.cli._properties import PropertiesFile, broker_config
+from kafkalite.config import InvalidSetting
+from kafkalite.container.clusters import name_cluster
+from kafkalite.container.directories import MOUNTS, mounted
+from kafkalite.container.prepared import Prepared, cluster_id, prepare
+from kafkalite.container.properties import properties_text
+from kafkalite.container.variables import with_files_read
 
-# Options of a JVM and its logging, which there is none of here, of images that wrap Kafka, and of
-# other programs whose variables begin alike.
-_NOT_SETTINGS = re.compile(
-    r"KAFKA_(\w+_OPTS|OPTS|JMX_\w+|LOG4J_\w+|VERSION|HOME|USER|GROUP|\w*CLUSTER_ID|GC_LOG_\w+"
-    r"|CREATE_TOPICS\w*|CONFLUENT_\w+|REST_\w+|SCHEMA_REGISTRY_\w+|UI_\w+|KSQL_\w+"
-    r"|ADVERTISED_HOST_NAME|ADVERTISED_PORT)"
-)
-# What Kubernetes adds for a service of that name.
-_OF_A_SERVICE = re.compile(r"KAFKA_(SERVICE_HOST|SERVICE_PORT\w*|PORT|PORT_\d+_(TCP|UDP)\w*)")
-# How Bitnami's image calls what the broker calls otherwise.
-_OTHER_NAMES = {
-    "max.message.bytes": "message.max.bytes",
-    "segment.bytes": "log.segment.bytes",
-    "logs.dirs": "log.dirs",
-}
+# Where users of other images mount settings; the first that is there counts.
+SHARED_FILES = ("/mnt/shared/config/server.properties", "/bitnami/kafka/config/server.properties")
 _DIRECTORY = {"log.dir": "log.dirs"}
-_LISTENER = re.compile(r"(?P<name>[^:]+)://(?P<host>.*):(?P<port>[^:]*)")
 
 
 @click.command(
     hidden=True, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
 )
+@click.option("--configure", metavar="FILE", help="Write the settings to FILE, and end.")
+@click.option("--configured", metavar="FILE", help="Take the settings from FILE, if it is there.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
-def command(context: click.Context, arguments: tuple[str, ...]) -> None:
+def command(
+    context: click.Context,
+    configure: str | None,
+    configured: str | None,
+    arguments: tuple[str, ...],
+) -> None:
     """Serve with the settings that the environment names; ARGUMENTS go to `kafkalite serve`."""
     from kafkalite.cli.main import main
 
-    passed_over = list(unknown(settings(os.environ)))
-    if passed_over:
-        click.echo(f"not of a broker's settings, and ignored: {', '.join(passed_over)}", err=True)
-    call = ["serve", *serve_arguments(os.environ, given(arguments)), *arguments]
-    main.main(call, prog_name="kafkalite", parent=context.parent)
+    try:
+        environment = with_files_read(os.environ, _text_of)
+        if configured is not None and os.path.exists(configured):
+            written = PropertiesFile().convert(configured, None, context)
+            prepared = prepare({}, written, (), {"listeners", "log.dirs"})
+            prepared.topics = prepare(environment, {}, (), {"listeners", "log.dirs"}).topics
+        else:
+            prepared = prepare(environment, _shared(context), _mounts(), given(arguments))
+            for note in prepared.notes:
+                click.echo(note, err=True)
+        if configure is not None:
+            _write(configure, prepared)
+            return
+        name_cluster(prepared.settings.get("log.dirs", ""), cluster_id(environment))
+    except InvalidSetting as error:
+        raise click.ClickException(str(error)) from None
+    main.main(["serve", *serve_arguments(prepared), *arguments], "kafkalite", parent=context.parent)
 
 
 def given(arguments: Sequence[str]) -> set[str]:
     """What the arguments of `kafkalite serve` say themselves: `listeners`, `log.dirs`, or both."""
-    from kafkalite.cli._properties import PropertiesFile
     from kafkalite.cli.serve import command as serve
 
     context = click.Context(serve)
@@ -73,118 +73,35 @@ def given(arguments: Sequence[str]) -> set[str]:
     return {_DIRECTORY.get(name, name) for name in found} & {"listeners", "log.dirs"}
 
 
-def serve_arguments(
-    environment: Mapping[str, str], said: Collection[str] = frozenset()
-) -> list[str]:
-    """The options of `kafkalite serve` that stand for these variables, and for what neither they
-    nor the arguments, which have `said` some settings, name."""
-    found = dict(settings(environment))
-    for name in dict(_unknown_names(found)):
-        del found[name]
-    _complete_listeners(found, environment)
-    named = {_DIRECTORY.get(name, name) for name in found} | set(said)
-    call = [] if "listeners" in named else ["--listen", LISTEN]
-    call += [] if "log.dirs" in named else ["--data-dir", DATA_FOLDER]
-    for name, value in sorted(found.items()):
+def serve_arguments(prepared: Prepared) -> list[str]:
+    """The options of `kafkalite serve` that stand for it."""
+    call: list[str] = []
+    for name, value in sorted(prepared.settings.items()):
         call += ["--override", f"{name}={value}"]
-    for topic in topics(environment):
+    for topic in prepared.topics:
         call += ["--topic", topic]
     return call
 
 
-# --- settings -------------------------------------------------------------------------------------
+def _shared(context: click.Context) -> dict[str, str]:
+    path = next(filter(os.path.exists, SHARED_FILES), None)
+    return {} if path is None else PropertiesFile().convert(path, None, context)
 
 
-def settings(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Each variable that is a setting, under the setting's own name; an empty one is not set.
-
-    One underscore is a dot, two are an underscore and three a dash. What KAFKA_CFG_ says counts
-    before what KAFKA_ says.
-    """
-    found: dict[str, str] = {}
-    for variable in sorted(environment, key=lambda name: name.startswith(BITNAMI_PREFIX)):
-        value = environment[variable]
-        plain = f"{PREFIX}{variable.removeprefix(BITNAMI_PREFIX)}"
-        written = plain if variable.startswith(BITNAMI_PREFIX) else variable
-        is_foreign = _NOT_SETTINGS.fullmatch(written) or _OF_A_SERVICE.fullmatch(variable)
-        is_address = value.startswith("tcp://")
-        if variable.startswith(PREFIX) and value.strip() and not is_foreign and not is_address:
-            name = _name(written)
-            found[_OTHER_NAMES.get(name, name)] = value
-    yield from found.items()
+def _mounts() -> set[str]:
+    try:
+        return mounted(_text_of(MOUNTS))
+    except OSError:  # not every system has such a table
+        return set()
 
 
-def _name(variable: str) -> str:
-    name = variable.removeprefix(PREFIX).lower()
-    return name.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
+def _text_of(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
-def unknown(found: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """The names that no broker of Apache Kafka knows, each with the nearest that it does."""
-    for name, near in _unknown_names(dict(found)):
-        yield name if near is None else f"{name} (the nearest is {near})"
-
-
-def _unknown_names(found: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
-    from kafkalite.config.check import nearest_to
-    from kafkalite.config.protections import PROMISES
-    from kafkalite.config.tables import base_name, broker_settings, removed_settings
-
-    for name in found:
-        if base_name(name) not in broker_settings() and name not in removed_settings():
-            near = nearest_to(name)
-            if near not in PROMISES:  # a protection that was meant must not be passed over
-                yield name, near
-
-
-# --- listeners ------------------------------------------------------------------------------------
-
-
-def _complete_listeners(found: dict[str, str], environment: Mapping[str, str]) -> None:
-    """Listeners as the images derive them: those that are advertised, on every address. A host
-    that is left empty is told to each client as it has reached the broker."""
-    _take_old_address(found, environment)
-    advertised = _items(found.pop("advertised.listeners", ""))
-    if advertised and "listeners" not in found:
-        found["listeners"] = ",".join(_on_any_address(each) for each in advertised)
-    elif "listeners" in found:
-        found["listeners"] = ",".join(_items(found["listeners"]))
-    told = [each for each in advertised if _part(each, "host")]
-    if told:
-        found["advertised.listeners"] = ",".join(told)
-
-
-def _take_old_address(found: dict[str, str], environment: Mapping[str, str]) -> None:
-    """Older images advertise a host and a port by variables of their own."""
-    host = environment.get("KAFKA_ADVERTISED_HOST_NAME", "").strip()
-    if host and "advertised.listeners" not in found:
-        port = environment.get("KAFKA_ADVERTISED_PORT", "").strip() or LISTEN.rpartition(":")[2]
-        found["advertised.listeners"] = f"PLAINTEXT://{host}:{port}"
-
-
-def _items(text: str) -> list[str]:
-    return [item.strip() for item in text.split(",") if item.strip()]
-
-
-def _part(listener: str, part: str) -> str:
-    match = _LISTENER.fullmatch(listener)
-    return match[part] if match else listener  # one that is none is refused where it is read
-
-
-def _on_any_address(listener: str) -> str:
-    match = _LISTENER.fullmatch(listener)
-    return f"{match['name']}://{ANY_ADDRESS}:{match['port']}" if match else listener
-
-
-# --- topics ---------------------------------------------------------------------------------------
-
-
-def topics(environment: Mapping[str, str]) -> Iterator[str]:
-    """Topics that are to be there, as `kafkalite serve` takes them, out of
-    NAME:PARTITIONS:REPLICAS[:CLEANUP] in as many lines as somebody likes."""
-    separator = environment.get(SEPARATOR) or ","
-    for item in re.split(rf"{re.escape(separator)}|\n", environment.get(CREATE_TOPICS, "")):
-        name, count, _, cleanup = (part.strip() for part in f"{item}:::".split(":", 4)[:4])
-        if name:
-            configs = f":cleanup.policy={cleanup}" if cleanup else ""
-            yield f"{name}:{count}{configs}".rstrip(":")
+def _write(path: str, prepared: Prepared) -> None:
+    """Once it is known that a broker would start with it."""
+    broker_config(prepared.settings, None, None, False, ())
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(properties_text(prepared.settings))

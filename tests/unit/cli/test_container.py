@@ -1,22 +1,24 @@
 """The image's entry: which variables are settings, and what `serve` is told."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from kafkalite.cli._properties import broker_config
-from kafkalite.cli.container import (
-    DATA_FOLDER,
-    LISTEN,
-    given,
-    serve_arguments,
-    settings,
-    unknown,
-)
-from kafkalite.config import BrokerConfig, InvalidSetting
+from kafkalite.cli.container import given, serve_arguments
+from kafkalite.config import BrokerConfig, InvalidSetting, parse_properties
+from kafkalite.container.clusters import name_cluster
+from kafkalite.container.prepared import LISTENERS, cluster_id, prepare
+from kafkalite.container.properties import properties_text
+from kafkalite.container.topics import topics
+from kafkalite.container.variables import settings, unknown, with_files_read
+
+VOLUME = "/var/lib/kafka/data"
 
 
 @pytest.mark.parametrize(
@@ -25,10 +27,21 @@ from kafkalite.config import BrokerConfig, InvalidSetting
         ("KAFKA_LOG_RETENTION_MS", "log.retention.ms"),
         ("KAFKA_LISTENERS", "listeners"),
         ("KAFKA_ODD__NAME_OF___IT", "odd_name.of-it"),
+        (
+            "KAFKA_LISTENER_NAME_SECURE_SCRAM-SHA-512_SASL_JAAS_CONFIG",
+            "listener.name.secure.scram-sha-512.sasl.jaas.config",
+        ),
+        ("KAFKA_CFG_NODE_ID", "node.id"),
+        ("NODE_ID", "node.id"),
+        ("BROKER_ID", "broker.id"),
+        ("KAFKA_MAX_MESSAGE_BYTES", "message.max.bytes"),
+        ("KAFKA_CFG_SEGMENT_BYTES", "log.segment.bytes"),
+        ("KAFKA_LOGS_DIRS", "log.dirs"),
+        ("KAFKA_SSL_KEYSTORE_PASSWORD", "ssl.keystore.password"),
     ],
 )
-def test_variables_are_named_as_in_apache_kafkas_image(variable: str, name: str) -> None:
-    assert dict(settings({variable: "7"})) == {name: "7"}
+def test_variables_are_named_as_in_other_images(variable: str, name: str) -> None:
+    assert settings({variable: "7"}) == {name: "7"}
 
 
 @pytest.mark.parametrize(
@@ -43,16 +56,30 @@ def test_variables_are_named_as_in_apache_kafkas_image(variable: str, name: str)
         ("KAFKA_HEAP_OPTS", "-Xmx1G"),
         ("KAFKA_OPTS", "-Dx=y"),
         ("KAFKA_JMX_PORT", "9999"),
+        ("KAFKA_LOG4J_ROOT_LOGLEVEL", "WARN"),
+        ("KAFKA_TOOLS_LOG4J_LOGLEVEL", "WARN"),
+        ("KAFKA_CONFLUENT_SUPPORT_METRICS_ENABLE", "false"),
+        ("KAFKA_REST_BOOTSTRAP_SERVERS", "a:1"),
+        ("KAFKA_KRAFT_CLUSTER_ID", "abc"),
         ("KAFKALITE_JARS", "/jars"),
+        ("ZOOKEEPER_CONNECT", "zookeeper:2181"),
         ("PATH", "/bin"),
     ],
 )
 def test_other_variables_are_left_alone(variable: str, value: str) -> None:
-    assert list(settings({variable: value})) == []
+    assert settings({variable: value}) == {}
 
 
 def test_it_listens_to_all_and_keeps_its_data_in_the_volume() -> None:
-    assert serve_arguments({}) == ["--listen", LISTEN, "--data-dir", DATA_FOLDER]
+    prepared = prepare({}, {}, {VOLUME})
+    assert prepared.settings == {"listeners": LISTENERS, "log.dirs": VOLUME}
+    assert prepared.notes == []
+    assert serve_arguments(prepared) == [
+        "--override",
+        f"listeners={LISTENERS}",
+        "--override",
+        f"log.dirs={VOLUME}",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -75,35 +102,105 @@ def test_what_the_arguments_say_takes_the_place_of_defaults(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plain").write_text("num.partitions=3\n")
     (tmp_path / "full").write_text("listeners=PLAINTEXT://:9092\nlog.dirs=/x\n")
-    call = serve_arguments({}, given(arguments.split()))
-    assert ("--listen" in call, "--data-dir" in call) == (listens, has_folder)
+    found = prepare({}, {}, (), given(arguments.split())).settings
+    assert ("listeners" in found, "log.dirs" in found) == (listens, has_folder)
+
+
+def run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "kafkalite", "container", *arguments], cwd=folder, check=False,
+        capture_output=True, text=True, timeout=60, env={**os.environ, **environment},
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("arguments", ["--memory", "-c full"])
-def test_it_serves_as_the_arguments_say(arguments: str, tmp_path) -> None:
+def test_it_serves_as_the_arguments_say(arguments: str, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         where = f"127.0.0.1:{taken.getsockname()[1]}"
         (tmp_path / "full").write_text(f"listeners=PLAINTEXT://{where}\nlog.dirs=data\n")
-        done = subprocess.run(
-            [sys.executable, "-m", "kafkalite", "container", *arguments.split()],
-            cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False,
-            env={**os.environ, "KAFKA_LISTENERS": "" if "-c" in arguments else f"A://{where}",
-                 "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "A:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-                 "KAFKA_INTER_BROKER_LISTENER_NAME": "" if "-c" in arguments else "A"},
+        done = run(
+            tmp_path, *arguments.split(),
+            KAFKA_LISTENERS="" if "-c" in arguments else f"A://{where}",
+            KAFKA_LISTENER_SECURITY_PROTOCOL_MAP="A:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            KAFKA_INTER_BROKER_LISTENER_NAME="" if "-c" in arguments else "A",
         )  # fmt: skip
     assert done.returncode == 1
     assert f"('127.0.0.1', {where.split(':')[1]})" in done.stderr  # where it was to listen
     assert (tmp_path / "data").is_dir() == ("-c" in arguments)
 
 
+def test_what_it_has_configured_is_what_it_serves(tmp_path: Path) -> None:
+    file = tmp_path / "kafka.properties"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        where = f"127.0.0.1:{taken.getsockname()[1]}"
+        said = {"KAFKA_LISTENERS": f"PLAINTEXT://{where}", "KAFKA_LOG_DIRS": "data",
+                "KAFKA_BROKERS": "a:1", "CLUSTER_ID": "MkU3OEVBNTcwNTJENDM2Qk"}  # fmt: skip
+        done = run(tmp_path, "--configure", str(file), **said)
+        assert done.returncode == 0
+        assert parse_properties(file.read_text())["listeners"] == f"PLAINTEXT://{where}"
+        assert not (tmp_path / "data").exists()
+        file.write_text(file.read_text().replace("log.dirs=data", "log.dirs=other"))
+        begun = run(tmp_path, "--configured", str(file), **said)
+    assert begun.returncode == 1
+    assert "brokers" in done.stderr
+    assert "brokers" not in begun.stderr  # said once
+    meta = parse_properties((tmp_path / "other" / "meta.properties").read_text())
+    assert meta["cluster.id"] == "MkU3OEVBNTcwNTJENDM2Qk"
+    assert not (tmp_path / "data").exists()
+
+
+def test_nothing_is_configured_of_what_no_broker_would_start_with(tmp_path: Path) -> None:
+    file = tmp_path / "kafka.properties"
+    done = run(tmp_path, "--configure", str(file), KAFKA_NUM_PARTITIONS="many")
+    assert done.returncode == 1
+    assert "num.partitions" in done.stderr
+    assert not file.exists()
+
+
+def test_a_file_of_settings_is_read_as_it_was_meant() -> None:
+    odd = {"a": "1", "b": " two\nlines\\ and = :", "c.d": "täxt", "e": "#"}
+    assert parse_properties(properties_text(odd)) == odd
+
+
 def test_settings_take_the_place_of_defaults() -> None:
     environment = {"KAFKA_LISTENERS": "PLAINTEXT://:19092", "KAFKA_LOG_DIRS": "/data"}
-    assert serve_arguments(environment) == [
-        "--override",
-        "listeners=PLAINTEXT://:19092",
-        "--override",
-        "log.dirs=/data",
+    prepared = prepare(environment, {}, {VOLUME})
+    assert prepared.settings == {"listeners": "PLAINTEXT://:19092", "log.dirs": "/data"}
+    assert prepared.notes == [
+        "data lies in /data and goes with this container: no volume is mounted there"
     ]
+
+
+def test_the_environment_counts_before_a_mounted_file() -> None:
+    file = {"num.partitions": "3", "log.dirs": "/data", "listeners": "PLAINTEXT://:1"}
+    found = prepare({"KAFKA_NUM_PARTITIONS": "4"}, file, {"/data"}).settings
+    assert found == {**file, "num.partitions": "4"}
+
+
+def test_a_variable_may_name_a_file_that_holds_its_value() -> None:
+    secrets = {"/run/secrets/size": "77\n"}
+    found = with_files_read(
+        {"KAFKA_CFG_MESSAGE_MAX_BYTES_FILE": "/run/secrets/size", "KAFKA_MESSAGE_MAX_BYTES": "1"},
+        secrets.__getitem__,
+    )
+    assert settings(found) == {"message.max.bytes": "77"}
+    with pytest.raises(InvalidSetting, match="KAFKA_NODE_ID_FILE: /no/such cannot be read: No s"):
+        with_files_read({"KAFKA_NODE_ID_FILE": "/no/such"}, lambda path: Path(path).read_text())
+
+
+def test_a_new_cluster_has_the_id_that_is_named_and_an_old_one_keeps_its_own(
+    tmp_path: Path,
+) -> None:
+    named = cluster_id({"KAFKA_KRAFT_CLUSTER_ID": "abc", "CLUSTER_ID": "def"})
+    assert named == "def"
+    assert cluster_id({"KAFKA_KRAFT_CLUSTER_ID": "abc", "CLUSTER_ID": " "}) == "abc"
+    name_cluster(f"{tmp_path}/a,{tmp_path}/b", named)
+    name_cluster(f"{tmp_path}/a", "other")
+    name_cluster(f"{tmp_path}/c", None)
+    for folder in "ab":
+        text = (tmp_path / folder / "meta.properties").read_text()
+        assert parse_properties(text) == {"version": "1", "cluster.id": "def"}
+    assert not (tmp_path / "c").exists()
 
 
 # --- what files of compose have -------------------------------------------------------------------
@@ -168,11 +265,10 @@ WURSTMEISTER = {
 
 def served(environment: dict[str, str]) -> tuple[BrokerConfig, list[str]]:
     """The broker that these variables make, and the topics that it begins with."""
-    arguments = serve_arguments(environment)
+    arguments = serve_arguments(prepare(environment, {}, {VOLUME}))
     options = list(zip(arguments[::2], arguments[1::2], strict=True))
-    listen = dict(options).get("--listen")
     overrides = tuple(value for name, value in options if name == "--override")
-    config, _ = broker_config(None, listen, dict(options).get("--data-dir"), False, overrides)
+    config, _ = broker_config(None, None, None, False, overrides)
     return config, [value for name, value in options if name == "--topic"]
 
 
@@ -201,8 +297,8 @@ def test_bitnamis_variables_are_taken() -> None:
     config, _ = served(BITNAMI)
     assert config.node_id == 0
     assert addresses(BITNAMI) == (["PLAINTEXT://:9092"], [])
-    assert list(unknown(settings(BITNAMI))) == ["max.request.size"]
-    assert dict(settings({"KAFKA_CFG_NUM_PARTITIONS": "3", "KAFKA_NUM_PARTITIONS": "1"})) == {
+    assert dict(unknown(settings(BITNAMI))) == {"max.request.size": None}
+    assert settings({"KAFKA_CFG_NUM_PARTITIONS": "3", "KAFKA_NUM_PARTITIONS": "1"}) == {
         "num.partitions": "3"
     }
 
@@ -215,7 +311,11 @@ def test_a_list_that_ends_with_a_comma_is_taken() -> None:
 
 
 def test_older_images_address_and_topics_are_taken() -> None:
-    assert addresses(WURSTMEISTER) == (["PLAINTEXT://0.0.0.0:9094"], ["PLAINTEXT://10.0.0.7:9094"])
+    assert addresses(WURSTMEISTER) == (["PLAINTEXT://0.0.0.0:9092"], ["PLAINTEXT://10.0.0.7:9094"])
+    own = {**WURSTMEISTER, "KAFKA_PORT": "7000", "KAFKA_ADVERTISED_PORT": ""}
+    assert addresses(own) == (["PLAINTEXT://0.0.0.0:7000"], ["PLAINTEXT://10.0.0.7:7000"])
+    kubernetes = {**WURSTMEISTER, "KAFKA_PORT": "tcp://10.0.0.1:9092"}
+    assert addresses(kubernetes)[0] == ["PLAINTEXT://0.0.0.0:9092"]
     assert served(WURSTMEISTER)[1] == [
         "orders:3",
         "compacted:1:cleanup.policy=compact",
@@ -224,17 +324,45 @@ def test_older_images_address_and_topics_are_taken() -> None:
 
 
 def test_an_empty_value_is_not_set() -> None:
-    assert list(settings({"KAFKA_NUM_PARTITIONS": "", "KAFKA_LISTENERS": " "})) == []
+    assert settings({"KAFKA_NUM_PARTITIONS": "", "KAFKA_LISTENERS": " ", "NODE_ID": ""}) == {}
 
 
 def test_what_no_broker_knows_stops_nothing_and_is_named() -> None:
     foreign = {"KAFKA_BROKERS": "kafka:9092", "KAFKA_RETENTION_MS": "1", "KAFKA_NUM_PARTITION": "3"}
     assert served(foreign)[0].get_int("num.partitions") == 1
-    assert sorted(unknown(settings(foreign))) == [
-        "brokers (the nearest is broker.id)",
-        "num.partition (the nearest is num.partitions)",
-        "retention.ms (the nearest is log.retention.ms)",
+    assert prepare(foreign, {}, {VOLUME}).notes == [
+        "not of a broker's settings, and ignored: brokers (the nearest is broker.id), "
+        "num.partition (the nearest is num.partitions), "
+        "retention.ms (the nearest is log.retention.ms)"
     ]
+
+
+@pytest.mark.parametrize(
+    "variable",
+    "KAFKA_BROKERS KAFKA_PARTITIONS KAFKA_REPLICATION_FACTOR KAFKA_RETENTION_MS"
+    " KAFKA_CLEANUP_POLICY KAFKA_LOG_RETENTION KAFKA_FETCH_MESSAGE_MAX_BYTES"
+    " KAFKA_CFG_MAX_REQUEST_SIZE KAFKA_CONFLUENT_LICENSE_TOPIC_REPLICATION_FACTOR".split(),
+)
+def test_no_unknown_name_keeps_a_container_from_starting(variable: str) -> None:
+    assert served({variable: "1"})[0].get_int("num.partitions") == 1
+
+
+def test_topics_are_written_in_many_ways() -> None:
+    assert list(topics({"CREATE_TOPICS": '"test-topic:1:1"'})) == [("test-topic:1", "")]
+    spread = {"KAFKA_CREATE_TOPICS": " a:2:1;\n b:3:1 ;", "KAFKA_CREATE_TOPICS_SEPARATOR": ";"}
+    assert list(topics(spread)) == [("a:2", ""), ("b:3", "")]
+    assert prepare({"KAFKA_CREATE_TOPICS": "a:1:3"}, {}, {VOLUME}).notes == [
+        "a has one replica, not 3"
+    ]
+
+
+def test_a_container_in_two_networks_is_told_by_its_first_address() -> None:
+    two = {**TESTCONTAINERS, "KAFKA_ADVERTISED_LISTENERS": "BROKER://172.17.0.2 172.18.0.3:9093"}
+    assert addresses(two)[1] == ["BROKER://172.17.0.2:9093"]
+    [note] = prepare(two, {}, {VOLUME}).notes
+    assert note == (
+        "BROKER://172.17.0.2 172.18.0.3:9093 names several hosts, and clients are told the first"
+    )
 
 
 @pytest.mark.parametrize(
@@ -251,3 +379,24 @@ def test_what_no_broker_knows_stops_nothing_and_is_named() -> None:
 def test_a_promise_that_cannot_be_kept_stops_it_still(variable: str, value: str) -> None:
     with pytest.raises(InvalidSetting):
         served({variable: value})
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("KAFKA_CLIENT_USERS", "app"),
+        ("KAFKA_CLIENT_PASSWORDS", "pw"),
+        ("KAFKA_INTER_BROKER_USER", "broker"),
+        ("KAFKA_SSL_KEYSTORE_FILENAME", "kafka.p12"),
+        ("KAFKA_SSL_KEY_CREDENTIALS", "kafka.pass"),
+        ("KAFKA_SSL_TRUSTSTORE_CREDENTIALS", "kafka.pass"),
+        ("KAFKA_OPTS", "-Xmx1G -Djava.security.auth.login.config=/etc/kafka/jaas.conf"),
+    ],
+)
+def test_a_variable_that_asks_for_a_protection_is_refused_by_its_name(
+    variable: str, value: str
+) -> None:
+    with pytest.raises(InvalidSetting, match=rf"{re.escape(variable)}: .*ALLOW_INSECURE=true"):
+        served({variable: value})
+    assert served({variable: value, "KAFKA_KAFKALITE_ALLOW_INSECURE": "true"})
+    assert served({variable: " "})
