@@ -22,7 +22,7 @@ FUNCTION_LINES = 60
 # From the top down: a room imports from those below it, never from its own row or above. What a
 # wheel leaves out (sim) stands at the top, so that nothing in one asks for it.
 ROOMS: tuple[tuple[str, ...], ...] = (
-    ("cli", "sim"),
+    ("cli", "tools", "sim"),
     ("testing",),
     ("client",),
     ("broker",),
@@ -89,6 +89,7 @@ OUTSIDE_WORLD = frozenset(
 MAY_TOUCH_THE_WORLD: dict[str, str] = {
     "env": "its task",
     "cli": "a command is a process: arguments, signals, terminal",
+    "tools": "each is a process: arguments, exit codes, time-outs",
     "jvm": "looks for programs and fetches files",
     "spark": "starts a JVM",
     "pipelines": "programs of their own beside the broker",

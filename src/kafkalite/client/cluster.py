@@ -20,16 +20,14 @@ CLIENT_ID = "kafkalite"
 ANSWER_TIMEOUT_S = 40  # more than what a broker is given for a request
 FIRST_ANSWER_TIMEOUT_S = 10
 PAUSE_S = 0.1
-# The highest versions that this client speaks: those that know topics by name.
+# The highest versions that this client speaks where it is not all that there are: those that know
+# topics by name.
 SPOKEN = {
-    "ConsumerGroupDescribe": 1,
-    "CreateTopics": 7,
-    "DescribeCluster": 0,
     "DescribeGroups": 5,
     "Fetch": 12,
     "FindCoordinator": 3,
     "InitProducerId": 4,
-    "ListOffsets": 7,
+    "ListOffsets": 11,
     "Metadata": 12,
     "OffsetFetch": 7,
     "Produce": 12,
@@ -82,13 +80,15 @@ class Peer:
         return self._exchange(request, self._version(request))
 
     def _version(self, request: Any) -> int:
-        name = type(request).SPEC.api.name
+        spec = type(request).SPEC
+        name = spec.api.name
         lowest, highest = self._versions.get(request.API_KEY, (0, -1))
-        version = min(highest, SPOKEN[name])
+        spoken = SPOKEN.get(name, spec.versions[-1])
+        version: int = min(highest, spoken)
         if version < lowest:
             raise Unreachable(
                 f"the broker at {self._where} serves {name} in versions {lowest} to {highest}, and "
-                f"this client speaks up to {SPOKEN[name]}"
+                f"this client speaks up to {spoken}"
             )
         return version
 

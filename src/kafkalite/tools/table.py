@@ -1,0 +1,14 @@
+"""The tools: their names, the modules here that are them, and Apache Kafka's classes."""
+
+from __future__ import annotations
+
+_PACKAGE = "org.apache.kafka.tools."
+
+# A tool's module has `main(words)`, which gives its exit code.
+MODULES: dict[str, str] = {
+    "kafka-topics": "topics",
+}
+# What Apache Kafka's scripts start: for `kafka-run-class.sh`, and for the lines of a tool's log.
+CLASSES: dict[str, str] = {
+    "kafka-topics": f"{_PACKAGE}TopicCommand",
+}
