@@ -63,7 +63,15 @@ def no_number(text: str) -> Failure:
 def refused(code: int, message: str | None = None) -> Failure:
     """What a broker answered: an error code, and perhaps what it says of it."""
     error = Error(code)
-    return Failure(_ERRORS + exception_of(error.name), message or error.message)
+    return Failure(_ERRORS + exception_of(error.name), message or _messages()[error.name])
+
+
+def _messages() -> dict[str, str]:
+    """What Apache Kafka's clients say of each error code."""
+    from pathlib import Path
+
+    lines = Path(__file__).with_name("error_messages.txt").read_text(encoding="utf-8").splitlines()
+    return dict(line.split(": ", 1) for line in lines if not line.startswith("#"))
 
 
 def exception_of(code: str) -> str:
