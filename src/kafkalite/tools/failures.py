@@ -60,6 +60,12 @@ def no_number(text: str) -> Failure:
     return Failure("java.lang.NumberFormatException", f'For input string: "{text}"')
 
 
+def execution(cause: Failure) -> Failure:
+    """What a future of Apache Kafka's admin client raises; tools tell its cause's message."""
+    message = f"{cause.java}: {cause.message}"
+    return Failure("java.util.concurrent.ExecutionException", message, cause)
+
+
 def refused(code: int, message: str | None = None) -> Failure:
     """What a broker answered: an error code, and perhaps what it says of it."""
     error = Error(code)

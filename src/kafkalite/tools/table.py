@@ -7,12 +7,14 @@ _PACKAGE = "org.apache.kafka.tools."
 # A tool's module has `main(words)`, which gives its exit code.
 MODULES: dict[str, str] = {
     "kafka-broker-api-versions": "broker_api_versions",
+    "kafka-cluster": "cluster",
     "kafka-get-offsets": "get_offsets",
     "kafka-topics": "topics",
 }
 # What Apache Kafka's scripts start: for `kafka-run-class.sh`, and for the lines of a tool's log.
 CLASSES: dict[str, str] = {
     "kafka-broker-api-versions": f"{_PACKAGE}BrokerApiVersionsCommand",
+    "kafka-cluster": f"{_PACKAGE}ClusterTool",
     "kafka-get-offsets": f"{_PACKAGE}GetOffsetShell",
     "kafka-topics": f"{_PACKAGE}TopicCommand",
 }
