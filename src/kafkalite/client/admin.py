@@ -30,19 +30,19 @@ class Admin:
         timeout_s: float = TIMEOUT_S,
         tell: Callable[[Exception], None] = lambda _: None,
     ) -> None:
-        self.cluster = cluster
+        self._cluster = cluster
         self._timeout_s, self._tell = timeout_s, tell
 
     def ask(self, request: Any) -> Any:
         """Asks any broker."""
-        return self._again(lambda: self.cluster.ask_any(request))
+        return self._again(lambda: self._cluster.ask_any(request))
 
     def ask_controller(self, request: Any, codes: Callable[[Any], list[int]]) -> Any:
         """Asks who takes changes; `codes` are those of the answer, looked at for one that says
         that this was not the controller."""
 
         def attempt() -> Any:
-            answer = self.cluster.ask(self._controller(), request)
+            answer = self._cluster.ask(self._controller(), request)
             if Error.NOT_CONTROLLER in codes(answer):
                 raise TryAgain("the controller has moved")
             return answer
@@ -54,7 +54,7 @@ class Admin:
 
         def attempt() -> Any:
             self._controller()
-            return self.cluster.ask(node_id, request)
+            return self._cluster.ask(node_id, request)
 
         return self._again(attempt)
 
@@ -62,18 +62,18 @@ class Admin:
         """Asks who has a group or a transactional id."""
 
         def attempt() -> Any:
-            found = self.cluster.ask_any(FindCoordinatorRequest(key=key, key_type=kind))
+            found = self._cluster.ask_any(FindCoordinatorRequest(key=key, key_type=kind))
             if Error(found.error_code).is_retriable:
                 raise TryAgain(f"the coordinator of {key}: {Error(found.error_code).message}")
-            self.cluster.learn(found.node_id, (found.host, found.port))
-            return self.cluster.ask(found.node_id, request)
+            self._cluster.learn(found.node_id, (found.host, found.port))
+            return self._cluster.ask(found.node_id, request)
 
         return self._again(attempt)
 
     def _controller(self) -> int:
-        answer = self.cluster.ask_any(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+        answer = self._cluster.ask_any(MetadataRequest(topics=[], allow_auto_topic_creation=False))
         for each in answer.brokers:
-            self.cluster.learn(each.node_id, (each.host, each.port))
+            self._cluster.learn(each.node_id, (each.host, each.port))
         if answer.controller_id < 0:
             raise TryAgain("there is no controller")
         return int(answer.controller_id)

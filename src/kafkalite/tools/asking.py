@@ -25,9 +25,10 @@ _NETWORK = "org.apache.kafka.clients.NetworkClient"
 class Asking:
     """Each question with the name that Apache Kafka's admin client has for it."""
 
-    def __init__(self, cluster: Cluster, client_id: str, timeout_s: float) -> None:
-        self.cluster, self._client_id = cluster, client_id
-        self._admin = Admin(cluster, timeout_s=timeout_s, tell=self._warn)
+    def __init__(self, bootstrap: list[Address], client_id: str, timeout_s: float) -> None:
+        self._bootstrap, self._client_id = bootstrap, client_id
+        self._cluster = Cluster(bootstrap, client_id=client_id)
+        self._admin = Admin(self._cluster, timeout_s=timeout_s, tell=self._warn)
 
     def any(self, call: str, request: Any) -> Any:
         return self._asked(call, lambda: self._admin.ask(request))
@@ -42,20 +43,27 @@ class Asking:
         return self._asked(call, lambda: self._admin.ask_coordinator(key, request, kind))
 
     def close(self) -> None:
-        self.cluster.close()
+        self._cluster.close()
 
     def _asked(self, call: str, ask: Callable[[], Any]) -> Any:
         try:
             return ask()
         except (TryAgain, Unreachable) as failure:
-            raise timed_out(failure, call) from failure
+            raise timed_out(call) from failure
         except ClientFailed as failure:
             raise Failure(f"{_KAFKA}KafkaException", str(failure)) from failure
 
     def _warn(self, failure: Exception) -> None:
         """Nobody there, again."""
-        if isinstance(failure, Unreachable):
-            log("WARN", f"[AdminClient clientId={self._client_id}] {failure}", _NETWORK)
+        if not isinstance(failure, Unreachable):
+            return
+        for number, (host, port) in enumerate(self._bootstrap, start=1):
+            log(
+                "WARN",
+                f"[AdminClient clientId={self._client_id}] Connection to node -{number} "
+                f"({_resolved(host)}:{port}) could not be established. Node may not be available.",
+                _NETWORK,
+            )
 
 
 def connect(bootstrap: str, config: str | None = None) -> Asking:
@@ -63,7 +71,7 @@ def connect(bootstrap: str, config: str | None = None) -> Asking:
     settings = settings_of(config)
     client_id = settings.get("client.id", CLIENT_ID)
     timeout_s = float(settings.get("default.api.timeout.ms", 1000 * TIMEOUT_S)) / 1000
-    return Asking(Cluster(known_addresses(bootstrap), client_id=client_id), client_id, timeout_s)
+    return Asking(known_addresses(bootstrap), client_id, timeout_s)
 
 
 def settings_of(config: str | None) -> dict[str, str]:
@@ -106,6 +114,15 @@ def known_addresses(bootstrap: str) -> list[Address]:
 def not_made(reason: str) -> Failure:
     cause = Failure(f"{_KAFKA}config.ConfigException", reason)
     return Failure(f"{_KAFKA}KafkaException", "Failed to create new KafkaAdminClient", cause)
+
+
+def _resolved(host: str) -> str:
+    """A host as Java shows it: its name, if it was given by name, and its address."""
+    try:
+        address = socket.gethostbyname(host)
+    except OSError:
+        address = "<unresolved>"
+    return f"/{address}" if host == address else f"{host}/{address}"
 
 
 def _is_known(text: str, address: Address) -> bool:

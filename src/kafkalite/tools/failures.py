@@ -5,7 +5,6 @@ Apache Kafka's tools print them with the lines of a Java stack (`at …`); there
 
 from __future__ import annotations
 
-from kafkalite.client.cluster import ClientFailed
 from kafkalite.protocol.errors import Error
 
 _ERRORS = "org.apache.kafka.common.errors."
@@ -89,11 +88,7 @@ def exception_of(code: str) -> str:
     return "".join(part.capitalize() for part in code.split("_")) + "Exception"
 
 
-def timed_out(failure: ClientFailed, call: str) -> Failure:
+def timed_out(call: str) -> Failure:
     """Nobody answered a call of the admin client in time."""
-    cause = Failure(f"{_ERRORS}TimeoutException", str(failure))
-    return Failure(
-        f"{_ERRORS}TimeoutException",
-        f"Timed out waiting for a node assignment. Call: {call}",
-        cause,
-    )
+    message = f"Timed out waiting for a node assignment. Call: {call}"
+    return Failure(f"{_ERRORS}TimeoutException", message)

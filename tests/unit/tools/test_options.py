@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -136,3 +137,24 @@ def test_other_security_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture
         ])  # fmt: skip
     assert ended.value.code == 1
     assert "security.protocol=SSL is not there yet" in capsys.readouterr().err
+
+
+def test_nobody_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text("default.api.timeout.ms=120\nclient.id=me\n")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    where = f"localhost:{port}"
+    words = ["--bootstrap-server", where, "--list", "--command-config", str(config)]
+    assert main(["kafka-topics", *words]) == 1
+    wrote = capsys.readouterr()
+    assert wrote.out == (
+        "Error while executing topic command : Timed out waiting for a node assignment. Call: "
+        "listTopics\n"
+    )
+    warning = (
+        f"WARN [AdminClient clientId=me] Connection to node -1 (localhost/127.0.0.1:{port}) could "
+        "not be established. Node may not be available. (org.apache.kafka.clients.NetworkClient)\n"
+    )
+    assert wrote.err.count(warning) == 2
+    assert "ERROR org.apache.kafka.common.errors.TimeoutException: Timed out" in wrote.err
