@@ -29,6 +29,7 @@ SPOKEN = {
     "InitProducerId": 4,
     "ListOffsets": 11,
     "Metadata": 12,
+    "OffsetCommit": 9,
     "OffsetFetch": 7,
     "Produce": 12,
 }
@@ -38,7 +39,11 @@ Address = tuple[str, int]
 
 
 class ClientFailed(Exception):
-    """What a person is told, in one sentence."""
+    """What a person is told, in one sentence; the code that a broker gave, if it was one."""
+
+    def __init__(self, message: str, code: Error = Error.NONE) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Unreachable(ClientFailed):
@@ -192,15 +197,16 @@ class Cluster:
 
     def _check(self, name: str, code: Error, may_create: bool) -> None:
         if code is Error.UNKNOWN_TOPIC_OR_PARTITION and not may_create:
-            raise ClientFailed(f"there is no topic {name}")
+            raise ClientFailed(f"there is no topic {name}", code)
         if code is Error.UNKNOWN_TOPIC_OR_PARTITION:
             raise TryAgain(
                 f"there is no topic {name}, and asking for it does not create it: create it, or "
-                "look for auto.create.topics.enable and the cause in the broker's log"
+                "look for auto.create.topics.enable and the cause in the broker's log",
+                code,
             )
         if code is not Error.NONE:
             kind = TryAgain if code.is_retriable else ClientFailed
-            raise kind(f"topic {name}: {code.name}: {code.message}")
+            raise kind(f"topic {name}: {code.name}: {code.message}", code)
 
     def close(self) -> None:
         for peer in (self._first, *self._peers.values()):

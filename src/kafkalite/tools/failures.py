@@ -28,6 +28,7 @@ _IRREGULAR = {
     "STALE_CONTROLLER_EPOCH": "ControllerMovedException",
     "TOPIC_ALREADY_EXISTS": "TopicExistsException",
 }
+_ELSEWHERE = {"INVALID_RECORD": "org.apache.kafka.common."}  # not among the others
 _NOT_SAID = ("_FAILED", "_ERROR", "_EXCEPTION")
 
 
@@ -37,11 +38,13 @@ class Failure(Exception):
     def __init__(self, java: str, message: str, cause: Failure | None = None) -> None:
         super().__init__(message)
         self.java, self.message, self.cause = java, message, cause
+        self.suppressed: list[Failure] = []
 
     def stack(self) -> str:
         """As Java prints it, without the places in its source."""
         lines, each = [], self
         lines.append(f"{each.java}: {each.message}")
+        lines += [f"\tSuppressed: {other.java}: {other.message}" for other in self.suppressed]
         while (each := each.cause) is not None:  # type: ignore[assignment]
             lines.append(f"Caused by: {each.java}: {each.message}")
         return "\n".join(lines) + "\n"
@@ -49,6 +52,22 @@ class Failure(Exception):
 
 class WrongUse(Exception):
     """Words that do not go together: its message and the help are printed."""
+
+
+def kafka(message: str, cause: Failure | None = None) -> Failure:
+    return Failure("org.apache.kafka.common.KafkaException", message, cause)
+
+
+def wrong_setting(message: str) -> Failure:
+    return Failure("org.apache.kafka.common.config.ConfigException", message)
+
+
+def timeout(message: str) -> Failure:
+    return Failure(f"{_ERRORS}TimeoutException", message)
+
+
+def serialization(message: str) -> Failure:
+    return Failure(f"{_ERRORS}SerializationException", message)
 
 
 def illegal_argument(message: str) -> Failure:
@@ -68,7 +87,8 @@ def execution(cause: Failure) -> Failure:
 def refused(code: int, message: str | None = None) -> Failure:
     """What a broker answered: an error code, and perhaps what it says of it."""
     error = Error(code)
-    return Failure(_ERRORS + exception_of(error.name), message or _messages()[error.name])
+    package = _ELSEWHERE.get(error.name, _ERRORS)
+    return Failure(package + exception_of(error.name), message or _messages()[error.name])
 
 
 def _messages() -> dict[str, str]:
@@ -90,5 +110,4 @@ def exception_of(code: str) -> str:
 
 def timed_out(call: str) -> Failure:
     """Nobody answered a call of the admin client in time."""
-    message = f"Timed out waiting for a node assignment. Call: {call}"
-    return Failure(f"{_ERRORS}TimeoutException", message)
+    return timeout(f"Timed out waiting for a node assignment. Call: {call}")

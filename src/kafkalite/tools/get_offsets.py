@@ -8,7 +8,7 @@ from typing import Any
 
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import ListOffsetsRequest
-from kafkalite.tools.asking import Asking, connect
+from kafkalite.tools.asking import BOOTSTRAP, Asking, connect
 from kafkalite.tools.failures import Failure, WrongUse, refused
 from kafkalite.tools.options import Given, Option
 from kafkalite.tools.running import help_or_version, tell, tell_use
@@ -24,7 +24,6 @@ _MOMENTS_SHOWN = (
     "-1 or latest / -2 or earliest / -3 or max-timestamp / -4 or earliest-local / -5 or "
     "latest-tiered / -6 or earliest-pending-upload"
 )
-_BOOTSTRAP = re.compile(r"[^,\s]+:\d+(,[^,\s]+:\d+)*")
 _NO_OFFSET = -1
 
 OPTIONS = [
@@ -103,7 +102,7 @@ def _checked(given: Given, words: list[str]) -> int | None:
     if (ended := help_or_version(given, _ABOUT)) is not None:
         return ended
     given.require("bootstrap-server")
-    if not _BOOTSTRAP.fullmatch(given.one("bootstrap-server")):
+    if not BOOTSTRAP.fullmatch(given.one("bootstrap-server")):
         raise WrongUse("Please provide valid host:port like host1:9091,host2:9092\n")
     return None
 

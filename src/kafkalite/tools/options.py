@@ -21,7 +21,8 @@ class Option:
     argument: what its argument is called in the help; None for a flag.
     type: of the argument: str, int or float; is_long: an int that Java calls Long.
     default: what it is when it is not given, shown in the help.
-    without: options that it cannot be given with."""
+    without: options that it cannot be given with.
+    choices: what it may be, in capital letters; given in any."""
 
     name: str
     description: str
@@ -32,6 +33,7 @@ class Option:
     is_long: bool = False
     may_lack_argument: bool = False
     without: frozenset[str] = frozenset()
+    choices: tuple[str, ...] = ()
 
 
 HELP = Option("help", "Print usage information.")
@@ -115,6 +117,8 @@ def _lacks_argument(name: str) -> NoReturn:
 
 
 def _converted(option: Option, text: str) -> Any:
+    if option.choices:
+        return _chosen(option, text)
     try:
         return option.type(text)
     except ValueError:
@@ -123,3 +127,12 @@ def _converted(option: Option, text: str) -> Any:
         reflection = "joptsimple.internal.ReflectionException"
         cause = Failure(reflection, f"{number.java}: {number.message}", number)
         raise Failure("joptsimple.OptionArgumentConversionException", message, cause) from None
+
+
+def _chosen(option: Option, text: str) -> str:
+    if text.upper() in option.choices:
+        return text.upper()
+    message = f"Cannot parse argument '{text}' of option {option.name}"
+    said = f"Value [{text}] is not one of [[{','.join(option.choices)}]]"
+    cause = Failure("joptsimple.ValueConversionException", said)
+    raise Failure("joptsimple.OptionArgumentConversionException", message, cause)
