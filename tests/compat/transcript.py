@@ -17,9 +17,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from tests.compat.brokers import Broker
-from tests.compat.java_tools import JavaTools
 from tests.compat.waiting import PATIENCE_S, POLL_S
 
 FOLDER = Path(__file__).parent / "tools"
@@ -82,6 +82,12 @@ def class_of(script: str) -> str:
     return CONFIGS if script == "kafka-configs" else TOOLS + SCRIPTS[script]
 
 
+class Tools(Protocol):
+    """Who runs tools by the names of their classes."""
+
+    def run(self, tool: str, *words: str, text: str = "") -> str: ...
+
+
 @dataclass(slots=True)
 class Call:
     line: str
@@ -126,7 +132,7 @@ class Stage:
     """Where a scene is played: a broker, the tools, and a folder."""
 
     def __init__(
-        self, broker: Broker, tools: JavaTools, folder: Path, unique: Callable[[str], str],
+        self, broker: Broker, tools: Tools, folder: Path, unique: Callable[[str], str],
         patience_s: float = PATIENCE_S,
     ) -> None:
         self.broker = broker

@@ -23,6 +23,7 @@ FUNCTION_LINES = 60
 # wheel leaves out (sim) stands at the top, so that nothing in one asks for it.
 ROOMS: tuple[tuple[str, ...], ...] = (
     ("cli", "sim"),
+    ("tools",),
     ("testing",),
     ("client",),
     ("broker",),
@@ -91,6 +92,7 @@ MAY_TOUCH_THE_WORLD: dict[str, str] = {
     "env": "its task",
     "cli": "a command is a process: arguments, signals, terminal",
     "container": "programs of the image: environment, mounts, files, a port",
+    "tools": "each is a process: arguments, exit codes, time-outs",
     "jvm": "looks for programs and fetches files",
     "spark": "starts a JVM",
     "pipelines": "programs of their own beside the broker",

@@ -7,8 +7,6 @@ has it for programs that these signals end.
 
 from __future__ import annotations
 
-import os
-import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +17,6 @@ from kafkalite.cli._streams import leave_output
 
 INTERRUPTED = 130
 NOBODY_READS = 141
-READ_BYTES = 1 << 16
 
 
 class Text(click.ParamType[str]):
@@ -96,54 +93,3 @@ def _flush() -> None:
         sys.stdout.flush()
     except OSError:
         leave_output()
-
-
-def pieces_of_input() -> Iterator[bytes | None]:
-    """What comes in on standard input, as it comes; None where nothing waits to be read. Raises
-    ClientFailed when it cannot be read."""
-    from kafkalite.client.cluster import ClientFailed
-
-    try:
-        descriptor = sys.stdin.fileno()
-    except OSError:  # another program's stand-in for an input
-        yield sys.stdin.buffer.read()
-        return
-    while True:
-        if not _is_waiting(descriptor):
-            yield None
-        try:
-            data = os.read(descriptor, READ_BYTES)
-        except BlockingIOError:  # somebody shares it who does not wait
-            select.select([descriptor], [], [])
-            continue
-        except OSError as error:
-            raise ClientFailed(f"standard input cannot be read: {error.strerror}") from error
-        if not data:
-            return
-        yield data
-
-
-def _is_waiting(descriptor: int) -> bool:
-    try:
-        return bool(select.select([descriptor], [], [], 0)[0])
-    except (OSError, ValueError):  # no select for what it is
-        return True
-
-
-def split(pieces: Iterator[bytes | None], delimiter: bytes) -> Iterator[bytes | None]:
-    """Records between delimiters, the last with or without one; None is passed on."""
-    kept: list[bytes] = []
-    edge, reach = b"", len(delimiter) - 1  # a delimiter may come in two pieces
-    for piece in pieces:
-        if piece is None:
-            yield None
-            continue
-        near = edge + piece
-        kept.append(piece)
-        if delimiter in near:
-            *whole, rest = b"".join(kept).split(delimiter)
-            kept, near = [rest] if rest else [], rest
-            yield from whole
-        edge = near[-reach:] if reach else b""
-    if last := b"".join(kept):
-        yield last

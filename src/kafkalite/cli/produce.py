@@ -8,13 +8,7 @@ from contextlib import closing
 
 import click
 
-from kafkalite.cli._as_program import (
-    Text,
-    bootstrap_option,
-    ending_well,
-    pieces_of_input,
-    split,
-)
+from kafkalite.cli._as_program import Text, bootstrap_option, ending_well
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -72,6 +66,7 @@ def command(
     """
     from kafkalite.client.cluster import Cluster
     from kafkalite.client.producing import Producer
+    from kafkalite.client.typed import pieces_of_input, split
 
     end, separator = _bytes(delimiter, "-D"), _bytes(key_delimiter or "", "-K")
     if not end:

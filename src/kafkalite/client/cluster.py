@@ -20,17 +20,16 @@ CLIENT_ID = "kafkalite"
 ANSWER_TIMEOUT_S = 40  # more than what a broker is given for a request
 FIRST_ANSWER_TIMEOUT_S = 10
 PAUSE_S = 0.1
-# The highest versions that this client speaks: those that know topics by name.
+# The highest versions that this client speaks where it is not all that there are: those that know
+# topics by name.
 SPOKEN = {
-    "ConsumerGroupDescribe": 1,
-    "CreateTopics": 7,
-    "DescribeCluster": 0,
     "DescribeGroups": 5,
     "Fetch": 12,
     "FindCoordinator": 3,
     "InitProducerId": 4,
-    "ListOffsets": 7,
+    "ListOffsets": 11,
     "Metadata": 12,
+    "OffsetCommit": 9,
     "OffsetFetch": 7,
     "Produce": 12,
 }
@@ -40,7 +39,11 @@ Address = tuple[str, int]
 
 
 class ClientFailed(Exception):
-    """What a person is told, in one sentence."""
+    """What a person is told, in one sentence; the code that a broker gave, if it was one."""
+
+    def __init__(self, message: str, code: Error = Error.NONE) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Unreachable(ClientFailed):
@@ -82,13 +85,15 @@ class Peer:
         return self._exchange(request, self._version(request))
 
     def _version(self, request: Any) -> int:
-        name = type(request).SPEC.api.name
+        spec = type(request).SPEC
+        name = spec.api.name
         lowest, highest = self._versions.get(request.API_KEY, (0, -1))
-        version = min(highest, SPOKEN[name])
+        spoken = SPOKEN.get(name, spec.versions[-1])
+        version: int = min(highest, spoken)
         if version < lowest:
             raise Unreachable(
                 f"the broker at {self._where} serves {name} in versions {lowest} to {highest}, and "
-                f"this client speaks up to {SPOKEN[name]}"
+                f"this client speaks up to {spoken}"
             )
         return version
 
@@ -192,15 +197,16 @@ class Cluster:
 
     def _check(self, name: str, code: Error, may_create: bool) -> None:
         if code is Error.UNKNOWN_TOPIC_OR_PARTITION and not may_create:
-            raise ClientFailed(f"there is no topic {name}")
+            raise ClientFailed(f"there is no topic {name}", code)
         if code is Error.UNKNOWN_TOPIC_OR_PARTITION:
             raise TryAgain(
                 f"there is no topic {name}, and asking for it does not create it: create it, or "
-                "look for auto.create.topics.enable and the cause in the broker's log"
+                "look for auto.create.topics.enable and the cause in the broker's log",
+                code,
             )
         if code is not Error.NONE:
             kind = TryAgain if code.is_retriable else ClientFailed
-            raise kind(f"topic {name}: {code.name}: {code.message}")
+            raise kind(f"topic {name}: {code.name}: {code.message}", code)
 
     def close(self) -> None:
         for peer in (self._first, *self._peers.values()):

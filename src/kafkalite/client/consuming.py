@@ -26,6 +26,9 @@ FETCH_BYTES = 16 << 20
 CONSUMER = -1  # in the place of a replica's id
 
 
+Found = tuple[int, Record, BatchHeader]  # a partition, a record of it, and its batch
+
+
 @dataclass(slots=True)
 class Start:
     """Where to begin: at an offset, so many before the end (below 0), or by LATEST, EARLIEST or a
@@ -57,7 +60,9 @@ class Reader:
         is_committed: bool,
         timeout_s: float,
         tell: Callable[[str], None],
+        max_wait_ms: int = MAX_WAIT_MS,
     ) -> None:
+        self._max_wait_ms = max_wait_ms
         self._cluster = cluster
         self._name = topic
         self._follows = follows
@@ -85,15 +90,28 @@ class Reader:
 
     def records(self) -> Iterator[tuple[int, Record]]:
         """Records with their partitions, each partition's in order; to the end, or for ever."""
-        while places := self._unfinished():
-            try:
-                for leader, indexes in self._by_leader(places).items():
-                    yield from self._read_from(leader, indexes)
-            except TryAgain as failure:
-                self._patience.wait_after(failure)
-                self._topic = self._found_topic()
-            else:
-                self._patience.renew()
+        while self._unfinished():
+            for index, record, _ in self.round():
+                yield index, record
+
+    def round(self) -> Iterator[Found]:
+        """What there is now, asked of each leader once, each record with its batch."""
+        try:
+            for leader, indexes in self._by_leader(self._unfinished()).items():
+                yield from self._read_from(leader, indexes)
+        except TryAgain as failure:
+            self._patience.wait_after(failure)
+            self._topic = self._found_topic()
+        else:
+            self._patience.renew()
+
+    def refresh(self) -> None:
+        """Looks again for leaders."""
+        self._topic = self._found_topic()
+
+    def seek(self, index: int, offset: int) -> None:
+        """Where a partition is read next."""
+        self._places[index].position = offset
 
     def _unfinished(self) -> list[int]:
         return [
@@ -168,7 +186,7 @@ class Reader:
 
     # --- reading ----------------------------------------------------------------------------------
 
-    def _read_from(self, leader: int, indexes: list[int]) -> Iterator[tuple[int, Record]]:
+    def _read_from(self, leader: int, indexes: list[int]) -> Iterator[Found]:
         partitions = [
             FetchRequest.Partition(
                 partition=index, fetch_offset=self._places[index].position,
@@ -178,7 +196,7 @@ class Reader:
         ]  # fmt: skip
         brokers = len(set(self._topic.leaders.values()))
         request = FetchRequest(
-            max_wait_ms=MAX_WAIT_MS // brokers, min_bytes=1, max_bytes=FETCH_BYTES,
+            max_wait_ms=self._max_wait_ms // brokers, min_bytes=1, max_bytes=FETCH_BYTES,
             isolation_level=self._isolation,
             topics=[FetchRequest.Topic(topic=self._name, partitions=partitions)],
         )  # fmt: skip
@@ -193,7 +211,7 @@ class Reader:
                     silent.append(each.partition_index)
         self._look_for_ends([index for index in silent if index in self._unfinished()])
 
-    def _records_of(self, answer: Any) -> Iterator[tuple[int, Record]]:
+    def _records_of(self, answer: Any) -> Iterator[Found]:
         index, place = answer.partition_index, self._places[answer.partition_index]
         if Error(answer.error_code) is Error.OFFSET_OUT_OF_RANGE:
             self._come_back(index, place)
@@ -209,7 +227,7 @@ class Reader:
             if self._is_shown(header, buffer, aborted):
                 for record in iterate_any(buffer, header):
                     if record.offset >= place.position and self._is_before_end(record, place):
-                        yield index, record
+                        yield index, record, header
             place.position = max(place.position, header.next_offset)
 
     def _is_before_end(self, record: Record, place: _Place) -> bool:

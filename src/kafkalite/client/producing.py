@@ -39,10 +39,24 @@ class Line:
     key: bytes | None
     value: bytes | None
     timestamp: int
+    headers: Headers = ()
+
+
+@dataclass(slots=True)
+class Refusal:
+    """A record that a broker does not take: for itself, or for others in its batch when there is no
+    code."""
+
+    line: Line
+    code: Error | None
+    message: str | None
 
 
 class Producer:
-    """Writes to one topic; `add` gathers, `flush` returns when all of it is acknowledged."""
+    """Writes to one topic; `add` gathers, `flush` returns when all of it is acknowledged.
+
+    refuse: told each record that is not taken, and the rest is written; without it the first such
+    record ends all."""
 
     def __init__(
         self,
@@ -54,16 +68,18 @@ class Producer:
         codec: int,
         timeout_s: float,
         now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
+        acks: int = -1,
+        batch_bytes: int = BATCH_BYTES,
+        refuse: Callable[[Refusal], None] | None = None,
     ) -> None:
+        self._acks, self._most_bytes, self._refuse = acks, batch_bytes, refuse
         self._now_ms = now_ms
         self._cluster = cluster
         self._name = topic
         self._partition = partition
         self._headers = headers
-        self._overhead = _OVERHEAD + sum(
-            len(name.encode()) + len(value or b"") + _OVERHEAD for name, value in headers
-        )
         self._codec = codec
+        self._timeout_s = timeout_s
         self._patience = Patience(timeout_s)
         self._pending: dict[int, deque[list[Line]]] = defaultdict(deque)
         self._pending_bytes = self._count = 0
@@ -78,13 +94,14 @@ class Producer:
     def is_full(self) -> bool:
         return self._pending_bytes >= PENDING_BYTES
 
-    def add(self, key: bytes | None, value: bytes | None) -> None:
+    def add(self, key: bytes | None, value: bytes | None, headers: Headers = ()) -> None:
+        """headers: behind those that all records have."""
         self._count += 1
-        line = Line(self._count, key, value, self._now_ms())
+        line = Line(self._count, key, value, self._now_ms(), self._headers + headers)
         index = self._index_of(key)
-        size = len(key or b"") + len(value or b"") + self._overhead
+        size = _size(line)
         batches = self._pending[index]
-        if not batches or self._batch_bytes[index] + size > BATCH_BYTES:
+        if not batches or self._batch_bytes[index] + size > self._most_bytes:
             batches.append([])
             self._batch_bytes[index] = 0
         batches[-1].append(line)
@@ -96,6 +113,9 @@ class Producer:
         try:
             self._flush()
         except ClientFailed as failure:
+            if self._refuse is not None:
+                self._give_up(self._refuse)
+                return
             raise ClientFailed(f"{failure}; {self._left()}") from failure
 
     def _flush(self) -> None:
@@ -108,6 +128,18 @@ class Producer:
                 self._topic = self._found_topic()
         self._pending_bytes = 0
         self._keyless = self._another()
+
+    def _give_up(self, refuse: Callable[[Refusal], None]) -> None:
+        for index, batches in self._pending.items():
+            for batch in batches:
+                message = (
+                    f"Expiring {len(batch)} record(s) for {self._name}-{index}:"
+                    f"{1000 * self._timeout_s:.0f} ms has passed since batch creation"
+                )
+                for line in batch:
+                    refuse(Refusal(line, Error.REQUEST_TIMED_OUT, message))
+        self._pending.clear()
+        self._pending_bytes = 0
 
     def _left(self) -> str:
         """What is not acknowledged; the lines behind have not been read."""
@@ -184,7 +216,7 @@ class Producer:
             for index in indexes
         ]
         request = ProduceRequest(
-            transactional_id=None, acks=-1, timeout_ms=REQUEST_TIMEOUT_MS,
+            transactional_id=None, acks=self._acks, timeout_ms=REQUEST_TIMEOUT_MS,
             topic_data=[ProduceRequest.TopicData(name=self._name, partition_data=data)],
         )  # fmt: skip
         answer = self._cluster.ask(leader, request)
@@ -200,7 +232,7 @@ class Producer:
     def _batch(self, index: int) -> bytearray:
         builder = BatchBuilder()
         for line in self._pending[index][0]:
-            builder.append(line.timestamp, line.key, line.value, self._headers)
+            builder.append(line.timestamp, line.key, line.value, line.headers)
         return builder.build(
             producer_id=self._id, producer_epoch=self._epoch,
             base_sequence=self._sequences[index], compression=self._codec,
@@ -214,15 +246,23 @@ class Producer:
             self._sequences[answer.index] += len(batch)
             self._sequences[answer.index] &= HIGHEST_SEQUENCE  # and then 0, as everywhere
             self.written += len(batch)
-            batches.popleft()
-            if not batches:
-                del self._pending[answer.index]
+            self._done(answer.index)
         elif code in _TOO_LARGE and len(batch) > 1:
             half = len(batch) // 2
             batches[0] = batch[:half]
             batches.insert(1, batch[half:])
+        elif self._refuse is not None and not code.is_retriable:
+            self._patience.renew()
+            self._done(answer.index)
+            for refusal in _refusals(batch, answer):
+                self._refuse(refusal)
         else:
             _raise_for(code, self._refused(batch, answer), answer.error_message)
+
+    def _done(self, index: int) -> None:
+        self._pending[index].popleft()
+        if not self._pending[index]:
+            del self._pending[index]
 
     def _refused(self, batch: list[Line], answer: Any) -> str:
         """Which lines, as near as the broker tells."""
@@ -230,6 +270,27 @@ class Producer:
         first, last = (wrong or [batch[0].number])[0], (wrong or [batch[-1].number])[-1]
         which = f"line {first} is" if first == last else f"lines {first} to {last} are"
         return f"{which} not written to {self._name}-{answer.index}, {self.written} others are"
+
+
+def _refusals(batch: list[Line], answer: Any) -> list[Refusal]:
+    """What a broker says of each record of a batch that it does not take."""
+    said = {each.batch_index: each.batch_index_error_message for each in answer.record_errors}
+    code, message = Error(answer.error_code), answer.error_message
+    if not said:
+        return [Refusal(line, code, message) for line in batch]
+    of_many = code if len(said) == 1 else Error.INVALID_RECORD
+    return [
+        Refusal(line, of_many, said[index] or message) if index in said
+        else Refusal(line, None, None)
+        for index, line in enumerate(batch)
+    ]  # fmt: skip
+
+
+def _size(line: Line) -> int:
+    size = len(line.key or b"") + len(line.value or b"") + _OVERHEAD
+    for name, value in line.headers:
+        size += len(name.encode()) + len(value or b"") + _OVERHEAD
+    return size
 
 
 def _spans(numbers: list[int]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-_SMALLEST_TABLE = 16
+_USUAL_TABLE = 16
 
 
 def java_hash(text: str) -> int:
@@ -16,11 +16,10 @@ def java_hash(text: str) -> int:
     return value - (1 << 32) if value >> 31 else value
 
 
-def in_hash_order(texts: Iterable[str]) -> list[str]:
+def in_hash_order(texts: Iterable[str], size: int = _USUAL_TABLE) -> list[str]:
     """As a `java.util.HashSet` to which they were added in this order goes over them: by their
     place in a table of twice the size whenever three quarters are taken."""
     each = list(dict.fromkeys(texts))
-    size = _SMALLEST_TABLE
     while len(each) > size * 3 // 4:
         size *= 2
 

@@ -19,12 +19,12 @@ from click.testing import CliRunner, Result
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
-from kafkalite.cli._as_program import split
 from kafkalite.cli.main import main
 from kafkalite.client.cluster import Cluster, TryAgain
 from kafkalite.client.consuming import Reader, Start
 from kafkalite.client.producing import Producer as LineProducer
 from kafkalite.client.producing import murmur2
+from kafkalite.client.typed import split
 from kafkalite.testing.embedded import EmbeddedKafka
 
 

@@ -1,0 +1,176 @@
+"""`kafka-delete-records`: the first records of partitions, up to an offset, are gone."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import Any
+
+from kafkalite.protocol.errors import Error
+from kafkalite.protocol.messages import DeleteRecordsRequest, MetadataRequest
+from kafkalite.tools import json_fields
+from kafkalite.tools.asking import Asking, connect
+from kafkalite.tools.failures import Failure, WrongUse, execution, refused, timeout
+from kafkalite.tools.java_maps import Place, in_place_order
+from kafkalite.tools.options import Given, Option
+from kafkalite.tools.running import help_or_version, log, tell_failure, tell_use
+
+_ABOUT = "This tool helps to delete records of the given partitions down to the specified offset."
+_PACKAGE = "org.apache.kafka.tools."
+_REQUEST_TIMEOUT_MS = 30_000
+_PAUSE_S = 0.1
+_MOVING = (
+    Error.UNKNOWN_TOPIC_OR_PARTITION, Error.NOT_LEADER_OR_FOLLOWER, Error.LEADER_NOT_AVAILABLE,
+)  # fmt: skip
+
+OPTIONS = [
+    Option(
+        "bootstrap-server", "REQUIRED: The server to connect to.",
+        "server(s) to use for bootstrapping",
+    ),
+    Option(
+        "offset-json-file",
+        "REQUIRED: The JSON file with offset per partition. The format to use is:\n"
+        '{"partitions":\n'
+        '  [{"topic": "foo", "partition": 1, "offset": 1}],\n'
+        ' "version":1\n'
+        "}",
+        "Offset json file path",
+    ),
+    Option(
+        "command-config", "A property file containing configs to be passed to Admin Client.",
+        "command config property file path",
+    ),
+]  # fmt: skip
+
+Outcome = int | Failure
+
+
+def main(words: list[str]) -> int:
+    given = Given(OPTIONS)
+    try:
+        given.read(words)
+        if not words:
+            raise WrongUse(_ABOUT)
+        if (ended := help_or_version(given, _ABOUT)) is not None:
+            return ended
+        given.require("bootstrap-server", "offset-json-file")
+        return _run(given)
+    except WrongUse as wrong:
+        return tell_use(wrong, given)
+    except Failure as failure:
+        return tell_failure(failure)
+
+
+def _run(given: Given) -> int:
+    asking = connect(given.one("bootstrap-server"), given.one("command-config"))
+    try:
+        offsets = _offsets(json_fields.read_text(given.one("offset-json-file")))
+        print("Executing records delete operation")
+        print("Records delete operation completed:")
+        outcomes = _delete(asking, offsets)
+    finally:
+        asking.close()
+    for place in in_place_order(outcomes):
+        outcome, shown = outcomes[place], f"partition: {place[0]}-{place[1]}"
+        if isinstance(outcome, Failure):
+            print(f"{shown}\terror: {execution(outcome).message}")
+        else:
+            print(f"{shown}\tlow_watermark: {outcome}")
+    return 0
+
+
+def _offsets(text: str) -> dict[Place, int]:
+    """Partitions, and the offsets before which their records go."""
+    operation = f"{_PACKAGE}AdminOperationException"
+    no_json = Failure(operation, "The input string is not a valid JSON")
+    whole = json_fields.as_object(json_fields.parsed(text, no_json))
+    version = json_fields.field({"version": 1, **whole}, "version", int)
+    if version != 1:
+        raise Failure(operation, f"Not supported version field value {version}")
+    if "partitions" not in whole:
+        raise Failure(operation, "Missing partitions field")
+    found = [
+        (
+            (json_fields.field(each, "topic", str), json_fields.field(each, "partition", int)),
+            json_fields.field(each, "offset", int, "Long"),
+        )
+        for each in json_fields.as_array(whole["partitions"])
+    ]
+    twice = [place for place, count in Counter(place for place, _ in found).items() if count > 1]
+    if twice:
+        names = ",".join(f"{topic}-{index}" for topic, index in in_place_order(twice))
+        raise Failure(
+            f"{_PACKAGE}AdminCommandFailedException",
+            f"Offset json file contains duplicate topic partitions: {names}",
+        )
+    return dict(found)
+
+
+def _delete(asking: Asking, offsets: dict[Place, int]) -> dict[Place, Outcome]:
+    """What became of each partition; those that cannot be found are looked for as long as calls
+    are tried."""
+    outcomes: dict[Place, Outcome] = {}
+    deadline, tries = time.monotonic() + asking.timeout_s, 0
+    while missing := {place: offsets[place] for place in offsets if place not in outcomes}:
+        tries += 1
+        for leader, some in _by_leader(asking, missing).items():
+            outcomes |= _delete_at(asking, leader, some)
+        if time.monotonic() >= deadline:
+            late = _late(tries)
+            return outcomes | {place: late for place in missing if place not in outcomes}
+        if len(outcomes) < len(offsets):
+            time.sleep(_PAUSE_S)
+    return outcomes
+
+
+def _late(tries: int) -> Failure:
+    """No leader was found in time."""
+    now_ms = int(1000 * time.time())
+    return timeout(
+        f"Call(callName=deleteRecords(api=METADATA), deadlineMs={now_ms}, tries={tries}, "
+        f"nextAllowedTryMs={now_ms + 1000}) timed out at {now_ms} after {tries} attempt(s)"
+    )
+
+
+def _by_leader(asking: Asking, offsets: dict[Place, int]) -> dict[int, dict[Place, int]]:
+    topics = [MetadataRequest.Topic(name=name) for name in dict.fromkeys(t for t, _ in offsets)]
+    request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+    found: dict[int, dict[Place, int]] = {}
+    for topic in asking.any("deleteRecords", request).topics:
+        for each in topic.partitions:
+            place = topic.name, each.partition_index
+            if place in offsets and each.leader_id >= 0:
+                found.setdefault(each.leader_id, {})[place] = offsets[place]
+    return found
+
+
+def _delete_at(asking: Asking, leader: int, offsets: dict[Place, int]) -> dict[Place, Outcome]:
+    topics: dict[str, list[Any]] = {}
+    for (topic, index), offset in offsets.items():
+        each = DeleteRecordsRequest.Partition(partition_index=index, offset=offset)
+        topics.setdefault(topic, []).append(each)
+    request = DeleteRecordsRequest(
+        topics=[DeleteRecordsRequest.Topic(name=name, partitions=topics[name]) for name in topics],
+        timeout_ms=_REQUEST_TIMEOUT_MS,
+    )
+    answer = asking.broker("deleteRecords", leader, request)
+    return {
+        (topic.name, each.partition_index): _outcome(asking, topic.name, each)
+        for topic in answer.topics
+        for each in topic.partitions
+        if each.error_code not in _MOVING
+    }
+
+
+def _outcome(asking: Asking, topic: str, answer: Any) -> Outcome:
+    code = Error(answer.error_code)
+    if code is Error.NONE:
+        return int(answer.low_watermark)
+    log(
+        "ERROR",
+        f"[AdminClient clientId={asking.client_id}] DeleteRecords request for topic partition "
+        f"{topic}-{answer.partition_index} failed due to an unexpected error {code.name}",
+        "org.apache.kafka.clients.admin.internals.DeleteRecordsHandler",
+    )
+    return refused(code)

@@ -1,0 +1,37 @@
+"""The order in which Java's maps are gone over, which is that of what the tools print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kafkalite.coordinators.java_hash import in_hash_order, java_hash
+
+Place = tuple[str, int]  # a topic and a partition
+
+
+def in_map_order(keys: Iterable[str], capacity: int = 16) -> list[str]:
+    """As a `java.util.HashMap` of this initial capacity, filled in this order."""
+    return in_hash_order(keys, _power(capacity))
+
+
+def in_copied_order(keys: Iterable[str]) -> list[str]:
+    """As the copy of a map that is gone over in this order."""
+    each = list(keys)
+    return in_hash_order(each, _power(int(len(each) / 0.75 + 1.0)))
+
+
+def in_place_order(places: Iterable[Place]) -> list[Place]:
+    """As a `java.util.HashMap` of partitions, filled in this order."""
+    each, size = list(places), 16
+    while len(each) > size * 3 // 4:
+        size *= 2
+
+    def slot(place: Place) -> int:
+        value = (31 * (31 + place[1]) + java_hash(place[0])) & 0xFFFFFFFF
+        return (value ^ value >> 16) & (size - 1)
+
+    return sorted(each, key=slot)
+
+
+def _power(capacity: int) -> int:
+    return 1 << max(0, capacity - 1).bit_length()

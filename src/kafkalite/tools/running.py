@@ -1,0 +1,78 @@
+"""Starts a tool, and what all tools have in common at their beginning and end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from kafkalite.tools.failures import Failure, WrongUse
+from kafkalite.tools.options import VERSION, Given
+from kafkalite.tools.table import CLASSES, MODULES
+
+INTERRUPTED = 130
+NOBODY_READS = 141
+
+
+def main(words: Sequence[str]) -> int:
+    """Runs the tool that the first word names, by the name of its script or of its class."""
+    name = _name_of(words[0]) if words else None
+    if name is None:
+        print(f"kafkalite.tools: no such tool; there are {', '.join(MODULES)}", file=sys.stderr)
+        return 2
+    tool = import_module(f"kafkalite.tools.{MODULES[name]}")
+    try:
+        code: int = tool.main(list(words[1:]))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stderr.close()
+        return NOBODY_READS
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return code
+
+
+def _name_of(word: str) -> str | None:
+    by_class = {each: name for name, each in CLASSES.items()}
+    name = by_class.get(word, word.rpartition("/")[2].removesuffix(".sh"))
+    return name if name in MODULES else None
+
+
+def help_or_version(given: Given, about: str) -> int | None:
+    """The exit code when only that is asked for."""
+    if given.has("help"):
+        raise WrongUse(about)
+    if given.has("version"):
+        print(VERSION)
+        return 0
+    return None
+
+
+def tell(message: str) -> None:
+    """On standard error, behind what was written to standard output."""
+    sys.stdout.flush()
+    print(message, file=sys.stderr, flush=True)
+
+
+def tell_use(wrong: WrongUse, given: Given) -> int:
+    """What is wrong with the words, and the help."""
+    from kafkalite.tools import help
+
+    tell(f"{wrong}\n{help.text(given.options)}".removesuffix("\n"))
+    return 1
+
+
+def tell_failure(failure: Failure) -> int:
+    """A failure's message and its stack, as most tools end."""
+    tell(failure.message)
+    tell(failure.stack())
+    return 1
+
+
+def log(level: str, message: str, name: str) -> None:
+    """A line of a tool's own log, as Apache Kafka's configuration for tools prints it."""
+    from datetime import UTC, datetime
+
+    now = datetime.now(UTC).astimezone()
+    moment = f"{now:%Y-%m-%d %H:%M:%S},{now.microsecond // 1000:03}"
+    tell(f"[{moment}] {level} {message} ({CLASSES.get(name, name)})")

@@ -1,0 +1,232 @@
+"""Tools that take a command before their options, with help and complaints as argparse4j has them.
+
+Owns its layout: usage in parts that are not broken, text in 75 columns, each line but the last
+stretched to its width.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kafkalite.tools.help import pieces
+
+_WIDTH = 75
+_HELP_COLUMN = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One option; those of the same `one_of` exclude each other, and one of them is needed."""
+
+    name: str
+    description: str
+    short: str = ""
+    type: type[Any] = str
+    is_flag: bool = False
+    is_required: bool = False
+    one_of: str = ""
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return (f"--{self.name}", *([f"-{self.short}"] if self.short else []))
+
+    @property
+    def field(self) -> str:
+        return self.name.replace("-", "_").upper()
+
+    @property
+    def used(self) -> str:
+        return self.flags[0] if self.is_flag else f"{self.flags[0]} {self.field}"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    name: str
+    description: str
+    arguments: tuple[Argument, ...]
+
+
+class WrongWords(Exception):
+    """What is wrong with the words, behind the usage."""
+
+
+class Parser:
+    def __init__(self, program: str, about: str, commands: Sequence[Command]) -> None:
+        self._program, self._about = program, about
+        self._commands = {each.name: each for each in commands}
+
+    def read(self, words: Sequence[str]) -> tuple[str, dict[str, Any]] | None:
+        """The command, and the values of its options; None when that was said instead of done."""
+        command = None
+        try:
+            if words and words[0] in ("-h", "--help"):
+                print(self._help(), end="")
+                return None
+            command = self._command(words)
+            if {"-h", "--help"} & set(words[1:]):
+                print(self._command_help(command), end="")
+                return None
+            return command.name, _values(command, words[1:])
+        except WrongWords as wrong:
+            usage = self._usage() if command is None else self._command_usage(command)
+            said = _wrapped(f"{self._program}: error: {wrong}\n", _WIDTH)  # its end counts
+            print(usage + "\n".join(said), end="", file=sys.stderr)
+            return None
+
+    def _command(self, words: Sequence[str]) -> Command:
+        if not words:
+            raise WrongWords("too few arguments")
+        if words[0] not in self._commands:
+            names = ", ".join(f"'{name}'" for name in self._commands)
+            raise WrongWords(f"invalid choice: '{words[0]}' (choose from {names})")
+        return self._commands[words[0]]
+
+    def _usage(self) -> str:
+        return f"usage: {self._program} [-h] {{{','.join(self._commands)}}} ...\n"
+
+    def _help(self) -> str:
+        names = ",".join(self._commands)
+        rows = [_row(each.name, each.description, 4) for each in self._commands.values()]
+        return (
+            f"{self._usage()}\n{self._about}\n\npositional arguments:\n  {{{names}}}\n"
+            f"{''.join(rows)}\noptional arguments:\n{_row('-h, --help', _HELP_TEXT)}"
+        )
+
+    def _command_usage(self, command: Command) -> str:
+        indent = len(f"usage: {self._program} ")
+        line = f"usage: {self._program} {command.name}"
+        lines = []
+        for part in _usage_parts(command):
+            if len(line) + 1 + len(part) > _WIDTH:
+                lines.append(line)
+                line = " " * (indent - 1)
+            line += f" {part}"
+        return "".join(f"{each}\n" for each in (*lines, line))
+
+    def _command_help(self, command: Command) -> str:
+        rows = [_row("-h, --help", _HELP_TEXT)]
+        for each in command.arguments:
+            field = "" if each.is_flag else f" {each.field}"
+            rows.append(_row(", ".join(f"{flag}{field}" for flag in each.flags), each.description))
+        return f"{self._command_usage(command)}\noptional arguments:\n{''.join(rows)}"
+
+
+_HELP_TEXT = "show this help message and exit"
+
+
+def _usage_parts(command: Command) -> Iterator[str]:
+    yield "[-h]"
+    for each in command.arguments:
+        if not each.one_of:
+            yield each.used if each.is_required else f"[{each.used}]"
+    groups: dict[str, list[Argument]] = {}
+    for each in command.arguments:
+        if each.one_of:
+            groups.setdefault(each.one_of, []).append(each)
+    for group in groups.values():
+        for number, each in enumerate(group):
+            opening = "(" if number == 0 else ""
+            closing = ")" if number == len(group) - 1 else " |"
+            yield f"{opening}{each.used}{closing}"
+
+
+def _row(left: str, right: str, indent: int = 2) -> str:
+    """One line of a help: what it is about, and in the column beside it what it does."""
+    head = " " * indent + left
+    lines = _wrapped(right, _WIDTH - _HELP_COLUMN)
+    text = [" " * _HELP_COLUMN + line for line in lines]
+    if len(head) < _HELP_COLUMN - 1:
+        text[0] = f"{head:{_HELP_COLUMN}}{lines[0]}"
+        return "".join(f"{line}\n" for line in text)
+    return "".join(f"{line}\n" for line in (head, *text))
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    lines, line = [], ""
+    for piece in pieces(text):
+        if line and len(line) + len(piece) > width:
+            lines.append(_stretched(line, width))
+            line = ""
+        line += piece
+    return [*lines, line]
+
+
+def _stretched(line: str, width: int) -> str:
+    """The line with its blanks made more, those in its middle first."""
+    words = line.rstrip().split(" ")
+    missing, gaps = width - len(line.rstrip()), len(words) - 1
+    if gaps == 0:
+        return words[0]
+    each, more = divmod(missing, gaps)
+    first = (gaps - more + 1) // 2
+    found = words[0]
+    for number, word in enumerate(words[1:]):
+        found += " " * (1 + each + (first <= number < first + more)) + word
+    return found
+
+
+def _values(command: Command, words: Sequence[str]) -> dict[str, Any]:
+    by_flag = {flag: each for each in command.arguments for flag in each.flags}
+    found: dict[str, Any] = {each.name: False for each in command.arguments if each.is_flag}
+    given: list[Argument] = []
+    rest = list(reversed(words))
+    while rest:
+        argument, value = _argument(by_flag, rest.pop())
+        _check_alone(argument, given)
+        given.append(argument)
+        if argument.is_flag:
+            found[argument.name] = True
+            continue
+        if value is None and (not rest or rest[-1] in by_flag):
+            raise WrongWords(f"argument {'/'.join(argument.flags)}: expected one argument")
+        found[argument.name] = _value(argument, rest.pop() if value is None else value)
+    _check_needed(command, given)
+    return found
+
+
+def _argument(by_flag: dict[str, Argument], word: str) -> tuple[Argument, str | None]:
+    """What a word names, by its beginning if need be, and the value that is in the word itself."""
+    flag, has_value, value = word.partition("=")
+    if flag in by_flag:
+        return by_flag[flag], value if has_value else None
+    if word[:2] in by_flag and not word.startswith("--"):
+        return by_flag[word[:2]], word[2:]
+    like = sorted(each for each in by_flag if flag.startswith("--") and each.startswith(flag))
+    if len(like) > 1:
+        raise WrongWords(f"ambiguous option: {flag} could match {', '.join(like)}")
+    if not like:
+        raise WrongWords(f"unrecognized arguments: '{word}'")
+    return by_flag[like[0]], value if has_value else None
+
+
+def _check_alone(argument: Argument, given: Sequence[Argument]) -> None:
+    for other in given:
+        if argument.one_of and other.one_of == argument.one_of and other is not argument:
+            raise WrongWords(
+                f"argument {'/'.join(argument.flags)}: not allowed with argument "
+                f"{'/'.join(other.flags)}"
+            )
+
+
+def _check_needed(command: Command, given: Sequence[Argument]) -> None:
+    for each in command.arguments:
+        if each.is_required and each not in given:
+            raise WrongWords(f"argument {'/'.join(each.flags)} is required")
+    for group in dict.fromkeys(each.one_of for each in command.arguments if each.one_of):
+        members = [each for each in command.arguments if each.one_of == group]
+        if not any(each in given for each in members):
+            names = " ".join("/".join(each.flags) for each in members)
+            raise WrongWords(f"one of the arguments {names} is required")
+
+
+def _value(argument: Argument, text: str) -> Any:
+    try:
+        return argument.type(text)
+    except ValueError:
+        raise WrongWords(
+            f"argument {'/'.join(argument.flags)}: could not convert '{text}' to Integer (For "
+            f'input string: "{text}")'
+        ) from None

@@ -1,0 +1,30 @@
+"""The tools: their names, the modules here that are them, and Apache Kafka's classes."""
+
+from __future__ import annotations
+
+_PACKAGE = "org.apache.kafka.tools."
+
+# A tool's module has `main(words)`, which gives its exit code.
+MODULES: dict[str, str] = {
+    "kafka-broker-api-versions": "broker_api_versions",
+    "kafka-cluster": "cluster",
+    "kafka-console-consumer": "console_consumer",
+    "kafka-console-producer": "console_producer",
+    "kafka-delete-records": "delete_records",
+    "kafka-get-offsets": "get_offsets",
+    "kafka-leader-election": "leader_election",
+    "kafka-log-dirs": "log_dirs",
+    "kafka-topics": "topics",
+}
+# What Apache Kafka's scripts start: for `kafka-run-class.sh`, and for the lines of a tool's log.
+CLASSES: dict[str, str] = {
+    "kafka-broker-api-versions": f"{_PACKAGE}BrokerApiVersionsCommand",
+    "kafka-cluster": f"{_PACKAGE}ClusterTool",
+    "kafka-console-consumer": f"{_PACKAGE}consumer.ConsoleConsumer",
+    "kafka-console-producer": f"{_PACKAGE}ConsoleProducer",
+    "kafka-delete-records": f"{_PACKAGE}DeleteRecordsCommand",
+    "kafka-get-offsets": f"{_PACKAGE}GetOffsetShell",
+    "kafka-leader-election": f"{_PACKAGE}LeaderElectionCommand",
+    "kafka-log-dirs": f"{_PACKAGE}LogDirsCommand",
+    "kafka-topics": f"{_PACKAGE}TopicCommand",
+}
