@@ -23,12 +23,12 @@ PAUSE_S = 0.1
 # The highest versions that this client speaks where it is not all that there are: those that know
 # topics by name.
 SPOKEN = {
-    "DescribeGroups": 5,
     "Fetch": 12,
     "FindCoordinator": 3,
     "InitProducerId": 4,
     "ListOffsets": 11,
     "Metadata": 12,
+    "OffsetCommit": 9,
     "OffsetFetch": 7,
     "Produce": 12,
 }

@@ -21,7 +21,8 @@ class Option:
     argument: what its argument is called in the help; None for a flag.
     type: of the argument: str, int or float; is_long: an int that Java calls Long.
     default: what it is when it is not given, shown in the help.
-    without: options that it cannot be given with."""
+    without: options that it cannot be given with.
+    only_with: options of which one has to be given with it."""
 
     name: str
     description: str
@@ -32,6 +33,7 @@ class Option:
     is_long: bool = False
     may_lack_argument: bool = False
     without: frozenset[str] = frozenset()
+    only_with: tuple[str, ...] = ()
 
 
 HELP = Option("help", "Print usage information.")
@@ -59,7 +61,19 @@ class Given:
                 continue
             name, has_value, value = word.lstrip("-").partition("=")
             self._take(name, value if has_value else None, rest)
+        self._check_available()
         return self
+
+    def _check_available(self) -> None:
+        alone = [
+            each.name
+            for each in self.options
+            if each.only_with and self.has(each.name) and not any(map(self.has, each.only_with))
+        ]
+        if alone and not self.has(HELP.name):
+            names = ", ".join(alone)
+            message = f"Option(s) [{names}] are unavailable given other options on the command line"
+            raise Failure("joptsimple.UnavailableOptionException", message)
 
     def _take(self, name: str, value: str | None, rest: list[str]) -> None:
         option = self._known.get(name)

@@ -8,6 +8,7 @@ _PACKAGE = "org.apache.kafka.tools."
 MODULES: dict[str, str] = {
     "kafka-broker-api-versions": "broker_api_versions",
     "kafka-cluster": "cluster",
+    "kafka-consumer-groups": "consumer_groups",
     "kafka-get-offsets": "get_offsets",
     "kafka-topics": "topics",
 }
@@ -15,6 +16,7 @@ MODULES: dict[str, str] = {
 CLASSES: dict[str, str] = {
     "kafka-broker-api-versions": f"{_PACKAGE}BrokerApiVersionsCommand",
     "kafka-cluster": f"{_PACKAGE}ClusterTool",
+    "kafka-consumer-groups": f"{_PACKAGE}consumer.group.ConsumerGroupCommand",
     "kafka-get-offsets": f"{_PACKAGE}GetOffsetShell",
     "kafka-topics": f"{_PACKAGE}TopicCommand",
 }
