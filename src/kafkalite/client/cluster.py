@@ -138,6 +138,8 @@ class Cluster:
 
     def ask(self, node_id: int, request: Any) -> Any:
         """Asks one of the brokers."""
+        if node_id not in self._addresses:
+            raise TryAgain(f"no broker has the id {node_id}")
         if node_id not in self._peers:
             self._peers[node_id] = Peer(
                 self._addresses[node_id], self._client_id, self._patience_s

@@ -87,7 +87,9 @@ def wrapped(*wraps: Callable[[Failure], Failure]) -> Iterator[None]:
 def refused(code: int, message: str | None = None) -> Failure:
     """What a broker answered: an error code, and perhaps what it says of it."""
     error = Error(code)
-    return Failure(_ERRORS + exception_of(error.name), message or _messages()[error.name])
+    if message is None:
+        message = _messages()[error.name]
+    return Failure(_ERRORS + exception_of(error.name), message)
 
 
 def _messages() -> dict[str, str]:

@@ -34,6 +34,7 @@ class Option:
     may_lack_argument: bool = False
     without: frozenset[str] = frozenset()
     only_with: tuple[str, ...] = ()
+    is_required: bool = False
 
 
 HELP = Option("help", "Print usage information.")
@@ -47,6 +48,7 @@ class Given:
         self.options = [*options, HELP, SHOW_VERSION]
         self._known = {name: each for each in self.options for name in (each.name, *each.aliases)}
         self._values: dict[str, list[str]] = {}
+        self.named: list[str] = []  # the options, each time that one was given
         self.others: list[str] = []  # words that belong to no option
 
     def read(self, words: Sequence[str]) -> Given:
@@ -61,10 +63,15 @@ class Given:
                 continue
             name, has_value, value = word.lstrip("-").partition("=")
             self._take(name, value if has_value else None, rest)
-        self._check_available()
+        self._check_together()
         return self
 
-    def _check_available(self) -> None:
+    def _check_together(self) -> None:
+        needed = (each.name for each in self.options if each.is_required)
+        missing = [name for name in needed if not self.has(name)]
+        if missing and not self.has(HELP.name):
+            message = f"Missing required option(s) [{', '.join(missing)}]"
+            raise Failure("joptsimple.MissingRequiredOptionsException", message)
         alone = [
             each.name
             for each in self.options
@@ -80,6 +87,7 @@ class Given:
         if option is None:
             message = f"{name} is not a recognized option"
             raise Failure("joptsimple.UnrecognizedOptionException", message)
+        self.named.append(option.name)
         values = self._values.setdefault(option.name, [])
         if option.argument is None:
             return

@@ -8,15 +8,19 @@ _PACKAGE = "org.apache.kafka.tools."
 MODULES: dict[str, str] = {
     "kafka-broker-api-versions": "broker_api_versions",
     "kafka-cluster": "cluster",
+    "kafka-configs": "configs",
     "kafka-consumer-groups": "consumer_groups",
     "kafka-get-offsets": "get_offsets",
+    "kafka-groups": "groups",
     "kafka-topics": "topics",
 }
 # What Apache Kafka's scripts start: for `kafka-run-class.sh`, and for the lines of a tool's log.
 CLASSES: dict[str, str] = {
     "kafka-broker-api-versions": f"{_PACKAGE}BrokerApiVersionsCommand",
     "kafka-cluster": f"{_PACKAGE}ClusterTool",
+    "kafka-configs": "kafka.admin.ConfigCommand",
     "kafka-consumer-groups": f"{_PACKAGE}consumer.group.ConsumerGroupCommand",
     "kafka-get-offsets": f"{_PACKAGE}GetOffsetShell",
+    "kafka-groups": f"{_PACKAGE}GroupsCommand",
     "kafka-topics": f"{_PACKAGE}TopicCommand",
 }
