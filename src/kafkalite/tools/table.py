@@ -12,6 +12,7 @@ MODULES: dict[str, str] = {
     "kafka-consumer-groups": "consumer_groups",
     "kafka-get-offsets": "get_offsets",
     "kafka-groups": "groups",
+    "kafka-metadata-quorum": "metadata_quorum",
     "kafka-topics": "topics",
 }
 # What Apache Kafka's scripts start: for `kafka-run-class.sh`, and for the lines of a tool's log.
@@ -22,5 +23,6 @@ CLASSES: dict[str, str] = {
     "kafka-consumer-groups": f"{_PACKAGE}consumer.group.ConsumerGroupCommand",
     "kafka-get-offsets": f"{_PACKAGE}GetOffsetShell",
     "kafka-groups": f"{_PACKAGE}GroupsCommand",
+    "kafka-metadata-quorum": f"{_PACKAGE}MetadataQuorumCommand",
     "kafka-topics": f"{_PACKAGE}TopicCommand",
 }

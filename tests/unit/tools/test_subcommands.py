@@ -20,7 +20,8 @@ SAID = [
 
 @pytest.mark.parametrize(("call", "said"), [(call, said) for call, _, said in SAID])
 def test_help_and_complaints(call: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(call.split()) == 1
+    ends_well = "--help" in call and not call.startswith("kafka-cluster")
+    assert main(call.split()) == (0 if ends_well else 1)
     wrote = capsys.readouterr()
     shown = [line.removeprefix("    ") for line in said.rstrip("\n").split("\n")]
     assert (wrote.out + wrote.err).rstrip("\n").split("\n") == shown
