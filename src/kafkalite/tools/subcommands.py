@@ -21,6 +21,8 @@ _HELP_COLUMN = 25
 class Argument:
     """One option; those of the same `one_of` exclude each other, and one of them is needed.
 
+    is_free: whether it need not be one of them.
+    is_list: whether it may be given several times.
     section: of the help, if it is not with the others."""
 
     name: str
@@ -30,6 +32,8 @@ class Argument:
     is_flag: bool = False
     is_required: bool = False
     one_of: str = ""
+    is_free: bool = False
+    is_list: bool = False
     section: str = ""
 
     @property
@@ -56,13 +60,18 @@ class WrongWords(Exception):
     """What is wrong with the words, behind the usage."""
 
 
+def tell_terse(wrong: str) -> None:
+    print(f"Command line error: {wrong}. Type --help for help.", end="", file=sys.stderr)
+
+
 class Parser:
-    """shared: options before the command."""
+    """shared: options before the command; is_terse: whether complaints come without the usage."""
 
     def __init__(
         self, program: str, about: str, commands: Sequence[Command],
-        shared: tuple[Argument, ...] = (),
+        shared: tuple[Argument, ...] = (), *, is_terse: bool = False,
     ) -> None:
+        self._is_terse = is_terse
         self._program, self._about = program, about
         self._commands = {each.name: each for each in commands}
         self._shared = Command("", "", shared)
@@ -86,6 +95,9 @@ class Parser:
             _check_needed(self._shared, found)
             return rest[0], found
         except WrongWords as wrong:
+            if self._is_terse:
+                tell_terse(str(wrong))
+                return None
             usage = self._usage() if command is None else self._command_usage(command)
             said = _wrapped(f"{self._program}: error: {wrong}\n", _WIDTH)  # its end counts
             print(usage + "\n".join(said), end="", file=sys.stderr)
@@ -113,7 +125,7 @@ class Parser:
         )
 
     def _command_usage(self, command: Command) -> str:
-        needed = tuple(each for each in self._shared.arguments if each.one_of)
+        needed = tuple(each for each in self._shared.arguments if each.one_of and not each.is_free)
         before = _usage_parts(Command("", "", needed))
         return self._broken([*before, command.name, "[-h]", *_usage_parts(command)])
 
@@ -153,8 +165,9 @@ def _usage_parts(command: Command) -> Iterator[str]:
             groups.setdefault(each.one_of, []).append(each)
     for group in groups.values():
         for number, each in enumerate(group):
-            opening = "(" if number == 0 else ""
-            closing = ")" if number == len(group) - 1 else " |"
+            signs = "[]" if each.is_free else "()"
+            opening = signs[0] if number == 0 else ""
+            closing = signs[1] if number == len(group) - 1 else " |"
             yield f"{opening}{each.used}{closing}"
 
 
@@ -224,7 +237,8 @@ def _values(command: Command, words: Sequence[str]) -> dict[str, Any]:
             continue
         if value is None and (not rest or rest[-1] in by_flag):
             raise WrongWords(f"argument {'/'.join(argument.flags)}: expected one argument")
-        found[argument.name] = _value(argument, rest.pop() if value is None else value)
+        value = _value(argument, rest.pop() if value is None else value)
+        found[argument.name] = [*found.get(argument.name, []), value] if argument.is_list else value
     return found
 
 
@@ -256,7 +270,9 @@ def _check_needed(command: Command, given: Mapping[str, Any]) -> None:
     for each in sorted(command.arguments, key=lambda each: each.name):
         if each.is_required and each.name not in given:
             raise WrongWords(f"argument {'/'.join(each.flags)} is required")
-    for group in dict.fromkeys(each.one_of for each in command.arguments if each.one_of):
+    for group in dict.fromkeys(
+        each.one_of for each in command.arguments if each.one_of and not each.is_free
+    ):
         members = [each for each in command.arguments if each.one_of == group]
         if not any(each.name in given for each in members):
             names = " ".join("/".join(each.flags) for each in members)
