@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from kafkalite.client.cluster import Cluster, TryAgain, Unreachable
+from kafkalite.client.cluster import ClientFailed, Cluster, TryAgain, Unreachable
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import FindCoordinatorRequest, MetadataRequest
 
@@ -18,6 +18,9 @@ TIMEOUT_S = 60.0
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
 GROUP = 0  # of the kinds of keys that have coordinators
+_NOT_YET = frozenset((
+    Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR,
+))  # fmt: skip
 
 
 class Admin:
@@ -58,17 +61,32 @@ class Admin:
 
         return self._again(attempt)
 
-    def ask_coordinator(self, key: str, request: Any, kind: int = GROUP) -> Any:
-        """Asks who has a group or a transactional id."""
+    def coordinator(self, key: str, kind: int = GROUP) -> Any:
+        """Who has a group or a transactional id: its node id, host and port."""
+        return self._again(lambda: self._coordinator(key, kind))
+
+    def ask_coordinator(
+        self, key: str, request: Any, codes: Callable[[Any], list[int]], kind: int = GROUP
+    ) -> Any:
+        """Asks who has a group or a transactional id; `codes` are looked at for those that say
+        that this was not the one, or not yet."""
 
         def attempt() -> Any:
-            found = self._cluster.ask_any(FindCoordinatorRequest(key=key, key_type=kind))
-            if Error(found.error_code).is_retriable:
-                raise TryAgain(f"the coordinator of {key}: {Error(found.error_code).message}")
-            self._cluster.learn(found.node_id, (found.host, found.port))
-            return self._cluster.ask(found.node_id, request)
+            answer = self._cluster.ask(self._coordinator(key, kind).node_id, request)
+            for code in _NOT_YET.intersection(codes(answer)):
+                raise TryAgain(f"the coordinator of {key}: {Error(code).message}")
+            return answer
 
         return self._again(attempt)
+
+    def _coordinator(self, key: str, kind: int) -> Any:
+        found = self._cluster.ask_any(FindCoordinatorRequest(key=key, key_type=kind))
+        code = Error(found.error_code)
+        if code is not Error.NONE:
+            failed = TryAgain if code.is_retriable else ClientFailed
+            raise failed(f"the coordinator of {key}: {code.message}")
+        self._cluster.learn(found.node_id, (found.host, found.port))
+        return found
 
     def _controller(self) -> int:
         answer = self._cluster.ask_any(MetadataRequest(topics=[], allow_auto_topic_creation=False))

@@ -23,7 +23,6 @@ PAUSE_S = 0.1
 # The highest versions that this client speaks where it is not all that there are: those that know
 # topics by name.
 SPOKEN = {
-    "DescribeGroups": 5,
     "Fetch": 12,
     "FindCoordinator": 3,
     "InitProducerId": 4,
@@ -143,6 +142,8 @@ class Cluster:
 
     def ask(self, node_id: int, request: Any) -> Any:
         """Asks one of the brokers."""
+        if node_id not in self._addresses:
+            raise TryAgain(f"no broker has the id {node_id}")
         if node_id not in self._peers:
             self._peers[node_id] = Peer(
                 self._addresses[node_id], self._client_id, self._patience_s

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 _USUAL_TABLE = 16
+Key = TypeVar("Key")
 
 
 def java_hash(text: str) -> int:
@@ -17,14 +19,20 @@ def java_hash(text: str) -> int:
 
 
 def in_hash_order(texts: Iterable[str], size: int = _USUAL_TABLE) -> list[str]:
-    """As a `java.util.HashSet` to which they were added in this order goes over them: by their
-    place in a table of twice the size whenever three quarters are taken."""
-    each = list(dict.fromkeys(texts))
+    """As a `java.util.HashSet` to which they were added in this order goes over them."""
+    return in_order_of(texts, java_hash, size)
+
+
+def in_order_of(
+    keys: Iterable[Key], hash_of: Callable[[Key], int], size: int = _USUAL_TABLE
+) -> list[Key]:
+    """By their place in a table of twice the size whenever three quarters are taken."""
+    each = list(dict.fromkeys(keys))
     while len(each) > size * 3 // 4:
         size *= 2
 
-    def place(text: str) -> int:
-        value = java_hash(text) & 0xFFFFFFFF
+    def place(key: Key) -> int:
+        value = hash_of(key) & 0xFFFFFFFF
         return (value ^ value >> 16) & (size - 1)
 
     return sorted(each, key=place)

@@ -17,6 +17,12 @@ MAX_REPEAT = 1_000  # as RE2
 MAX_NESTING = 100
 MAX_LENGTH = 4_096
 
+# What is wrong, in RE2's words, which clients are told.
+_NO_CLASS = "invalid character class range"
+_NO_ESCAPE = "invalid escape sequence"
+_NO_FLAG = "invalid or unsupported Perl syntax"
+_NOTHING_ESCAPED = "trailing backslash at end of expression"
+
 TOPIC_CHARACTERS = string.ascii_letters + string.digits + "._-"
 
 
@@ -148,7 +154,7 @@ class Parser:
     def parse(self) -> Piece:
         piece = self._alternatives()
         if self.position < len(self.text):
-            raise InvalidPattern("unexpected )")
+            raise InvalidPattern("regexp/syntax: internal error")
         return piece
 
     # Reading.
@@ -156,10 +162,10 @@ class Parser:
     def _peek(self) -> str:
         return self.text[self.position : self.position + 1]
 
-    def _take(self) -> str:
+    def _take(self, wrong: str = "missing closing ]") -> str:
         char = self._peek()
         if not char:
-            raise InvalidPattern("unexpected end of expression")
+            raise InvalidPattern(wrong)
         self.position += 1
         return char
 
@@ -218,8 +224,8 @@ class Parser:
         if bounds is None:
             return piece
         self._accept("?")  # lazy or not: the whole name has to match
-        if self._peek() and self._peek() in "*+?":
-            raise InvalidPattern("nested repetition operator")
+        if self._bounds() is not None:
+            raise InvalidPattern("invalid nested repetition operator")
         least, most = bounds
         copies = max(least, most or 0, 1) - 1
         again = [self._again(first, last, flags) for _ in range(copies)]
@@ -267,7 +273,7 @@ class Parser:
         least = int(parts[0])
         most = least if len(parts) == 1 else int(parts[1]) if parts[1] else None
         if least > MAX_REPEAT or (most or 0) > MAX_REPEAT or (most is not None and most < least):
-            raise InvalidPattern("bad repetition count")
+            raise InvalidPattern("invalid repeat count")
         return least, most
 
     def _is_count_before(self, position: int) -> bool:
@@ -279,7 +285,7 @@ class Parser:
     def _atom(self) -> Piece:
         char = self._take()
         if char in "*+?" or (char == "{" and self._is_count_before(self.position)):
-            raise InvalidPattern(f"nothing to repeat before {char}")
+            raise InvalidPattern("missing argument to repetition operator")
         if char == "(":
             return self._group()
         if char == "[":
@@ -311,30 +317,30 @@ class Parser:
             if self._accept("P<") or (self._peek() == "<" and self._names_group()):
                 name, _, _ = self.text[self.position :].partition(">")
                 if not name.isidentifier():
-                    raise InvalidPattern("bad group name")
+                    raise InvalidPattern("invalid named capture")
                 if self.names.setdefault(name, self.position) != self.position:
-                    raise InvalidPattern(f"group {name} twice")
+                    raise InvalidPattern("duplicate capture group name")
                 self.position += len(name) + 1
             elif self._flags():
                 self.depth -= 1
                 return self._nothing()
         piece = self._alternatives()
         if not self._accept(")"):
-            raise InvalidPattern("missing )")
+            raise InvalidPattern("missing closing )")
         self.flags = flags
         self.depth -= 1
         return piece
 
     def _names_group(self) -> bool:
         if self.text[self.position + 1 : self.position + 2] in ("=", "!"):
-            raise InvalidPattern("lookbehind is not supported")
+            raise InvalidPattern("invalid named capture")
         return self._accept("<")
 
     def _flags(self) -> bool:
         """Flags until `:` (for this group) or `)` (for what follows, then true)."""
         is_on = True
         while True:
-            char = self._take()
+            char = self._take(_NO_FLAG)
             if char == ":":
                 return False
             if char == ")":
@@ -344,10 +350,10 @@ class Parser:
             elif char in "imsU":
                 self.flags = self.flags | {char} if is_on else self.flags - {char}
             else:
-                raise InvalidPattern(f"group (?{char} is not supported")
+                raise InvalidPattern(_NO_FLAG)
 
     def _escape(self) -> Piece:
-        char = self._take()
+        char = self._take(_NOTHING_ESCAPED)
         if char in _LOOKS:
             return self._nothing(_LOOKS[char])
         return self._char(self._escaped_chars(char))
@@ -368,7 +374,7 @@ class Parser:
         if char in "01234567":
             return self._octal(char)
         if char.isalnum():
-            raise InvalidPattern(f"escape \\{char} is not supported")
+            raise InvalidPattern(_NO_ESCAPE)
         return char
 
     def _octal(self, first: str) -> str:
@@ -380,7 +386,7 @@ class Parser:
                 break
             digits += digit
         if first != "0" and len(digits) == 1:
-            raise InvalidPattern(f"escape \\{first} is not supported")
+            raise InvalidPattern(_NO_ESCAPE)
         self.position += len(digits) - 1
         return chr(int(digits, 8))
 
@@ -388,10 +394,10 @@ class Parser:
         if self._accept("{"):
             name, brace, _ = self.text[self.position :].partition("}")
             if not brace:
-                raise InvalidPattern("missing } of a character class")
+                raise InvalidPattern(_NO_CLASS)
             self.position += len(name) + 1
         else:
-            name = self._take()
+            name = self._take(_NO_CLASS)
         if name.startswith("^"):
             name, is_negated = name[1:], not is_negated
         bits = self._category_bits(name)
@@ -406,7 +412,7 @@ class Parser:
         if name in _SCRIPTS:
             script = _SCRIPTS[name]
             return self.alphabet.where(lambda char: unicodedata.name(char, "").startswith(script))
-        raise InvalidPattern(f"unknown character class {name}")
+        raise InvalidPattern(_NO_CLASS)
 
     def _hexadecimal(self) -> str:
         if self._accept("{"):
@@ -418,7 +424,7 @@ class Parser:
         try:
             return chr(int(digits, 16) if digits.isalnum() else -1)
         except (ValueError, OverflowError):
-            raise InvalidPattern("bad hexadecimal escape") from None
+            raise InvalidPattern(_NO_ESCAPE) from None
 
     def _class(self) -> int:
         is_negated = self._accept("^")
@@ -435,12 +441,12 @@ class Parser:
             self.position += len(name) + 2
             is_negated = name.startswith("^")
             if name.lstrip("^") not in _POSIX:
-                raise InvalidPattern(f"unknown class [:{name}:]")
+                raise InvalidPattern(_NO_CLASS)
             chars = self.alphabet.of(_POSIX[name.lstrip("^")])
             return self.alphabet.all & ~chars if is_negated else chars
         low = self._take()
         if low == "\\":
-            escape = self._take()
+            escape = self._take(_NOTHING_ESCAPED)
             if escape in "pP" or escape.lower() in _ESCAPES:
                 return self._escaped_chars(escape)
             low = self._escaped_char(escape)
@@ -450,9 +456,9 @@ class Parser:
         self._take()
         high = self._take()
         if high == "\\":
-            high = self._escaped_char(self._take())
+            high = self._escaped_char(self._take(_NOTHING_ESCAPED))
         if high < low:
-            raise InvalidPattern(f"bad range {low}-{high}")
+            raise InvalidPattern(_NO_CLASS)
         folds = "i" in self.flags
         return self.alphabet.where(
             lambda char: low <= char <= high or (folds and low <= char.swapcase() <= high)

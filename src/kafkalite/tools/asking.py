@@ -42,8 +42,16 @@ class Asking:
     def broker(self, call: str, node_id: int, request: Any) -> Any:
         return self._asked(call, lambda: self._admin.ask_broker(node_id, request))
 
-    def coordinator(self, call: str, key: str, request: Any, kind: int = GROUP) -> Any:
-        return self._asked(call, lambda: self._admin.ask_coordinator(key, request, kind))
+    def coordinator(
+        self, call: str, key: str, request: Any, codes: Callable[[Any], list[int]],
+        kind: int = GROUP,
+    ) -> Any:
+        call = f"{call}(api=FIND_COORDINATOR)"
+        return self._asked(call, lambda: self._admin.ask_coordinator(key, request, codes, kind))
+
+    def coordinator_of(self, call: str, key: str, kind: int = GROUP) -> Any:
+        call = f"{call}(api=FIND_COORDINATOR)"
+        return self._asked(call, lambda: self._admin.coordinator(key, kind))
 
     def close(self) -> None:
         self._cluster.close()
@@ -76,12 +84,14 @@ def connect(
     bootstrap: str,
     config: str | None = None,
     client_id: str = CLIENT_ID,
-    timeout_s: float = TIMEOUT_S,
+    timeout_s: float | None = None,
 ) -> Asking:
-    """bootstrap: HOST:PORT, several with commas; config: a file of the admin client's settings."""
+    """bootstrap: HOST:PORT, several with commas; config: a file of the admin client's settings;
+    timeout_s: of each question, other than these say."""
     settings = settings_of(config)
     client_id = settings.get("client.id", client_id)
-    timeout_s = float(settings.get("default.api.timeout.ms", 1000 * timeout_s)) / 1000
+    if timeout_s is None:
+        timeout_s = float(settings.get("default.api.timeout.ms", 1000 * TIMEOUT_S)) / 1000
     return Asking(known_addresses(bootstrap), client_id, timeout_s)
 
 

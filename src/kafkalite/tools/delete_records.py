@@ -11,7 +11,7 @@ from kafkalite.protocol.messages import DeleteRecordsRequest, MetadataRequest
 from kafkalite.tools import json_fields
 from kafkalite.tools.asking import Asking, connect
 from kafkalite.tools.failures import Failure, WrongUse, execution, refused, timeout
-from kafkalite.tools.java_maps import Place, in_place_order
+from kafkalite.tools.java_maps import TopicPartition, partitions_in_map_order
 from kafkalite.tools.options import Given, Option
 from kafkalite.tools.running import help_or_version, log, tell_failure, tell_use
 
@@ -71,7 +71,7 @@ def _run(given: Given) -> int:
         outcomes = _delete(asking, offsets)
     finally:
         asking.close()
-    for place in in_place_order(outcomes):
+    for place in partitions_in_map_order(outcomes):
         outcome, shown = outcomes[place], f"partition: {place[0]}-{place[1]}"
         if isinstance(outcome, Failure):
             print(f"{shown}\terror: {execution(outcome).message}")
@@ -80,7 +80,7 @@ def _run(given: Given) -> int:
     return 0
 
 
-def _offsets(text: str) -> dict[Place, int]:
+def _offsets(text: str) -> dict[TopicPartition, int]:
     """Partitions, and the offsets before which their records go."""
     operation = f"{_PACKAGE}AdminOperationException"
     no_json = Failure(operation, "The input string is not a valid JSON")
@@ -99,7 +99,7 @@ def _offsets(text: str) -> dict[Place, int]:
     ]
     twice = [place for place, count in Counter(place for place, _ in found).items() if count > 1]
     if twice:
-        names = ",".join(f"{topic}-{index}" for topic, index in in_place_order(twice))
+        names = ",".join(f"{topic}-{index}" for topic, index in partitions_in_map_order(twice))
         raise Failure(
             f"{_PACKAGE}AdminCommandFailedException",
             f"Offset json file contains duplicate topic partitions: {names}",
@@ -107,10 +107,10 @@ def _offsets(text: str) -> dict[Place, int]:
     return dict(found)
 
 
-def _delete(asking: Asking, offsets: dict[Place, int]) -> dict[Place, Outcome]:
+def _delete(asking: Asking, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, Outcome]:
     """What became of each partition; those that cannot be found are looked for as long as calls
     are tried."""
-    outcomes: dict[Place, Outcome] = {}
+    outcomes: dict[TopicPartition, Outcome] = {}
     deadline, tries = time.monotonic() + asking.timeout_s, 0
     while missing := {place: offsets[place] for place in offsets if place not in outcomes}:
         tries += 1
@@ -133,10 +133,12 @@ def _late(tries: int) -> Failure:
     )
 
 
-def _by_leader(asking: Asking, offsets: dict[Place, int]) -> dict[int, dict[Place, int]]:
+def _by_leader(
+    asking: Asking, offsets: dict[TopicPartition, int]
+) -> dict[int, dict[TopicPartition, int]]:
     topics = [MetadataRequest.Topic(name=name) for name in dict.fromkeys(t for t, _ in offsets)]
     request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
-    found: dict[int, dict[Place, int]] = {}
+    found: dict[int, dict[TopicPartition, int]] = {}
     for topic in asking.any("deleteRecords", request).topics:
         for each in topic.partitions:
             place = topic.name, each.partition_index
@@ -145,7 +147,9 @@ def _by_leader(asking: Asking, offsets: dict[Place, int]) -> dict[int, dict[Plac
     return found
 
 
-def _delete_at(asking: Asking, leader: int, offsets: dict[Place, int]) -> dict[Place, Outcome]:
+def _delete_at(
+    asking: Asking, leader: int, offsets: dict[TopicPartition, int]
+) -> dict[TopicPartition, Outcome]:
     topics: dict[str, list[Any]] = {}
     for (topic, index), offset in offsets.items():
         each = DeleteRecordsRequest.Partition(partition_index=index, offset=offset)

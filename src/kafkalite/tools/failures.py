@@ -5,6 +5,9 @@ Apache Kafka's tools print them with the lines of a Java stack (`at …`); there
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 from kafkalite.protocol.errors import Error
 
 _ERRORS = "org.apache.kafka.common.errors."
@@ -84,11 +87,29 @@ def execution(cause: Failure) -> Failure:
     return Failure("java.util.concurrent.ExecutionException", message, cause)
 
 
+def runtime(cause: Failure) -> Failure:
+    """What a tool makes of an exception that it does not declare."""
+    return Failure("java.lang.RuntimeException", f"{cause.java}: {cause.message}", cause)
+
+
+@contextmanager
+def wrapped(*wraps: Callable[[Failure], Failure]) -> Iterator[None]:
+    """A failure within comes out as the cause of others, the first of them innermost."""
+    try:
+        yield
+    except Failure as failure:
+        for wrap in wraps:
+            failure = wrap(failure)
+        raise failure from None
+
+
 def refused(code: int, message: str | None = None) -> Failure:
     """What a broker answered: an error code, and perhaps what it says of it."""
     error = Error(code)
+    if message is None:
+        message = _messages()[error.name]
     package = _ELSEWHERE.get(error.name, _ERRORS)
-    return Failure(package + exception_of(error.name), message or _messages()[error.name])
+    return Failure(package + exception_of(error.name), message)
 
 
 def _messages() -> dict[str, str]:
@@ -97,6 +118,12 @@ def _messages() -> dict[str, str]:
 
     lines = Path(__file__).with_name("error_messages.txt").read_text(encoding="utf-8").splitlines()
     return dict(line.split(": ", 1) for line in lines if not line.startswith("#"))
+
+
+def code_of(failure: Failure) -> str:
+    """The error code whose exception it is, by name."""
+    names = (code.name for code in Error if failure.java == _ERRORS + exception_of(code.name))
+    return next(names, Error.UNKNOWN_SERVER_ERROR.name)
 
 
 def exception_of(code: str) -> str:

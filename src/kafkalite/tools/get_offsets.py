@@ -199,7 +199,7 @@ def _offsets(
             for each in wanted:
                 _skip(*each, refused(Error.LEADER_NOT_AVAILABLE))
             continue
-        answer = asking.broker("listOffsets", leader, _request(wanted, moment))
+        answer = asking.broker("listOffsets", leader, offsets_request(wanted, moment))
         for topic in answer.topics:
             for each in sorted(topic.partitions, key=lambda each: each.partition_index):
                 if each.error_code != Error.NONE:
@@ -209,7 +209,7 @@ def _offsets(
     return offsets
 
 
-def _request(partitions: Sequence[tuple[str, int]], moment: int) -> Any:
+def offsets_request(partitions: Sequence[tuple[str, int]], moment: int) -> Any:
     topics: dict[str, list[Any]] = {}
     for topic, partition in partitions:
         each = ListOffsetsRequest.Partition(partition_index=partition, timestamp=moment)

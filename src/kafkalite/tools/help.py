@@ -15,12 +15,14 @@ _WIDTH = 80
 _GAP = 2
 _INDENT = "  "
 _BREAK = re.compile(
-    r"(?<=\s)(?=\S)|(?<=[A-Za-z])(?=\()|(?<=-)(?=[A-Za-z])|(?<=[.,:;!?)\]}])(?=[A-Za-z(]|-(?!\d))|(?<=\d)(?=>)"
+    r"(?<=\s)(?=\S)|(?<=[A-Za-z])(?=\()|(?<=-)(?=[A-Za-z])|(?<=[.,:;!?)\]}])(?=[A-Za-z(]|-(?!\d))"
+    r"|(?<=:)(?=\d)|(?<=\d)(?=>)"
 )
 
 
 def text(options: Sequence[Option]) -> str:
-    rows = [("Option", "Description"), ("------", "-----------")]
+    head = "Option (* = required)" if any(each.is_required for each in options) else "Option"
+    rows = [(head, "Description"), ("-" * len(head), "-----------")]
     wanted = [(_shown(each), _description(each)) for each in sorted(options, key=_name)]
     first = min((_WIDTH - _GAP) // 2, max(len(left) for left, _ in [*rows, *wanted]))
     second = min(_WIDTH - first - _GAP, max(len(right) for _, right in [*rows, *wanted]))
@@ -38,6 +40,7 @@ def _name(option: Option) -> str:
 def _shown(option: Option) -> str:
     names = sorted([option.name, *option.aliases], key=len)
     shown = ", ".join(f"-{name}" if len(name) == 1 else f"--{name}" for name in names)
+    shown = f"* {shown}" if option.is_required else shown
     if option.argument is None:
         return shown
     kind = {str: "String", int: "Integer", float: "Double"}[option.type]

@@ -10,7 +10,7 @@ from kafkalite.protocol.messages import ElectLeadersRequest
 from kafkalite.tools import json_fields
 from kafkalite.tools.asking import Asking, connect
 from kafkalite.tools.failures import Failure, WrongUse, execution, refused
-from kafkalite.tools.java_maps import Place, in_place_order
+from kafkalite.tools.java_maps import TopicPartition, partitions_in_map_order
 from kafkalite.tools.options import Given, Option
 from kafkalite.tools.running import help_or_version, tell_failure, tell_use
 
@@ -129,7 +129,7 @@ def _elect(given: Given) -> None:
         asking.close()
 
 
-def _places(given: Given) -> list[Place] | None:
+def _places(given: Given) -> list[TopicPartition] | None:
     """The partitions; None for all."""
     if given.has("topic"):
         return [(given.one("topic"), given.one("partition"))]
@@ -152,13 +152,15 @@ def _places(given: Given) -> list[Place] | None:
         shown = f"{failure.java}: {failure.message}"
         raise Failure("java.lang.RuntimeException", shown, failure) from failure
     if twice := [place for place, count in Counter(found).items() if count > 1]:
-        names = ", ".join(f"{topic}-{index}" for topic, index in in_place_order(twice))
+        names = ", ".join(f"{topic}-{index}" for topic, index in partitions_in_map_order(twice))
         message = f"Replica election data contains duplicate partitions: [{names}]"
         raise Failure(operation, message)
     return found
 
 
-def _outcomes(asking: Asking, kind: str, places: list[Place] | None) -> dict[Place, Any]:
+def _outcomes(
+    asking: Asking, kind: str, places: list[TopicPartition] | None
+) -> dict[TopicPartition, Any]:
     """The part of the answer that is of each partition."""
     topics: dict[str, list[int]] = {}
     for topic, index in places or ():
@@ -190,9 +192,9 @@ def _outcomes(asking: Asking, kind: str, places: list[Place] | None) -> dict[Pla
     }
 
 
-def _tell(kind: str, outcomes: dict[Place, Any]) -> None:
+def _tell(kind: str, outcomes: dict[TopicPartition, Any]) -> None:
     elected, not_needed, failed = [], [], {}
-    for place in in_place_order(outcomes):
+    for place in partitions_in_map_order(outcomes):
         shown, each = f"{place[0]}-{place[1]}", outcomes[place]
         if each.error_code == Error.NONE:
             elected.append(shown)

@@ -10,7 +10,7 @@ from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import DescribeClusterRequest, DescribeLogDirsRequest
 from kafkalite.tools.asking import Asking, connect
 from kafkalite.tools.failures import Failure, WrongUse, execution, no_number, refused
-from kafkalite.tools.java_maps import in_map_order, in_place_order
+from kafkalite.tools.java_maps import in_map_order, partitions_in_map_order
 from kafkalite.tools.options import Given, Option
 from kafkalite.tools.running import help_or_version, tell, tell_failure, tell_use
 
@@ -126,5 +126,5 @@ def _partitions(directory: Any, topics: list[str]) -> list[dict[str, Any]]:
             "offsetLag": found[place].offset_lag,
             "isFuture": found[place].is_future_key,
         }
-        for place in in_place_order(found)
+        for place in partitions_in_map_order(found)
     ]

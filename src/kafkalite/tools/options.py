@@ -22,7 +22,8 @@ class Option:
     type: of the argument: str, int or float; is_long: an int that Java calls Long.
     default: what it is when it is not given, shown in the help.
     without: options that it cannot be given with.
-    choices: what it may be, in capital letters; given in any."""
+    choices: what it may be, in capital letters; given in any.
+    only_with: options of which one has to be given with it."""
 
     name: str
     description: str
@@ -34,6 +35,8 @@ class Option:
     may_lack_argument: bool = False
     without: frozenset[str] = frozenset()
     choices: tuple[str, ...] = ()
+    only_with: tuple[str, ...] = ()
+    is_required: bool = False
 
 
 HELP = Option("help", "Print usage information.")
@@ -47,6 +50,7 @@ class Given:
         self.options = [*options, HELP, SHOW_VERSION]
         self._known = {name: each for each in self.options for name in (each.name, *each.aliases)}
         self._values: dict[str, list[str]] = {}
+        self.named: list[str] = []  # the options, each time that one was given
         self.others: list[str] = []  # words that belong to no option
 
     def read(self, words: Sequence[str]) -> Given:
@@ -61,13 +65,31 @@ class Given:
                 continue
             name, has_value, value = word.lstrip("-").partition("=")
             self._take(name, value if has_value else None, rest)
+        self._check_together()
         return self
+
+    def _check_together(self) -> None:
+        needed = (each.name for each in self.options if each.is_required)
+        missing = [name for name in needed if not self.has(name)]
+        if missing and not self.has(HELP.name):
+            message = f"Missing required option(s) [{', '.join(missing)}]"
+            raise Failure("joptsimple.MissingRequiredOptionsException", message)
+        alone = [
+            each.name
+            for each in self.options
+            if each.only_with and self.has(each.name) and not any(map(self.has, each.only_with))
+        ]
+        if alone and not self.has(HELP.name):
+            names = ", ".join(alone)
+            message = f"Option(s) [{names}] are unavailable given other options on the command line"
+            raise Failure("joptsimple.UnavailableOptionException", message)
 
     def _take(self, name: str, value: str | None, rest: list[str]) -> None:
         option = self._known.get(name)
         if option is None:
             message = f"{name} is not a recognized option"
             raise Failure("joptsimple.UnrecognizedOptionException", message)
+        self.named.append(option.name)
         values = self._values.setdefault(option.name, [])
         if option.argument is None:
             return

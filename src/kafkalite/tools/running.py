@@ -62,6 +62,19 @@ def tell_use(wrong: WrongUse, given: Given) -> int:
     return 1
 
 
+def tell_uncaught(failure: Failure) -> int:
+    """As Java ends when a tool leaves an exception to it."""
+    tell(f'Exception in thread "main" {failure.stack()}'.removesuffix("\n"))
+    return 1
+
+
+def tell_error(message: str, failure: Failure | None = None) -> None:
+    """An error on standard output, and its stack on that of errors."""
+    print(f"\nError: {message}")
+    if failure is not None:
+        tell(failure.stack().removesuffix("\n"))
+
+
 def tell_failure(failure: Failure) -> int:
     """A failure's message and its stack, as most tools end."""
     tell(failure.message)

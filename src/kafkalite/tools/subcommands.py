@@ -7,7 +7,7 @@ stretched to its width.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,11 @@ _HELP_COLUMN = 25
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One option; those of the same `one_of` exclude each other, and one of them is needed."""
+    """One option; those of the same `one_of` exclude each other, and one of them is needed.
+
+    is_free: whether it need not be one of them.
+    is_list: whether it may be given several times.
+    section: of the help, if it is not with the others."""
 
     name: str
     description: str
@@ -28,6 +32,9 @@ class Argument:
     is_flag: bool = False
     is_required: bool = False
     one_of: str = ""
+    is_free: bool = False
+    is_list: bool = False
+    section: str = ""
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -53,24 +60,44 @@ class WrongWords(Exception):
     """What is wrong with the words, behind the usage."""
 
 
+def tell_terse(wrong: str) -> None:
+    print(f"Command line error: {wrong}. Type --help for help.", end="", file=sys.stderr)
+
+
 class Parser:
-    def __init__(self, program: str, about: str, commands: Sequence[Command]) -> None:
+    """shared: options before the command; is_terse: whether complaints come without the usage."""
+
+    def __init__(
+        self, program: str, about: str, commands: Sequence[Command],
+        shared: tuple[Argument, ...] = (), *, is_terse: bool = False,
+    ) -> None:
+        self._is_terse = is_terse
         self._program, self._about = program, about
         self._commands = {each.name: each for each in commands}
+        self._shared = Command("", "", shared)
 
     def read(self, words: Sequence[str]) -> tuple[str, dict[str, Any]] | None:
         """The command, and the values of its options; None when that was said instead of done."""
         command = None
+        first, rest = _split(words)
         try:
-            if words and words[0] in ("-h", "--help"):
+            if _HELP & set(first):
                 print(self._help(), end="")
                 return None
-            command = self._command(words)
-            if {"-h", "--help"} & set(words[1:]):
+            found = _values(self._shared, first)
+            command = self._command(rest)
+            if _HELP & set(rest):
                 print(self._command_help(command), end="")
                 return None
-            return command.name, _values(command, words[1:])
+            found |= _values(command, rest[1:])
+            _check_needed(command, found)
+            command = None
+            _check_needed(self._shared, found)
+            return rest[0], found
         except WrongWords as wrong:
+            if self._is_terse:
+                tell_terse(str(wrong))
+                return None
             usage = self._usage() if command is None else self._command_usage(command)
             said = _wrapped(f"{self._program}: error: {wrong}\n", _WIDTH)  # its end counts
             print(usage + "\n".join(said), end="", file=sys.stderr)
@@ -85,7 +112,8 @@ class Parser:
         return self._commands[words[0]]
 
     def _usage(self) -> str:
-        return f"usage: {self._program} [-h] {{{','.join(self._commands)}}} ...\n"
+        names = f"{{{','.join(self._commands)}}}"
+        return self._broken(["[-h]", *_usage_parts(self._shared), names, "..."])
 
     def _help(self) -> str:
         names = ",".join(self._commands)
@@ -93,13 +121,19 @@ class Parser:
         return (
             f"{self._usage()}\n{self._about}\n\npositional arguments:\n  {{{names}}}\n"
             f"{''.join(rows)}\noptional arguments:\n{_row('-h, --help', _HELP_TEXT)}"
+            f"{_rows(self._shared.arguments)}"
         )
 
     def _command_usage(self, command: Command) -> str:
+        needed = tuple(each for each in self._shared.arguments if each.one_of and not each.is_free)
+        before = _usage_parts(Command("", "", needed))
+        return self._broken([*before, command.name, "[-h]", *_usage_parts(command)])
+
+    def _broken(self, parts: Sequence[str]) -> str:
         indent = len(f"usage: {self._program} ")
-        line = f"usage: {self._program} {command.name}"
+        line = f"usage: {self._program}"
         lines = []
-        for part in _usage_parts(command):
+        for part in parts:
             if len(line) + 1 + len(part) > _WIDTH:
                 lines.append(line)
                 line = " " * (indent - 1)
@@ -107,18 +141,21 @@ class Parser:
         return "".join(f"{each}\n" for each in (*lines, line))
 
     def _command_help(self, command: Command) -> str:
-        rows = [_row("-h, --help", _HELP_TEXT)]
+        sections: dict[str, list[Argument]] = {"optional arguments": []}
         for each in command.arguments:
-            field = "" if each.is_flag else f" {each.field}"
-            rows.append(_row(", ".join(f"{flag}{field}" for flag in each.flags), each.description))
-        return f"{self._command_usage(command)}\noptional arguments:\n{''.join(rows)}"
+            sections.setdefault(each.section or "optional arguments", []).append(each)
+        text = self._command_usage(command)
+        for title, arguments in sections.items():
+            first = _row("-h, --help", _HELP_TEXT) if title == "optional arguments" else ""
+            text += f"\n{title}:\n{first}{_rows(arguments)}"
+        return text
 
 
+_HELP = {"-h", "--help"}
 _HELP_TEXT = "show this help message and exit"
 
 
 def _usage_parts(command: Command) -> Iterator[str]:
-    yield "[-h]"
     for each in command.arguments:
         if not each.one_of:
             yield each.used if each.is_required else f"[{each.used}]"
@@ -128,9 +165,18 @@ def _usage_parts(command: Command) -> Iterator[str]:
             groups.setdefault(each.one_of, []).append(each)
     for group in groups.values():
         for number, each in enumerate(group):
-            opening = "(" if number == 0 else ""
-            closing = ")" if number == len(group) - 1 else " |"
+            signs = "[]" if each.is_free else "()"
+            opening = signs[0] if number == 0 else ""
+            closing = signs[1] if number == len(group) - 1 else " |"
             yield f"{opening}{each.used}{closing}"
+
+
+def _rows(arguments: Sequence[Argument]) -> str:
+    rows = []
+    for each in arguments:
+        field = "" if each.is_flag else f" {each.field}"
+        rows.append(_row(", ".join(f"{flag}{field}" for flag in each.flags), each.description))
+    return "".join(rows)
 
 
 def _row(left: str, right: str, indent: int = 2) -> str:
@@ -168,6 +214,15 @@ def _stretched(line: str, width: int) -> str:
     return found
 
 
+def _split(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Before the command, and from it on: it is no option, and no value of one."""
+    place = 0
+    while place < len(words) and words[place].startswith("-"):
+        has_value = "=" not in words[place] and words[place] not in _HELP
+        place += 1 + has_value
+    return words[:place], words[place:]
+
+
 def _values(command: Command, words: Sequence[str]) -> dict[str, Any]:
     by_flag = {flag: each for each in command.arguments for flag in each.flags}
     found: dict[str, Any] = {each.name: False for each in command.arguments if each.is_flag}
@@ -182,8 +237,8 @@ def _values(command: Command, words: Sequence[str]) -> dict[str, Any]:
             continue
         if value is None and (not rest or rest[-1] in by_flag):
             raise WrongWords(f"argument {'/'.join(argument.flags)}: expected one argument")
-        found[argument.name] = _value(argument, rest.pop() if value is None else value)
-    _check_needed(command, given)
+        value = _value(argument, rest.pop() if value is None else value)
+        found[argument.name] = [*found.get(argument.name, []), value] if argument.is_list else value
     return found
 
 
@@ -211,13 +266,15 @@ def _check_alone(argument: Argument, given: Sequence[Argument]) -> None:
             )
 
 
-def _check_needed(command: Command, given: Sequence[Argument]) -> None:
-    for each in command.arguments:
-        if each.is_required and each not in given:
+def _check_needed(command: Command, given: Mapping[str, Any]) -> None:
+    for each in sorted(command.arguments, key=lambda each: each.name):
+        if each.is_required and each.name not in given:
             raise WrongWords(f"argument {'/'.join(each.flags)} is required")
-    for group in dict.fromkeys(each.one_of for each in command.arguments if each.one_of):
+    for group in dict.fromkeys(
+        each.one_of for each in command.arguments if each.one_of and not each.is_free
+    ):
         members = [each for each in command.arguments if each.one_of == group]
-        if not any(each in given for each in members):
+        if not any(each.name in given for each in members):
             names = " ".join("/".join(each.flags) for each in members)
             raise WrongWords(f"one of the arguments {names} is required")
 

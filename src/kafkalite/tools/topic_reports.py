@@ -134,7 +134,7 @@ def _print(given: Given, topic: Topic, configs: Mapping[str, Any], living: set[i
     ]
     only_changed = given.has("topics-with-overrides")
     if not reports and (changed or not only_changed):
-        about = "" if topic.topic_id == ZERO_UUID else f"\tTopicId: {_id_text(topic.topic_id)}"
+        about = "" if topic.topic_id == ZERO_UUID else f"\tTopicId: {uuid_text(topic.topic_id)}"
         print(
             f"Topic: {topic.name}{about}\tPartitionCount: {len(topic.partitions)}"
             f"\tReplicationFactor: {topic.partitions[0].factor}\tConfigs: {','.join(changed)}"
@@ -161,6 +161,13 @@ def _topic_id(given: Given) -> bytes | None:
     text = given.one("topic-id")
     if text is None:
         return None
+    found = uuid_of(text)
+    return None if found == ZERO_UUID else found
+
+
+def uuid_of(text: str) -> bytes:
+    if len(text) == 1:
+        raise illegal_argument("Input byte[] should at least have 2 bytes for base64 bytes")
     try:
         found = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except binascii.Error:
@@ -170,10 +177,10 @@ def _topic_id(given: Given) -> bytes | None:
             f"Input string `{text}` decoded as {len(found)} bytes, which is not equal to the "
             "expected 16 bytes of a base64-encoded UUID"
         )
-    return None if found == ZERO_UUID else found
+    return found
 
 
-def _id_text(topic_id: bytes) -> str:
+def uuid_text(topic_id: bytes) -> str:
     return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
 
 

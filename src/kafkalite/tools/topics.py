@@ -20,7 +20,7 @@ from kafkalite.tools.running import help_or_version, log, tell_failure, tell_use
 from kafkalite.tools.topic_reports import TIMEOUT_MS, topic_names
 
 ACTIONS = ("create", "list", "alter", "describe", "delete")
-_CONFIG_NAMES = """cleanup.policy compression.gzip.level compression.lz4.level compression.type
+CONFIG_NAMES = """cleanup.policy compression.gzip.level compression.lz4.level compression.type
 compression.zstd.level delete.retention.ms file.delete.delay.ms flush.messages flush.ms
 follower.replication.throttled.replicas index.interval.bytes leader.replication.throttled.replicas
 local.retention.bytes local.retention.ms max.compaction.lag.ms max.message.bytes
@@ -59,7 +59,7 @@ OPTIONS = [
     Option(
         "config",
         "A topic configuration override for the topic being created. The following is a list of "
-        "valid configurations: " + "".join(f"\n\t{name}" for name in _CONFIG_NAMES) + "\nSee the "
+        "valid configurations: " + "".join(f"\n\t{name}" for name in CONFIG_NAMES) + "\nSee the "
         "Kafka documentation for full details on the topic configs. It is supported only in "
         f"combination with --create. {_CONFIGS_TOOL}", "name=value",
         without=_not_with("create", "alter"),

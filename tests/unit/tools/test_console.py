@@ -13,7 +13,7 @@ import pytest
 
 from kafkalite.client.membership import assigned_ranges
 from kafkalite.testing.embedded import EmbeddedKafka
-from kafkalite.tools.java_maps import in_place_order
+from kafkalite.tools.java_maps import partitions_in_map_order
 from kafkalite.tools.running import main
 
 LONG = "org.apache.kafka.common.serialization.LongDeserializer"
@@ -191,4 +191,4 @@ def test_ranges_of_members() -> None:
 
 def test_partitions_in_the_order_of_a_map() -> None:
     places = [("y", 0), ("x", 0), ("x", 9)]
-    assert in_place_order(places) == [("x", 9), ("x", 0), ("y", 0)]
+    assert partitions_in_map_order(places) == [("x", 9), ("x", 0), ("y", 0)]

@@ -20,7 +20,8 @@ SAID = [
 
 @pytest.mark.parametrize(("call", "said"), [(call, said) for call, _, said in SAID])
 def test_help_and_complaints(call: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(call.split()) == 1
+    ends_well = "--help" in call and not call.startswith("kafka-cluster")
+    assert main(call.split()) == (0 if ends_well else 1)
     wrote = capsys.readouterr()
     shown = [line.removeprefix("    ") for line in said.rstrip("\n").split("\n")]
     assert (wrote.out + wrote.err).rstrip("\n").split("\n") == shown
@@ -45,3 +46,16 @@ def test_what_is_wrong(
 ) -> None:
     assert main(["kafka-cluster", "cluster-id", *words]) == 1
     assert capsys.readouterr().err.endswith(f"{said}\n")
+
+
+def test_what_comes_with_a_version_and_what_a_feature_needs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["kafka-features", "version-mapping", "--release-version", "4.0"]) == 0
+    needs = "eligible.leader.replicas.version=1"
+    assert main(["kafka-features", "feature-dependencies", "--feature", needs]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "metadata.version=25 (4.0)", "kraft.version=1", "transaction.version=2", "group.version=1",
+        "eligible.leader.replicas.version=0", "share.version=0", "streams.version=0",
+        f"{needs} requires:", "    metadata.version=23 (4.0-IV1)",
+    ]  # fmt: skip
