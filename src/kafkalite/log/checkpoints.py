@@ -38,11 +38,14 @@ def _read_checkpoint(disk: Disk, path: str, fields: int) -> list[list[str]]:
     if not disk.exists(path):
         return []
     try:
-        lines = read_whole(disk, path).decode("utf-8").splitlines()
+        text = read_whole(disk, path).decode("utf-8")
     except UnicodeDecodeError:
         raise CorruptFile(path, "not text") from None
+    lines = text.splitlines()
     if not lines:
         return []  # Apache Kafka makes the file before it has anything to say
+    if not text.endswith("\n"):
+        raise CorruptFile(path, "its last line has no end")  # nor, perhaps, its last digits
     if len(lines) < 2 or lines[0] != _VERSION or not lines[1].isdigit():
         raise CorruptFile(path, "no version and count in its first two lines")
     rows = [line.split() for line in lines[2:] if line]
