@@ -99,13 +99,16 @@ class LeaderEpochs:
         is_cut = self.truncate_end(max(end_offset, start_offset))
         return self.truncate_start(start_offset) or is_cut
 
-    def agrees_with(self, found: LeaderEpochs, epoch_from: Callable[[int], int]) -> bool:
+    def agrees_with(
+        self, found: LeaderEpochs, epoch_from: Callable[[int], int | None]
+    ) -> bool:
         """Whether these say of each batch of a log what it says itself, where `found` has the first
-        batch of each epoch, and `epoch_from` tells that of the first batch from an offset on."""
+        batch of each epoch, and `epoch_from` tells that of the first batch from an offset on; the
+        old message formats do not tell theirs."""
         if any(self.epoch_at(start) != epoch for epoch, start in found.entries()):
             return False
         there = ((epoch, epoch_from(start)) for epoch, start in self.entries())
-        return all(batch == UNDEFINED or batch >= epoch for epoch, batch in there)
+        return all(batch is None or batch >= epoch for epoch, batch in there)
 
     def clear(self) -> bool:
         """Forgets everything; True when something changed."""

@@ -21,7 +21,7 @@ from kafkalite.log.checkpoints import (
     write_partition_metadata,
 )
 from kafkalite.log.config import LogConfig
-from kafkalite.log.epochs import UNDEFINED, LeaderEpochs
+from kafkalite.log.epochs import LeaderEpochs
 from kafkalite.log.flusher import FlushWork, sync_all
 from kafkalite.log.home import LogHome
 from kafkalite.log.names import (
@@ -489,11 +489,11 @@ def _first_unflushed(segments: list[Segment], recovery_point: int) -> int:
     return len(segments) - 1
 
 
-def _epoch_from(log: PartitionLog, offset: int) -> int:
-    """That of the first batch which holds an offset or lies behind it; -1 if none tells."""
+def _epoch_from(log: PartitionLog, offset: int) -> int | None:
+    """That of the first batch which holds an offset or lies behind it, if that one tells."""
     with suppress(CorruptRecords):
         for segment in log.segments[max(0, log.slot_of(offset)) :]:
             header = segment.find(offset)
             if header is not None:
-                return header.partition_leader_epoch
-    return UNDEFINED
+                return header.partition_leader_epoch if header.magic == 2 else None
+    return None

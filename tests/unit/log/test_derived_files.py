@@ -262,3 +262,16 @@ def test_epochs_whose_batches_compaction_took_are_kept_after_a_kill_of_another_b
         log = started(world)
     assert log.epochs.entries() == [(0, 0), (1, 40), (2, 42), (3, 44)]
     assert "leader epochs" not in caplog.text
+
+
+def test_epochs_that_begin_where_a_batch_says_that_it_has_none_are_wrong() -> None:
+    world = World(SMALL)
+    log = world.log()
+    for epoch in (-1, -1, 0):
+        log.append_as_leader(batch([b"one"]), epoch)
+    log.flush()
+    world.clock.advance(1)
+    assert log.epochs.entries() == [(0, 2)]
+    abandon(world.manager)
+    replace_file(world.disk, f"{OWN}/leader-epoch-checkpoint", b"0\n1\n0 1\n")
+    assert started(world).epochs.entries() == [(0, 2)]
