@@ -57,7 +57,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     name_the_sockets_of_kafka_python()
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as programs under test have it, also under nohup
+    # As programs under test have them, also under nohup and in a shell's background.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if RUN_FOLDER not in os.environ:
         folder = tempfile.mkdtemp(prefix="kafkalite-test-")
         os.environ[RUN_FOLDER] = folder

@@ -44,7 +44,7 @@ def rebalance(world: World, joined: Any) -> Later[Any]:
 
 
 def _classic(world: World, joined: JoinGroupRequest) -> Later[Any]:
-    broker, through = world.broker(), Later[Any]()
+    broker = world.broker()
     if broker is None:
         return Later.of(None)
     groups, group_id = broker.context.groups, joined.group_id
@@ -54,20 +54,18 @@ def _classic(world: World, joined: JoinGroupRequest) -> Later[Any]:
         protocol_type=joined.protocol_type, protocols=joined.protocols,
     )  # fmt: skip
 
-    def named(answer: JoinGroupResponse | Exception) -> None:
+    def named(answer: JoinGroupResponse | Exception) -> Later[Any]:
         if not isinstance(answer, JoinGroupResponse) or (
             answer.error_code != Error.MEMBER_ID_REQUIRED
         ):
-            through.resolve(None)
-            return
+            return Later.of(None)
         asked.member_id = answer.member_id
         groups.submit(group_id, Join(asked, JOIN_VERSION, PASSER_BY, HOST))
         member = LeaveGroupRequest.Member(member_id=asked.member_id, group_instance_id=None)
         leaving = LeaveGroupRequest(group_id=group_id, members=[member])
-        groups.submit(group_id, Leave(leaving)).then(through.resolve)
+        return groups.submit(group_id, Leave(leaving))
 
-    groups.submit(group_id, Join(asked, JOIN_VERSION, PASSER_BY, HOST)).then(named)
-    return through
+    return groups.submit(group_id, Join(asked, JOIN_VERSION, PASSER_BY, HOST)).then_ask(named)
 
 
 def _consumer(world: World, joined: ConsumerGroupHeartbeatRequest) -> Later[Any]:
