@@ -23,9 +23,14 @@ CODECS = (Compression.NONE, Compression.LZ4, Compression.GZIP)
 Fill = Callable[[World, PartitionLog, Random], None]
 
 
+def epoch(log: PartitionLog) -> int:
+    """The leader's, which never falls."""
+    return max(0, log.epochs.latest)
+
+
 def plain(world: World, log: PartitionLog, random: Random) -> None:
     for number in range(14):
-        log.append_as_leader(batch([b"p%d" % number], timestamp=START_MS + number), 0)
+        log.append_as_leader(batch([b"p%d" % number], timestamp=START_MS + number), epoch(log))
 
 
 def compressed(world: World, log: PartitionLog, random: Random) -> None:
@@ -33,7 +38,7 @@ def compressed(world: World, log: PartitionLog, random: Random) -> None:
         values = [b"c%d-%d" % (number, index) for index in range(1 + number % 4)]
         codec, timestamp = CODECS[number % 3], START_MS + 10 * number
         made = batch(values, timestamp=timestamp, step_ms=3, compression=codec)
-        log.append_as_leader(made, 0)
+        log.append_as_leader(made, epoch(log))
 
 
 def transactional(world: World, log: PartitionLog, random: Random) -> None:
@@ -48,17 +53,18 @@ def transactional(world: World, log: PartitionLog, random: Random) -> None:
             producer_id=producer, producer_epoch=0, base_sequence=sequences[producer],
             is_transactional=True,
         )  # fmt: skip
-        log.append_as_leader(made, 0)
+        log.append_as_leader(made, epoch(log))
         sequences[producer] += 1
 
     def end(producer: int, *, commit: bool) -> None:
         ends = marker(producer, 0, commit=commit, timestamp=START_MS + log.log_end_offset)
-        log.append_as_leader(ends, 0, AppendOrigin.COORDINATOR)
+        log.append_as_leader(ends, epoch(log), AppendOrigin.COORDINATOR)
 
     for number in range(4):
         write(7)
         write(8)
-        log.append_as_leader(keyed([(b"p", b"plain")], timestamp=START_MS + log.log_end_offset), 0)
+        made = keyed([(b"p", b"plain")], timestamp=START_MS + log.log_end_offset)
+        log.append_as_leader(made, epoch(log))
         end(7, commit=number % 2 == 1)
         write(8)
         end(8, commit=number == 3)
@@ -75,7 +81,7 @@ def idempotent(world: World, log: PartitionLog, random: Random) -> None:
             [b"i"] * (1 + number % 2), timestamp=START_MS + number,
             producer_id=producer, producer_epoch=number // 12, base_sequence=sequences[producer],
         )  # fmt: skip
-        log.append_as_leader(made, 0)
+        log.append_as_leader(made, epoch(log))
         sequences[producer] += 1 + number % 2
         if number == 11:
             sequences = {5: 0, 6: 0}
@@ -84,25 +90,28 @@ def idempotent(world: World, log: PartitionLog, random: Random) -> None:
 def times(world: World, log: PartitionLog, random: Random) -> None:
     """Out of order, and the same again and again."""
     for number in (5, 3, 5, 9, 1, 9, 9, 2, 12, 12, 4, 12, 3, 3, 13, 1, 13, 2):
-        log.append_as_leader(batch([b"x", b"y"], timestamp=START_MS + 10 * number, step_ms=4), 0)
+        made = batch([b"x", b"y"], timestamp=START_MS + 10 * number, step_ms=4)
+        log.append_as_leader(made, epoch(log))
 
 
 def append_time(world: World, log: PartitionLog, random: Random) -> None:
     for number in range(12):
-        log.append_as_leader(batch([b"a%d" % number]), 0)
+        log.append_as_leader(batch([b"a%d" % number]), epoch(log))
         world.clock.advance(number % 3)
 
 
 def epochs(world: World, log: PartitionLog, random: Random) -> None:
+    first = epoch(log)
     for number in range(14):
-        log.append_as_leader(batch([b"e%d" % number], timestamp=START_MS), number // 4 * 2)
+        made = batch([b"e%d" % number], timestamp=START_MS)
+        log.append_as_leader(made, first + number // 4 * 2)
 
 
 def compacted(world: World, log: PartitionLog, random: Random) -> None:
     for number in range(24):
         fields = {"producer_id": 3, "producer_epoch": 0, "base_sequence": number}
         pairs = [(b"k%d" % (number % 5), b"v%d" % number)]
-        log.append_as_leader(keyed(pairs, timestamp=START_MS + number, **fields), 0)
+        log.append_as_leader(keyed(pairs, timestamp=START_MS + number, **fields), epoch(log))
     committed(log)
     log.flush()
     cleaner = world.manager.periodic.cleaner
