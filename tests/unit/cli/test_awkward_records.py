@@ -156,9 +156,8 @@ def test_sequence_numbers_begin_anew_behind_the_last(
 def make_anew(kafka: EmbeddedKafka, count: int) -> None:
     """The topic t, with so many records."""
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    for futures in (admin.delete_topics(["t"]), admin.create_topics([NewTopic("t", 1)])):
-        for future in futures.values():
-            future.result(10)
+    admin.delete_topics(["t"])["t"].result(10)
+    admin.create_topics([NewTopic("t", 1)])["t"].result(10)
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     for number in range(count):
         producer.produce("t", f"new {number}")
