@@ -11,7 +11,7 @@ from kafkalite.protocol.spec import Api
 from kafkalite.tools.asking import Asking, connect
 from kafkalite.tools.failures import Failure, WrongUse
 from kafkalite.tools.options import VERSION, Given, Option
-from kafkalite.tools.running import help_or_version, tell_failure, tell_use
+from kafkalite.tools.running import begin, tell_failure, tell_use
 
 _ABOUT = "This tool helps to retrieve broker version information."
 
@@ -30,9 +30,7 @@ OPTIONS = [
 def main(words: list[str]) -> int:
     given = Given(OPTIONS)
     try:
-        if not words:
-            raise WrongUse(_ABOUT)
-        if (ended := help_or_version(given.read(words), _ABOUT)) is not None:
+        if (ended := begin(given, words, _ABOUT)) is not None:
             return ended
         given.require("bootstrap-server")
         asking = connect(given.one("bootstrap-server"), given.one("command-config"))

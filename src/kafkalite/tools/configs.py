@@ -14,7 +14,7 @@ from kafkalite.tools.config_resources import BROKERS, LOGGERS, Change, Subject
 from kafkalite.tools.failures import Failure, WrongUse, illegal_argument
 from kafkalite.tools.java_maps import in_map_order
 from kafkalite.tools.options import Given, Option
-from kafkalite.tools.running import help_or_version, tell, tell_use
+from kafkalite.tools.running import begin, tell, tell_use
 
 _ABOUT = (
     "This tool helps to manipulate and describe entity config for a topic, client, user, broker, "
@@ -98,9 +98,7 @@ OPTIONS = [
 def main(words: list[str]) -> int:
     given = Given(OPTIONS)
     try:
-        if not words:
-            raise WrongUse(_ABOUT)
-        if (ended := help_or_version(given.read(words), _ABOUT)) is not None:
+        if (ended := begin(given, words, _ABOUT)) is not None:
             return ended
         _check(given)
         _act(given)

@@ -10,7 +10,7 @@ from kafkalite.tools.failures import Failure, WrongUse, wrong_setting
 from kafkalite.tools.message_formatter import ABSENT, DEFAULT, Printer, formatter
 from kafkalite.tools.options import Given, Option
 from kafkalite.tools.receiving import Receiving, ReceivingSettings
-from kafkalite.tools.running import help_or_version, log, tell, tell_use
+from kafkalite.tools.running import begin, log, tell, tell_use
 
 _ABOUT = "This tool helps to read data from Kafka topics and outputs it to standard output."
 _CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
@@ -196,12 +196,10 @@ def main(words: list[str]) -> int:
 
 def _checked(given: Given, words: list[str]) -> int | None:
     try:
-        given.read(words)
+        ended = begin(given, words, _ABOUT)
     except Failure as failure:
         raise WrongUse(str(failure)) from failure
-    if not words:
-        raise WrongUse(_ABOUT)
-    if (ended := help_or_version(given, _ABOUT)) is not None:
+    if ended is not None:
         return ended
     if given.has("topic") == given.has("include"):
         raise WrongUse("Exactly one of the following arguments is required: [topic], [include]")

@@ -13,7 +13,7 @@ from kafkalite.tools.client_settings import Number, choice, client_settings, key
 from kafkalite.tools.failures import Failure, WrongUse, kafka
 from kafkalite.tools.line_reader import LineReader
 from kafkalite.tools.options import Given, Option
-from kafkalite.tools.running import help_or_version, tell, tell_use
+from kafkalite.tools.running import begin, tell, tell_use
 from kafkalite.tools.sending import Sending, SendingSettings
 
 _ABOUT = "This tool helps to read data from standard input and publish it to Kafka."
@@ -236,12 +236,10 @@ def main(words: list[str]) -> int:
 
 def _checked(given: Given, words: list[str]) -> int | None:
     try:
-        given.read(words)
+        ended = begin(given, words, _ABOUT)
     except Failure as failure:
         raise WrongUse(str(failure)) from failure
-    if not words:
-        raise WrongUse(_ABOUT)
-    if (ended := help_or_version(given, _ABOUT)) is not None:
+    if ended is not None:
         return ended
     given.require("topic")
     for new, old in _OLD:

@@ -25,7 +25,7 @@ from kafkalite.tools.group_questions import CLASSIC, CONSUMER, list_consumer_gro
 from kafkalite.tools.java_maps import TopicPartition, in_map_order
 from kafkalite.tools.options import Given, Option
 from kafkalite.tools.partition_offsets import leaders_of
-from kafkalite.tools.running import help_or_version, tell, tell_error, tell_uncaught, tell_use
+from kafkalite.tools.running import begin, tell, tell_error, tell_uncaught, tell_use
 
 _ABOUT = (
     "This tool helps to list all consumer groups, describe a consumer group, delete consumer group "
@@ -167,9 +167,7 @@ OPTIONS = [
 def main(words: list[str]) -> int:
     given = Given(OPTIONS)
     try:
-        if not words:
-            raise WrongUse(_ABOUT)
-        if (ended := help_or_version(given.read(words), _ABOUT)) is not None:
+        if (ended := begin(given, words, _ABOUT)) is not None:
             return ended
         _check(given)
     except WrongUse as wrong:

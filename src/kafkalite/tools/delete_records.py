@@ -13,7 +13,7 @@ from kafkalite.tools.asking import Asking, connect
 from kafkalite.tools.failures import Failure, WrongUse, execution, refused, timeout
 from kafkalite.tools.java_maps import TopicPartition, partitions_in_map_order
 from kafkalite.tools.options import Given, Option
-from kafkalite.tools.running import help_or_version, log, tell_failure, tell_use
+from kafkalite.tools.running import begin, log, tell_failure, tell_use
 
 _ABOUT = "This tool helps to delete records of the given partitions down to the specified offset."
 _PACKAGE = "org.apache.kafka.tools."
@@ -49,10 +49,7 @@ Outcome = int | Failure
 def main(words: list[str]) -> int:
     given = Given(OPTIONS)
     try:
-        given.read(words)
-        if not words:
-            raise WrongUse(_ABOUT)
-        if (ended := help_or_version(given, _ABOUT)) is not None:
+        if (ended := begin(given, words, _ABOUT)) is not None:
             return ended
         given.require("bootstrap-server", "offset-json-file")
         return _run(given)

@@ -12,7 +12,7 @@ from kafkalite.tools.asking import Asking, connect
 from kafkalite.tools.failures import Failure, WrongUse, execution, refused
 from kafkalite.tools.java_maps import TopicPartition, partitions_in_map_order
 from kafkalite.tools.options import Given, Option
-from kafkalite.tools.running import help_or_version, tell_failure, tell_use
+from kafkalite.tools.running import begin, tell_failure, tell_use
 
 _ABOUT = (
     "This tool attempts to elect a new leader for a set of topic partitions. The type of elections "
@@ -78,10 +78,7 @@ OPTIONS = [
 def main(words: list[str]) -> int:
     given = Given(OPTIONS)
     try:
-        given.read(words)
-        if not words:
-            raise WrongUse(_ABOUT)
-        if (ended := help_or_version(given, _ABOUT)) is not None:
+        if (ended := begin(given, words, _ABOUT)) is not None:
             return ended
         _check(given)
         _elect(given)

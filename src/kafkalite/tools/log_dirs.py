@@ -12,7 +12,7 @@ from kafkalite.tools.asking import Asking, connect
 from kafkalite.tools.failures import Failure, WrongUse, execution, no_number, refused
 from kafkalite.tools.java_maps import in_map_order, partitions_in_map_order
 from kafkalite.tools.options import Given, Option
-from kafkalite.tools.running import help_or_version, tell, tell_failure, tell_use
+from kafkalite.tools.running import begin, tell, tell_failure, tell_use
 
 _ABOUT = "This tool helps to query log directory usage on the specified brokers."
 
@@ -42,10 +42,7 @@ OPTIONS = [
 def main(words: list[str]) -> int:
     given = Given(OPTIONS)
     try:
-        given.read(words)
-        if not words:
-            raise WrongUse(_ABOUT)
-        if (ended := help_or_version(given, _ABOUT)) is not None:
+        if (ended := begin(given, words, _ABOUT)) is not None:
             return ended
         given.require("bootstrap-server", "describe")
         asking = connect(

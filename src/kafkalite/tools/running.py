@@ -38,6 +38,14 @@ def _name_of(word: str) -> str | None:
     return name if name in MODULES else None
 
 
+def begin(given: Given, words: Sequence[str], about: str) -> int | None:
+    """Reads the words. The exit code when they ask for no more than the version; a wrong use when
+    there are none, or for help."""
+    if not words:
+        raise WrongUse(about)
+    return help_or_version(given.read(words), about)
+
+
 def help_or_version(given: Given, about: str) -> int | None:
     """The exit code when only that is asked for."""
     if given.has("help"):
