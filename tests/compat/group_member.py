@@ -18,10 +18,10 @@ import time
 from collections.abc import Iterable
 from typing import Any, Protocol
 
+from tests.compat.polls import LONG_POLL_MS
+
 COMMIT_EVERY_S = 0.05
 POLL_S = 0.05
-# kafka-python 3.0 forgets an assignment that arrives as its poll times out, and waits for ever.
-KAFKA_PYTHON_POLL_MS = 2_000
 
 Place = tuple[str, int]
 Offsets = dict[Place, int]
@@ -202,7 +202,7 @@ class KafkaPython:
             self._consumer.subscribe(options["topics"], listener=Listener())
 
     def poll(self) -> None:
-        for records in self._consumer.poll(KAFKA_PYTHON_POLL_MS).values():
+        for records in self._consumer.poll(LONG_POLL_MS).values():
             for record in records:
                 self._teller.record(record.topic, record.partition, record.offset)
 

@@ -12,6 +12,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.structs import OffsetAndMetadata
 
 from tests.compat.brokers import Broker
+from tests.compat.polls import LONG_POLL_MS
 from tests.compat.waiting import eventually
 
 CODECS = (None, "gzip", "snappy", "lz4", "zstd")
@@ -377,10 +378,10 @@ def test_group_shares_partitions(admin, make_consumer, make_topic, unique) -> No
 
 
 def poll_until_shared(members: list[KafkaConsumer], member: KafkaConsumer) -> None:
-    """Polls until each has two partitions and that has lasted for ten polls."""
+    """Polls until each has two partitions, twice in a row."""
     deadline, lasted = time.monotonic() + 40, 0
-    while time.monotonic() < deadline and lasted < 10:
-        member.poll(timeout_ms=100)
+    while time.monotonic() < deadline and lasted < 2:
+        member.poll(timeout_ms=LONG_POLL_MS)
         is_shared = [len(each.assignment()) for each in members] == [2, 2]
         lasted = lasted + 1 if is_shared else 0
 

@@ -20,6 +20,7 @@ from kafkalite.testing.recording.recorder import Recorder
 from kafkalite.testing.recording.trace import Said
 from tests.compat import brokers
 from tests.compat.brokers import Broker
+from tests.compat.polls import LONG_POLL_MS
 from tests.compat.transactional_clients import CLIENTS
 
 # All recordings are sent to the same two brokers, one after the other.
@@ -37,7 +38,7 @@ def consume_with_kafka_python(bootstrap: str, topic: str, group: str) -> int:
     )
     found, deadline = 0, time.monotonic() + DEADLINE_S
     while found < COUNT and time.monotonic() < deadline:
-        found += sum(map(len, consumer.poll(POLL_MS).values()))
+        found += sum(map(len, consumer.poll(LONG_POLL_MS).values()))
     consumer.commit()
     consumer.close()
     return found

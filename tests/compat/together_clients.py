@@ -24,6 +24,7 @@ from kafka import ConsumerRebalanceListener, KafkaConsumer
 
 from kafkalite.jvm import jars, java
 from tests.compat.java_classes import compile_classes
+from tests.compat.polls import LONG_POLL_MS
 
 TOPIC = "together"
 PATIENCE_S = 15
@@ -72,7 +73,7 @@ def kafka_python(bootstrap: str, group: str, note: Callable[[int], None], _: str
         if not is_subscribed:
             is_subscribed = True
             consumer.subscribe([TOPIC], listener=_Listener(note))
-        consumer.poll(timeout_ms=POLL_MS)
+        consumer.poll(timeout_ms=LONG_POLL_MS)
 
     return poll, consumer.close
 

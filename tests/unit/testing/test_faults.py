@@ -307,9 +307,8 @@ def test_where_knows_a_transactional_id(kafka) -> None:
 def test_where_knows_what_a_fetch_session_stands_for(kafka) -> None:
     """Later requests of a session name no partition any more."""
     consumer = KafkaConsumer(
-        TOPIC, auto_offset_reset="earliest", group_id="clerks",
-        **kafka.client_config("kafka-python"),
-    )  # fmt: skip
+        TOPIC, auto_offset_reset="earliest", **kafka.client_config("kafka-python")
+    )
     kafka.keep_exchanges()
     deadline = time.monotonic() + 10
     while not any(each.api == "Fetch" and each.request.session_id for each in kafka.exchanges):

@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer, KafkaProducer
 
 from kafkalite.testing.embedded import BrokerFailed, EmbeddedKafka
+from tests.compat.polls import LONG_POLL_MS
 
 TOPIC = "orders"
 
@@ -99,7 +100,7 @@ def test_members_whose_connections_have_gone_expire(kafka) -> None:
         TOPIC, group_id="clerks", session_timeout_ms=45_000, **kafka.client_config("kafka-python")
     )
     while not consumer.assignment():
-        consumer.poll(50)
+        consumer.poll(LONG_POLL_MS)
     kafka.hold("JoinGroup", times=None)
     consumer._client.close()
     kafka.clock.advance(seconds=46)
