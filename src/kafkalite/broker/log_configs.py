@@ -14,10 +14,27 @@ from kafkalite.config import BrokerConfig, topic_values
 from kafkalite.log.config import LogConfig, LogSettings
 
 LOG_FIELDS = frozenset(field.name for field in fields(LogConfig))
+MOST_KNOWN = 1_000
 
 
 def log_config(config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
-    """The settings of a topic's logs."""
+    """The settings of a topic's logs. Most logs have those of many others."""
+    known = config.derived(_made)
+    own = frozenset(overrides.items())
+    found = known.get(own)
+    if found is None:
+        if len(known) >= MOST_KNOWN:
+            known.clear()
+        found = known[own] = _make(config, overrides)
+    return found
+
+
+def _made(_: BrokerConfig) -> dict[frozenset[tuple[str, str]], LogConfig]:
+    """By what topics have of their own, until a setting of the broker changes."""
+    return {}
+
+
+def _make(config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
     values = topic_values(config, overrides)
     segment_bytes = values.pop("internal.segment.bytes")
     if segment_bytes is not None:

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Protocol, TypeVar
 
 from kafkalite.broker import following
-from kafkalite.broker.log_configs import log_config, take_settings
+from kafkalite.broker.log_configs import take_settings
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.brokers import AssignDirectories
 from kafkalite.coordinators.cluster.changes import Changes
@@ -25,7 +25,6 @@ from kafkalite.coordinators.cluster.local_controller import LocalController
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.cluster.states import BROKER, NO_LEADER, TOPIC, PartitionState, Topic
 from kafkalite.env.later import Later
-from kafkalite.log.config import LogConfig
 from kafkalite.log.forerunners import forget, make_now
 from kafkalite.log.making import Made, Making, NewLog
 from kafkalite.log.manager import LogManager
@@ -107,11 +106,6 @@ class Replicas:
             if coordinator is not None:
                 coordinator.lost(partition.index)
             partition.give_up(KafkaError(Error.NOT_LEADER_OR_FOLLOWER))
-
-    def config_of(self, topic: str) -> LogConfig:
-        """The settings of a topic's logs, as they now are."""
-        overrides = self.metadata.image.config(TOPIC, topic)
-        return log_config(self.config, overrides) if overrides else self.config.derived(_plain)
 
     def _hide(self, changes: Changes) -> None:
         """What is deleted is not served, though closing it takes its time."""
@@ -213,7 +207,7 @@ class Replicas:
             (each.path for each in self.logs.directories if each.directory_id == directory_id),
             None,
         )
-        settings = self.config_of(topic.name)
+        settings = self.logs.config_of(topic.name)
         return self.logs.find_or_plan(
             topic.name, state.index, topic.topic_id, settings, directory=path, is_new=is_new
         )
@@ -232,7 +226,7 @@ class Replicas:
         self.partitions.offline.add((topic.name, state.index))
 
     def _serve(self, topic: Topic, state: PartitionState, log: PartitionLog) -> None:
-        log.config = self.config_of(topic.name)
+        log.config = self.logs.config_of(topic.name)
         partition = Partition(topic.name, state.index, topic.topic_id, self.node_id, log)
         self.partitions.add(partition)
         self._lead(partition, state)
@@ -339,17 +333,12 @@ class Replicas:
             found = self.metadata.image.topics.get(name)
             if found is None:
                 continue
-            settings = self.config_of(name)
+            settings = self.logs.config_of(name)
             for index in list(found.partitions):
                 partition = self.partitions.get(name, index)
                 if partition is not None:
                     partition.log.config = settings
             yield None
-
-
-def _plain(config: BrokerConfig) -> LogConfig:
-    """The settings of every topic that has none of its own."""
-    return log_config(config, {})
 
 
 def leadership_of(state: PartitionState) -> Leadership:
