@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def test_few_failures_have_a_second_run(
         return int(fails_again)
 
     monkeypatch.setattr(once_more, "failed_last", lambda: failed)
-    monkeypatch.setattr(once_more.subprocess, "call", call)
+    monkeypatch.setattr(subprocess, "call", call)
     assert once_more.main() == status
     assert asked == [failed] * runs
     assert ("UNSTEADY" in capsys.readouterr().out) == (runs == 1 and not fails_again)
