@@ -28,8 +28,8 @@ from tests.compat.java_classes import compile_classes
 TOPIC = "together"
 PATIENCE_S = 15
 POLL_MS = 50
-# Outlasts a join, or its assignment would be lost (see polls.py), and not the half second after which
-# kafka-python joins again: it then has newer metadata than when it subscribed.
+# Outlasts a join, or its assignment would be lost (see polls.py), but not the half second after
+# which kafka-python joins again: it then has newer metadata than when it subscribed.
 KAFKA_PYTHON_POLL_MS = 400
 SOURCE = Path(__file__).parent / "java" / "Together.java"
 

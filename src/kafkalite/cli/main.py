@@ -14,7 +14,6 @@ import click
 import kafkalite
 from kafkalite import cli
 
-
 # What is imported stays: there is no garbage among it to look for.
 gc.set_threshold(50_000)
 
