@@ -39,46 +39,46 @@ class Requested(Event[R_co]):
     request: object
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class CreateTopics(Requested[CreateTopicsResponse]):
     request: CreateTopicsRequest
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class DeleteTopics(Requested[DeleteTopicsResponse]):
     request: DeleteTopicsRequest
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class CreatePartitions(Requested[CreatePartitionsResponse]):
     request: CreatePartitionsRequest
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class AlterClientQuotas(Requested[AlterClientQuotasResponse]):
     request: AlterClientQuotasRequest
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class AlterUserScramCredentials(Requested[AlterUserScramCredentialsResponse]):
     request: AlterUserScramCredentialsRequest
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class UpdateFeatures(Requested[UpdateFeaturesResponse]):
     request: UpdateFeaturesRequest
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class ElectLeaders(Requested[ElectLeadersResponse]):
     request: ElectLeadersRequest
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class AlterPartitionReassignments(Requested[AlterPartitionReassignmentsResponse]):
     request: AlterPartitionReassignmentsRequest
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class ListPartitionReassignments(Requested[ListPartitionReassignmentsResponse]):
     request: ListPartitionReassignmentsRequest

@@ -63,7 +63,7 @@ class OfRequest(Event[R_co]):
         return self.request.group_id
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Join(OfRequest[JoinGroupResponse]):
     request: JoinGroupRequest
     version: int
@@ -71,45 +71,45 @@ class Join(OfRequest[JoinGroupResponse]):
     client_host: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Sync(OfRequest[SyncGroupResponse]):
     request: SyncGroupRequest
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Heartbeat(OfRequest[HeartbeatResponse]):
     request: HeartbeatRequest
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Leave(OfRequest[LeaveGroupResponse]):
     request: LeaveGroupRequest
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class CommitOffsets(OfRequest[OffsetCommitResponse]):
     request: OffsetCommitRequest
     version: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class CommitTransactionalOffsets(OfRequest[TxnOffsetCommitResponse]):
     request: TxnOffsetCommitRequest
     version: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class FetchOffsets(OfRequest[OffsetFetchResponse.Group | InSteps]):
     request: OffsetFetchRequest.Group
     require_stable: bool
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class DeleteOffsets(OfRequest[OffsetDeleteResponse]):
     request: OffsetDeleteRequest
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class ConsumerHeartbeat(OfRequest[ConsumerGroupHeartbeatResponse]):
     request: ConsumerGroupHeartbeatRequest
     version: int
@@ -117,31 +117,31 @@ class ConsumerHeartbeat(OfRequest[ConsumerGroupHeartbeatResponse]):
     client_host: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class ListGroups(Event[list[ListGroupsResponse.Group] | InSteps]):
     states: frozenset[str]
     types: frozenset[str]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class DescribeGroups(Event[list[DescribeGroupsResponse.Group] | InSteps]):
     group_ids: list[str]
     version: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class DescribeConsumerGroups(Event[list[ConsumerGroupDescribeResponse.Group] | InSteps]):
     group_ids: list[str]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class DeleteGroups(Event[list[DeleteGroupsResponse.Result]]):
     group_ids: list[str]
     # Of the first of them, as far as they are gone.
     results: list[DeleteGroupsResponse.Result] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class TopicsDeleted(Event[None]):
     """Topics that are gone, by name and id: their offsets go too."""
 
@@ -152,7 +152,7 @@ class TopicsDeleted(Event[None]):
     end_offset: int = -1
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class TopicsChanged(Event[None]):
     """Topics that were created, deleted or given partitions."""
 
@@ -162,31 +162,31 @@ class TopicsChanged(Event[None]):
 # -- timers ---------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class SessionExpired(OfGroup[None]):
     group_id: str
     member_id: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class JoinPhaseExpired(OfGroup[None]):
     group_id: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class InitialDelayExpired(OfGroup[None]):
     group_id: str
     delay_ms: int
     remaining_ms: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class SyncPhaseExpired(OfGroup[None]):
     group_id: str
     generation: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class RebalanceExpired(OfGroup[None]):
     """A consumer member was to give partitions back and did not leave its epoch."""
 
@@ -195,7 +195,7 @@ class RebalanceExpired(OfGroup[None]):
     member_epoch: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class ClassicStepExpired(OfGroup[None]):
     """A classic member of a consumer group did not join, or sync, in time."""
 
@@ -203,14 +203,14 @@ class ClassicStepExpired(OfGroup[None]):
     member_id: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class GatheringOver(OfGroup[None]):
     """Nobody else has come to a new consumer group for a moment."""
 
     group_id: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class OffsetSweep(Event[None]):
     """Time to look for expired offsets and deserted groups."""
 
@@ -218,7 +218,7 @@ class OffsetSweep(Event[None]):
 # -- what follows a change of a group's kind -------------------------------------------------
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Downgraded(OfGroup[object]):
     """A consumer group has become a classic one; `reply` is for whoever caused that."""
 
@@ -230,13 +230,13 @@ class Downgraded(OfGroup[object]):
 # -- outcomes of appends --------------------------------------------------------------------
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class AssignmentStored(OfGroup[None]):
     group_id: str
     generation: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class StaticMemberStored(OfGroup[None]):
     """A static member came back under a new id; `old_id` is for taking that back."""
 
