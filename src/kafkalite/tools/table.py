@@ -19,6 +19,7 @@ MODULES: dict[str, str] = {
     "kafka-leader-election": "leader_election",
     "kafka-log-dirs": "log_dirs",
     "kafka-metadata-quorum": "metadata_quorum",
+    "kafka-storage": "storage",
     "kafka-topics": "topics",
 }
 # What Apache Kafka's scripts start: for `kafka-run-class.sh`, and for the lines of a tool's log.
@@ -36,5 +37,6 @@ CLASSES: dict[str, str] = {
     "kafka-leader-election": f"{_PACKAGE}LeaderElectionCommand",
     "kafka-log-dirs": f"{_PACKAGE}LogDirsCommand",
     "kafka-metadata-quorum": f"{_PACKAGE}MetadataQuorumCommand",
+    "kafka-storage": "kafka.tools.StorageTool",
     "kafka-topics": f"{_PACKAGE}TopicCommand",
 }
