@@ -21,6 +21,7 @@ MODULES: dict[str, str] = {
     "kafka-metadata-quorum": "metadata_quorum",
     "kafka-storage": "storage",
     "kafka-topics": "topics",
+    "kafka-transactions": "transactions",
 }
 # What Apache Kafka's scripts start: for `kafka-run-class.sh`, and for the lines of a tool's log.
 CLASSES: dict[str, str] = {
@@ -39,4 +40,5 @@ CLASSES: dict[str, str] = {
     "kafka-metadata-quorum": f"{_PACKAGE}MetadataQuorumCommand",
     "kafka-storage": "kafka.tools.StorageTool",
     "kafka-topics": f"{_PACKAGE}TopicCommand",
+    "kafka-transactions": f"{_PACKAGE}TransactionsCommand",
 }
