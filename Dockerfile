@@ -22,8 +22,8 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends curl netcat-openbsd \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt /var/log/apt /var/log/dpkg.log
 COPY --from=build /install /usr/local
-# Apache Kafka's command line tools, natively, once `kafkalite home` can make them.
-RUN if kafkalite home --help >/dev/null 2>&1; then kafkalite home /opt/kafka; fi
+# Apache Kafka's command line tools, natively.
+RUN kafkalite home /opt/kafka
 # The scripts that other images have, where they have them; the group root may write them, so that
 # users whose id an engine makes up can, too.
 RUN useradd --uid 1000 --gid 0 --create-home kafkalite \

@@ -48,7 +48,6 @@ class Compose:
     mount: str | None = None  # where a volume of its own is
     topics: dict[str, int] = field(default_factory=dict)
     refused: str | None = None
-    needs: str | None = None  # a tool of Apache Kafka's
 
     @property
     def name(self) -> str:
@@ -83,7 +82,7 @@ FILES = (
             "KAFKA_CFG_ZOOKEEPER_CONNECT": "zookeeper:2181",
             "ALLOW_PLAINTEXT_LISTENER": "true",
         },
-        ("kafka:9092",), needs="kafka-cluster.sh",
+        ("kafka:9092",),
         health="kafka-cluster.sh cluster-id --bootstrap-server localhost:9092 || exit 1",
     ),
     Compose(
@@ -212,7 +211,7 @@ FILES = (
             "KAFKA_INTER_BROKER_LISTENER_NAME": "PLAINTEXT",
             "KAFKA_LOG_DIRS": "/tmp/kraft-combined-logs",
         },
-        ("kafka0:29092", "localhost:9092"), host="kafka0", command=UPDATED, needs="kafka-storage",
+        ("kafka0:29092", "localhost:9092"), host="kafka0", command=UPDATED,
     ),
     Compose(
         "tchiotludo/akhq docker-compose.yml @0109bea7",
@@ -249,7 +248,7 @@ FILES = (
             "KAFKA_INTER_BROKER_LISTENER_NAME": "PLAINTEXT",
             "KAFKA_LOG_DIRS": "/tmp/kraft-combined-logs",
         },
-        ("broker:29092", "localhost:9092"), host="broker", command=UPDATED, needs="kafka-storage",
+        ("broker:29092", "localhost:9092"), host="broker", command=UPDATED,
     ),
     Compose(
         "vectordotdev/vector scripts/integration/kafka/compose.yaml @0fc5cc59",
@@ -298,7 +297,7 @@ FILES = (
             "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "INTERNAL:PLAINTEXT,OUTSIDE:PLAINTEXT",
             "KAFKA_INTER_BROKER_LISTENER_NAME": "INTERNAL",
         },
-        ("kafka:9092", "localhost:9094"), needs="kafka-topics.sh",
+        ("kafka:9092", "localhost:9094"),
         health="kafka-topics.sh --list --bootstrap-server 127.0.0.1:9092",
     ),
     Compose(

@@ -204,8 +204,6 @@ def test_the_starters_of_each_language_start_it(docker: Engine, starter: Starter
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_files_of_compose_bring_it_up(docker: Engine, file: Compose) -> None:
-    if file.needs is not None and not _has(docker, file.needs):
-        pytest.skip(f"the image has no {file.needs} yet: `kafkalite home` makes it")
     network = docker.run("network", "create", f"n-{uuid.uuid4().hex[:8]}")[:12]
     volume = f"v-{uuid.uuid4().hex[:8]}"
     options = ["--network", network, "--network-alias", file.host, *variables(file.variables),
@@ -244,11 +242,6 @@ def _has_topics(container: Container, file: Compose) -> None:
     for topic, count in file.topics.items():
         folders = container.exec("sh", "-c", f"ls -d /var/lib/kafka/data/{topic}-*").split()
         assert len(folders) == count
-
-
-def _has(docker: Engine, tool: str) -> bool:
-    look = ("run", "--rm", IMAGE, "sh", "-c", f"command -v {tool} || echo none")
-    return docker.run(*look).splitlines()[-1] != "none"
 
 
 # --- the image itself -----------------------------------------------------------------------------

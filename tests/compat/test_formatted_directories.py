@@ -1,5 +1,6 @@
-"""Directories that Apache Kafka formatted, in each way and for each release: both brokers serve
-them in turn, through clean stops and kills, and each finds what the other wrote.
+"""Directories that Apache Kafka's tool or ours formatted, in each way and for each
+release: both brokers serve them in turn, through clean stops and kills, and each finds what the
+other wrote.
 
 These tests are of files, so they do not run twice: they name the brokers they start.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,9 +46,11 @@ class Formatting:
     # Who serves it first: what Apache Kafka left at a clean stop is otherwise never seen alone.
     begins: str = KAFKALITE
     peer: str = APACHE_KAFKA
+    tool: str = APACHE_KAFKA
 
     def __str__(self) -> str:
         parts = [self.voters, self.release, str(self.count), *self.features, self.begins]
+        parts += [f"by-{self.tool}"] * (self.tool != APACHE_KAFKA)
         return "-".join(parts if self.peer == APACHE_KAFKA else [*parts, self.peer])
 
 
@@ -54,6 +58,7 @@ SAMPLE = [
     Formatting("standalone", "4.2", count=3),
     Formatting("static", "3.7"),
     Formatting("initial", "4.3", ("eligible.leader.replicas.version=0",), begins=APACHE_KAFKA),
+    Formatting("standalone", "4.3", begins=APACHE_KAFKA, tool=KAFKALITE),
 ]
 # Dynamic voters came with 3.9; formatted for an older release they are refused.
 REST = [
@@ -67,6 +72,12 @@ REST = [
 REST += [
     Formatting("standalone", "4.3", (f"{feature}=0",), 1, begins)
     for feature in ("eligible.leader.replicas.version", "transaction.version", "group.version")
+    for begins in (KAFKALITE, APACHE_KAFKA)
+]
+REST += [
+    Formatting(voters, release, (), 2, begins, tool=KAFKALITE)
+    for voters in VOTERS
+    for release in ("3.9", "4.3")
     for begins in (KAFKALITE, APACHE_KAFKA)
 ]
 # A cluster that is rolled back, since nobody has finalized the newer level yet.
@@ -116,10 +127,11 @@ class Served:
         options += ["--release-version", self.formatting.release]
         for feature in self.formatting.features:
             options += ["--feature", feature]
-        call = java.command(
-            jars.class_path("reference"), "kafka.tools.StorageTool",
-            "format", "-t", CLUSTER_ID, "-c", str(path), *options, heap="128M",
-        )  # fmt: skip
+        words = ["format", "-t", CLUSTER_ID, "-c", str(path), *options]
+        call = [sys.executable, "-m", "kafkalite.tools", "kafka-storage", *words]
+        if self.formatting.tool == APACHE_KAFKA:
+            classes = jars.class_path("reference")
+            call = java.command(classes, "kafka.tools.StorageTool", *words, heap="128M")
         done = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 

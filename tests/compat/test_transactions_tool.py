@@ -1,4 +1,4 @@
-"""Apache Kafka's own tool for transactions, and its reading of the coordinator's log."""
+"""Apache Kafka's own tool for transactions and ours, and its reading of the coordinator's log."""
 
 import json
 import time
@@ -11,7 +11,9 @@ from kafkalite.coordinators.transactions.transaction import State
 from kafkalite.protocol.errors import Error
 from tests.compat.brokers import Broker
 from tests.compat.java_tools import JavaTools
+from tests.compat.native_tools import NativeTools
 from tests.compat.transactional_peer import MARKER, Peer
+from tests.compat.transcript import Tools
 
 COMMAND = "org.apache.kafka.tools.TransactionsCommand"
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
@@ -25,12 +27,13 @@ pytestmark = pytest.mark.xdist_group("java-tools")
 Rows = list[dict[str, str]]
 
 
-@pytest.fixture
-def run_tool(tools: JavaTools) -> Callable[..., Rows]:
+@pytest.fixture(params=["theirs", "ours"])
+def run_tool(request: pytest.FixtureRequest, tools: JavaTools) -> Callable[..., Rows]:
     """The rows of the table that a command prints, by heading."""
+    chosen: Tools = tools if request.param == "theirs" else NativeTools(lambda: tools)
 
     def run(broker: Broker, *words: str) -> Rows:
-        said = tools.run(COMMAND, "--bootstrap-server", broker.bootstrap, *words)
+        said = chosen.run(COMMAND, "--bootstrap-server", broker.bootstrap, *words)
         assert "rror" not in said, said
         lines = [line.rstrip("\t").split("\t") for line in said.splitlines() if "\t" in line]
         heads, *rows = [[cell.strip() for cell in line] for line in lines] or [[]]

@@ -20,6 +20,7 @@ _LONGEST_PAUSE_S = 1.0
 GROUP = 0  # of the kinds of keys that have coordinators
 _NOT_YET = frozenset((
     Error.COORDINATOR_LOAD_IN_PROGRESS, Error.COORDINATOR_NOT_AVAILABLE, Error.NOT_COORDINATOR,
+    Error.CONCURRENT_TRANSACTIONS,
 ))  # fmt: skip
 
 

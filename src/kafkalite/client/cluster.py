@@ -49,6 +49,14 @@ class Unreachable(ClientFailed):
     """Nobody answers there, or nobody who speaks the protocol."""
 
 
+class Unserved(ClientFailed):
+    """Who answers does not know such requests."""
+
+    def __init__(self, api: str, where: str) -> None:
+        super().__init__(f"the broker at {where} does not serve {api}: ask one that does")
+        self.api = api
+
+
 class TryAgain(ClientFailed):
     """It may go better soon: a leader that moved, a connection that ended."""
 
@@ -86,7 +94,9 @@ class Peer:
     def _version(self, request: Any) -> int:
         spec = type(request).SPEC
         name = spec.api.name
-        lowest, highest = self._versions.get(request.API_KEY, (0, -1))
+        if request.API_KEY not in self._versions:
+            raise Unserved(name, self._where)
+        lowest, highest = self._versions[request.API_KEY]
         spoken = SPOKEN.get(name, spec.versions[-1])
         version: int = min(highest, spoken)
         if version < lowest:
@@ -167,6 +177,8 @@ class Cluster:
         if self._first is not None:
             try:
                 return self._first.ask(request)
+            except Unserved:
+                raise
             except ClientFailed:
                 self._first.close()
                 self._first = None
@@ -175,6 +187,9 @@ class Cluster:
             peer = Peer(address, self._client_id, self._patience_s)
             try:
                 answer = peer.ask(request)
+            except Unserved:
+                peer.close()
+                raise
             except ClientFailed as error:
                 peer.close()
                 failures.append(str(error))

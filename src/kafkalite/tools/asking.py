@@ -14,12 +14,14 @@ from typing import Any
 
 from kafkalite.client.addresses import Address, addresses
 from kafkalite.client.admin import GROUP, TIMEOUT_S, Admin
-from kafkalite.client.cluster import ClientFailed, Cluster, TryAgain, Unreachable
-from kafkalite.tools.failures import Failure, kafka, timed_out, wrong_setting
+from kafkalite.client.cluster import ClientFailed, Cluster, TryAgain, Unreachable, Unserved
+from kafkalite.protocol.errors import Error
+from kafkalite.tools.failures import Failure, kafka, refused, timed_out, wrong_setting
 from kafkalite.tools.running import log, tell
 
 CLIENT_ID = "adminclient-1"
 BOOTSTRAP = re.compile(r"[^,\s]+:\d+(,[^,\s]+:\d+)*")
+_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 _NO_ADMIN = "Failed to create new KafkaAdminClient"
 NETWORK = "org.apache.kafka.clients.NetworkClient"
 
@@ -61,6 +63,9 @@ class Asking:
             return ask()
         except (TryAgain, Unreachable) as failure:
             raise timed_out(call) from failure
+        except Unserved as failure:
+            why = f"The node does not support {_CAPITAL.sub('_', failure.api).upper()}"
+            raise refused(Error.UNSUPPORTED_VERSION, why) from failure
         except ClientFailed as failure:
             raise kafka(str(failure)) from failure
 

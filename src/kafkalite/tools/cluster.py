@@ -7,22 +7,24 @@ from typing import Any
 
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import DescribeClusterRequest, UnregisterBrokerRequest
+from kafkalite.tools.arguments import Action, Argument, Command, Group
 from kafkalite.tools.asking import Asking, connect
 from kafkalite.tools.failures import Failure, execution, illegal_argument, refused
 from kafkalite.tools.running import log, tell_failure
-from kafkalite.tools.subcommands import Argument, Command, Parser
+from kafkalite.tools.subcommands import Parser
 
 _BROKERS, _CONTROLLERS = 1, 2  # kinds of endpoints
-_CONNECTION = (
+_CONNECTION = Group(is_exclusive=True, is_required=True)
+_SHARED = (
     Argument(
         "bootstrap-server",
         "A list of host/port pairs to use for establishing the connection to the Kafka cluster.",
-        "b", one_of="connection",
+        "b", group=_CONNECTION,
     ),
     Argument(
         "bootstrap-controller",
         "A list of host/port pairs to use for establishing the connection to the KRaft "
-        "controllers.", "C", one_of="connection",
+        "controllers.", "C", group=_CONNECTION,
     ),
     Argument(
         "config",
@@ -32,21 +34,22 @@ _CONNECTION = (
     Argument("command-config", "Config properties file for the Admin client.", "c"),
 )  # fmt: skip
 COMMANDS = (
-    Command("cluster-id", "Get information about the ID of a cluster.", _CONNECTION),
+    Command("cluster-id", "Get information about the ID of a cluster.", _SHARED),
     Command(
         "unregister", "Unregister a broker.",
         (
-            *_CONNECTION,
+            *_SHARED,
             Argument("id", "The ID of the broker to unregister.", "i", int, is_required=True),
         ),
     ),
     Command(
         "list-endpoints", "List endpoints",
         (
-            *_CONNECTION,
+            *_SHARED,
             Argument(
                 "include-fenced-brokers",
-                "Whether to include fenced brokers when listing broker endpoints", is_flag=True,
+                "Whether to include fenced brokers when listing broker endpoints",
+                action=Action.STORE_TRUE,
             ),
         ),
     ),
@@ -54,9 +57,10 @@ COMMANDS = (
 
 
 def main(words: list[str]) -> int:
-    found = Parser("kafka-cluster", "The Kafka cluster tool.", COMMANDS).read(words)
-    if found is None:
-        return 1
+    parser = Parser("kafka-cluster", "The Kafka cluster tool.", COMMANDS, help_code=1)
+    found = parser.read(words)
+    if isinstance(found, int):
+        return found
     command, given = found
     try:
         asking = _connect(given)

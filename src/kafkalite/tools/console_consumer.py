@@ -10,7 +10,7 @@ from kafkalite.tools.failures import Failure, WrongUse, wrong_setting
 from kafkalite.tools.message_formatter import ABSENT, DEFAULT, Printer, formatter
 from kafkalite.tools.options import Given, Option
 from kafkalite.tools.receiving import Receiving, ReceivingSettings
-from kafkalite.tools.running import begin, log, tell, tell_use
+from kafkalite.tools.running import begin, log, tell, tell_use, wrong_words
 
 _ABOUT = "This tool helps to read data from Kafka topics and outputs it to standard output."
 _CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
@@ -195,10 +195,8 @@ def main(words: list[str]) -> int:
 
 
 def _checked(given: Given, words: list[str]) -> int | None:
-    try:
+    with wrong_words():
         ended = begin(given, words, _ABOUT)
-    except Failure as failure:
-        raise WrongUse(str(failure)) from failure
     if ended is not None:
         return ended
     if given.has("topic") == given.has("include"):
@@ -313,14 +311,12 @@ def _printer(given: Given) -> Printer:
     if given.has("property") and given.has("formatter-property"):
         raise WrongUse("Options --property and --formatter-property cannot be specified together.")
     pairs = _newer(given, "formatter-property", "property")
-    try:
+    with wrong_words():
         properties = settings_of(given.one("formatter-config"))
         for name in ("key", "value"):
             if given.one(f"{name}-deserializer"):
                 properties[f"{name}.deserializer"] = given.one(f"{name}-deserializer")
         return formatter(given.one("formatter"), properties | key_values(given.all(pairs)))
-    except Failure as failure:
-        raise WrongUse(str(failure)) from failure
 
 
 def _check(properties: dict[str, str]) -> None:

@@ -13,7 +13,7 @@ from kafkalite.tools.client_settings import Number, choice, client_settings, key
 from kafkalite.tools.failures import Failure, WrongUse, kafka
 from kafkalite.tools.line_reader import LineReader
 from kafkalite.tools.options import Given, Option
-from kafkalite.tools.running import begin, tell, tell_use
+from kafkalite.tools.running import begin, tell, tell_use, wrong_words
 from kafkalite.tools.sending import Sending, SendingSettings
 
 _ABOUT = "This tool helps to read data from standard input and publish it to Kafka."
@@ -235,10 +235,8 @@ def main(words: list[str]) -> int:
 
 
 def _checked(given: Given, words: list[str]) -> int | None:
-    try:
+    with wrong_words():
         ended = begin(given, words, _ABOUT)
-    except Failure as failure:
-        raise WrongUse(str(failure)) from failure
     if ended is not None:
         return ended
     given.require("topic")

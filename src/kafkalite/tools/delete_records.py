@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from typing import Any
 
 from kafkalite.protocol.errors import Error
-from kafkalite.protocol.messages import DeleteRecordsRequest, MetadataRequest
+from kafkalite.protocol.messages import DeleteRecordsRequest
 from kafkalite.tools import json_fields
 from kafkalite.tools.asking import Asking, connect
-from kafkalite.tools.failures import Failure, WrongUse, execution, refused, timeout
+from kafkalite.tools.failures import Failure, WrongUse, execution, refused
 from kafkalite.tools.java_maps import TopicPartition, partitions_in_map_order
+from kafkalite.tools.led_partitions import MOVING, ask_leaders
 from kafkalite.tools.options import Given, Option
 from kafkalite.tools.running import begin, log, tell_failure, tell_use
 
 _ABOUT = "This tool helps to delete records of the given partitions down to the specified offset."
 _PACKAGE = "org.apache.kafka.tools."
 _REQUEST_TIMEOUT_MS = 30_000
-_PAUSE_S = 0.1
-_MOVING = (
-    Error.UNKNOWN_TOPIC_OR_PARTITION, Error.NOT_LEADER_OR_FOLLOWER, Error.LEADER_NOT_AVAILABLE,
-)  # fmt: skip
 
 OPTIONS = [
     Option(
@@ -65,7 +61,10 @@ def _run(given: Given) -> int:
         offsets = _offsets(json_fields.read_text(given.one("offset-json-file")))
         print("Executing records delete operation")
         print("Records delete operation completed:")
-        outcomes = _delete(asking, offsets)
+        outcomes = ask_leaders(
+            asking, "deleteRecords", offsets,
+            lambda leader, places: _delete_at(asking, leader, {at: offsets[at] for at in places}),
+        )  # fmt: skip
     finally:
         asking.close()
     for place in partitions_in_map_order(outcomes):
@@ -104,46 +103,6 @@ def _offsets(text: str) -> dict[TopicPartition, int]:
     return dict(found)
 
 
-def _delete(asking: Asking, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, Outcome]:
-    """What became of each partition; those that cannot be found are looked for as long as calls
-    are tried."""
-    outcomes: dict[TopicPartition, Outcome] = {}
-    deadline, tries = time.monotonic() + asking.timeout_s, 0
-    while missing := {place: offsets[place] for place in offsets if place not in outcomes}:
-        tries += 1
-        for leader, some in _by_leader(asking, missing).items():
-            outcomes |= _delete_at(asking, leader, some)
-        if time.monotonic() >= deadline:
-            late = _late(tries)
-            return outcomes | {place: late for place in missing if place not in outcomes}
-        if len(outcomes) < len(offsets):
-            time.sleep(_PAUSE_S)
-    return outcomes
-
-
-def _late(tries: int) -> Failure:
-    """No leader was found in time."""
-    now_ms = int(1000 * time.time())
-    return timeout(
-        f"Call(callName=deleteRecords(api=METADATA), deadlineMs={now_ms}, tries={tries}, "
-        f"nextAllowedTryMs={now_ms + 1000}) timed out at {now_ms} after {tries} attempt(s)"
-    )
-
-
-def _by_leader(
-    asking: Asking, offsets: dict[TopicPartition, int]
-) -> dict[int, dict[TopicPartition, int]]:
-    topics = [MetadataRequest.Topic(name=name) for name in dict.fromkeys(t for t, _ in offsets)]
-    request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
-    found: dict[int, dict[TopicPartition, int]] = {}
-    for topic in asking.any("deleteRecords", request).topics:
-        for each in topic.partitions:
-            place = topic.name, each.partition_index
-            if place in offsets and each.leader_id >= 0:
-                found.setdefault(each.leader_id, {})[place] = offsets[place]
-    return found
-
-
 def _delete_at(
     asking: Asking, leader: int, offsets: dict[TopicPartition, int]
 ) -> dict[TopicPartition, Outcome]:
@@ -160,7 +119,7 @@ def _delete_at(
         (topic.name, each.partition_index): _outcome(asking, topic.name, each)
         for topic in answer.topics
         for each in topic.partitions
-        if each.error_code not in _MOVING
+        if each.error_code not in MOVING
     }
 
 

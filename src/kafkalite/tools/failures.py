@@ -57,6 +57,10 @@ class WrongUse(Exception):
     """Words that do not go together: its message and the help are printed."""
 
 
+class TerseFailure(Exception):
+    """What a tool says in one sentence, and no stack."""
+
+
 def kafka(message: str, cause: Failure | None = None) -> Failure:
     return Failure("org.apache.kafka.common.KafkaException", message, cause)
 

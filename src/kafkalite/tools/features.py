@@ -7,36 +7,36 @@ from typing import Any
 
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import ApiVersionsRequest, UpdateFeaturesRequest
+from kafkalite.tools.arguments import Action, Argument, Command, Group
 from kafkalite.tools.asking import Asking, connect
-from kafkalite.tools.failures import Failure, execution, refused, wrapped
+from kafkalite.tools.failures import Failure, TerseFailure, execution, refused, wrapped
 from kafkalite.tools.options import VERSION
+from kafkalite.tools.release_features import (
+    FEATURES,
+    LEVELS,
+    METADATA_VERSION,
+    NEWEST_LEVEL,
+    OLDEST_LEVEL,
+    STABLE_LEVEL,
+    level_of,
+    name_of,
+    parsed,
+    print_dependencies,
+    print_mapping,
+)
 from kafkalite.tools.running import tell
-from kafkalite.tools.subcommands import Argument, Command, Parser, tell_terse
+from kafkalite.tools.subcommands import Parser, tell_terse
 
-METADATA = "metadata.version"
-# Of Apache Kafka 4.3, the first at level 7; the last is not for use yet.
-_VERSIONS = """3.3-IV3 3.4-IV0 3.5-IV0 3.5-IV1 3.5-IV2 3.6-IV0 3.6-IV1 3.6-IV2 3.7-IV0 3.7-IV1
-3.7-IV2 3.7-IV3 3.7-IV4 3.8-IV0 3.9-IV0 4.0-IV0 4.0-IV1 4.0-IV2 4.0-IV3 4.1-IV0 4.1-IV1 4.2-IV0
-4.2-IV1 4.3-IV0 4.4-IV0""".split()
-_FIRST_LEVEL = 7
-_LATEST = "4.3-IV0"
-# Each feature's levels above 0, and the metadata.version from which on it is the default.
-_DEFAULTS: dict[str, dict[int, int | None]] = {
-    "kraft.version": {1: 21}, "transaction.version": {1: None, 2: 24}, "group.version": {1: 22},
-    "eligible.leader.replicas.version": {1: 26}, "share.version": {1: 28},
-    "streams.version": {1: 29},
-}  # fmt: skip
-_NEEDS = {("eligible.leader.replicas.version", 1): (METADATA, 23)}
 _UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE = 1, 2, 3
-_SHORTS = range(-(1 << 15), 1 << 15)
+_NO_LEVEL = "No feature:{name} with feature level {level}"
 _ADDRESSES = "A comma-separated list of host:port pairs to use for establishing the connection to"
+_CONNECTION = Group(is_exclusive=True)
 _SHARED = (
     Argument(
-        "bootstrap-server", f"{_ADDRESSES} the Kafka cluster.", one_of="connection", is_free=True
+        "bootstrap-server", f"{_ADDRESSES} the Kafka cluster.", group=_CONNECTION
     ),
     Argument(
-        "bootstrap-controller", f"{_ADDRESSES} the KRaft quorum.", one_of="connection",
-        is_free=True,
+        "bootstrap-controller", f"{_ADDRESSES} the KRaft quorum.", group=_CONNECTION,
     ),
     Argument(
         "command-config", "Property file containing configs to be passed to Admin Client."
@@ -60,16 +60,20 @@ def _changing(verb: str, example: str) -> tuple[Argument, ...]:
         Argument(
             "feature",
             f"A feature {verb} we should perform, in feature=level format. For example: "
-            "`metadata.version=5`.", is_list=True,
+            "`metadata.version=5`.", action=Action.APPEND,
         ),
         *(() if verb == "upgrade" else (_unsafe("Perform this downgrade"),)),
-        Argument("dry-run", f"Validate this {verb}, but do not perform it.", is_flag=True),
+        _dry_run(f"Validate this {verb}, but do not perform it."),
     )  # fmt: skip
+
+
+def _dry_run(text: str) -> Argument:
+    return Argument("dry-run", text, action=Action.STORE_TRUE)
 
 
 def _unsafe(what: str) -> Argument:
     text = f"{what} even if it may irreversibly destroy metadata."
-    return Argument("unsafe", text, is_flag=True)
+    return Argument("unsafe", text, action=Action.STORE_TRUE)
 
 
 COMMANDS = (
@@ -91,9 +95,9 @@ COMMANDS = (
         "disable",
         "Disable one or more feature flags. This is the same as downgrading the version to zero.",
         (
-            Argument("feature", "A feature flag to disable.", is_list=True),
+            Argument("feature", "A feature flag to disable.", action=Action.APPEND),
             _unsafe("Disable this feature flag"),
-            Argument("dry-run", "Perform a dry-run of this disable operation.", is_flag=True),
+            _dry_run("Perform a dry-run of this disable operation."),
         ),
     ),
     Command(
@@ -105,7 +109,7 @@ COMMANDS = (
             Argument(
                 "release-version",
                 "The release version to use for the corresponding feature mapping. The minimum is "
-                f"{_VERSIONS[0]}; the default is {_LATEST}",
+                f"{name_of(OLDEST_LEVEL)}; the default is {name_of(STABLE_LEVEL)}",
             ),
         ),
     ),
@@ -117,34 +121,30 @@ COMMANDS = (
             Argument(
                 "feature",
                 "The feature and version to look up dependencies for, in feature=version format. "
-                "For example: `metadata.version=5`.", is_required=True, is_list=True,
+                "For example: `metadata.version=5`.", is_required=True, action=Action.APPEND,
             ),
         ),
     ),
 )  # fmt: skip
 
 
-class Wrong(Exception):
-    """What is said, and nothing more."""
-
-
 def main(words: list[str]) -> int:
     about = "This tool manages feature flags in Kafka."
     found = Parser("kafka-features", about, COMMANDS, _SHARED, is_terse=True).read(words)
-    if found is None:
-        return 0 if {"-h", "--help"} & set(words) else 1
+    if isinstance(found, int):
+        return found
     command, given = found
     try:
         if command == "version-mapping":
-            _print_mapping(given.get("release-version", _LATEST))
+            print_mapping(given.get("release-version"))
             return 0
         if command == "feature-dependencies":
-            _print_dependencies(given["feature"])
+            print_dependencies(map(parsed, given["feature"]), _NO_LEVEL)
             return 0
         where = given.get("bootstrap-server", given.get("bootstrap-controller"))
         config = given.get("command-config")
         if config is not None and not Path(config).exists():
-            raise Wrong(config)
+            raise TerseFailure(config)
         if where is None:
             tell_terse("You must specify either --bootstrap-controller or --bootstrap-server.")
             return 1
@@ -156,83 +156,10 @@ def main(words: list[str]) -> int:
                 _update(asking, command, given)
         finally:
             asking.close()
-    except (Failure, Wrong) as failure:
+    except (Failure, TerseFailure) as failure:
         tell(str(failure))
         return 1
     return 0
-
-
-def _level(text: str) -> int:
-    """Of a metadata.version: its name, or that of a release."""
-    major, _, rest = text.partition(".")
-    release = f"{major}.{rest.partition('.')[0]}-"
-    of_release = [name for name in _VERSIONS[:-1] if name.startswith(release)]
-    if text in _VERSIONS or not of_release:
-        of_release = [text]
-    if of_release[-1] not in _VERSIONS:
-        raise Wrong(
-            f"Unknown metadata.version '{text}'. Supported metadata.version are: "
-            f"{', '.join(_VERSIONS)}"
-        )
-    return _FIRST_LEVEL + _VERSIONS.index(of_release[-1])
-
-
-def _name(level: int) -> str | None:
-    place = level - _FIRST_LEVEL
-    return _VERSIONS[place] if 0 <= place < len(_VERSIONS) else None
-
-
-def _defaults(metadata: int) -> dict[str, int]:
-    """The levels of the other features that come with a metadata.version."""
-    return {
-        feature: max((level for level, since in levels.items() if since and metadata >= since),
-                     default=0)
-        for feature, levels in _DEFAULTS.items()
-    }  # fmt: skip
-
-
-def _print_mapping(text: str) -> None:
-    level = _level(text)
-    print(f"{METADATA}={level} ({text})")
-    for feature, default in _defaults(level).items():
-        print(f"{feature}={default}")
-
-
-def _print_dependencies(texts: list[str]) -> None:
-    for text in texts:
-        feature, level = _parsed(text)
-        needed = _NEEDS.get((feature, level))
-        shown = f"{feature}={_checked(feature, level)}"
-        print(f"{shown} requires:" if needed else f"{shown} has no dependencies.")
-        if needed:
-            print(f"    {needed[0]}={_checked(*needed)}")
-
-
-def _checked(feature: str, level: int) -> str:
-    if feature == METADATA:
-        if (name := _name(level)) is None:
-            raise Wrong(f"Unknown metadata.version {level}")
-        return f"{level} ({name})"
-    if feature not in _DEFAULTS:
-        raise Wrong(f"Unknown feature: {feature}")
-    if level not in (0, *_DEFAULTS[feature]):
-        raise Wrong(f"No feature:{feature} with feature level {level}")
-    return str(level)
-
-
-def _parsed(text: str) -> tuple[str, int]:
-    name, mark, level = text.partition("=")
-    if not mark:
-        raise Wrong(f"Can't parse feature=level string {text}: equals sign not found.")
-    try:
-        number = int(level.strip())
-        if number in _SHORTS:
-            return name.strip(), number
-    except ValueError:
-        pass
-    raise Wrong(
-        f"Can't parse feature=level string {text}: unable to parse {level.strip()} as a short."
-    )
 
 
 def _describe(asking: Asking, node_id: int | None) -> None:
@@ -261,13 +188,15 @@ def _describe(asking: Asking, node_id: int | None) -> None:
 
 
 def _shown(feature: str, level: int) -> str:
-    return str(level) if feature != METADATA else _name(level) or f"UNKNOWN [{level}]"
+    if feature != METADATA_VERSION:
+        return str(level)
+    return name_of(level) if level in LEVELS else f"UNKNOWN [{level}]"
 
 
 def _update(asking: Asking, command: str, given: dict[str, Any]) -> None:
     levels = _wanted(command, given)
     if not levels:
-        raise Wrong(f"You must specify at least one feature to {command}")
+        raise TerseFailure(f"You must specify at least one feature to {command}")
     kind = _UPGRADE if command == "upgrade" else _SAFE_DOWNGRADE
     updates = [
         UpdateFeaturesRequest.FeatureUpdate(
@@ -287,7 +216,7 @@ def _update(asking: Asking, command: str, given: dict[str, Any]) -> None:
         else:
             print(f"{feature} {'can be' if given['dry-run'] else 'was'} {done}.")
     if failure is not None:
-        raise Wrong(f"{len(levels)} out of {len(levels)} operation(s) failed.")
+        raise TerseFailure(f"{len(levels)} out of {len(levels)} operation(s) failed.")
 
 
 def _failure(asking: Asking, request: Any, *, is_of_controllers: bool) -> Failure | None:
@@ -312,15 +241,16 @@ def _wanted(command: str, given: dict[str, Any]) -> dict[str, int]:
     found: dict[str, int] = {}
     if release is not None:
         if texts or metadata is not None:
-            raise Wrong("Can not specify `release-version` with other feature flags.")
-        level = _level(release)
-        return {METADATA: level, **_defaults(level)}
+            raise TerseFailure("Can not specify `release-version` with other feature flags.")
+        level = level_of(release, NEWEST_LEVEL)
+        begins = {name: each.begins_with(level) for name, each in FEATURES.items()}
+        return {METADATA_VERSION: level, **begins}
     if metadata is not None:
         print(" `metadata` flag is deprecated and may be removed in a future release.")
-        found[METADATA] = _level(metadata)
+        found[METADATA_VERSION] = level_of(metadata, NEWEST_LEVEL)
     for text in texts:
-        feature, level = (text, 0) if command == "disable" else _parsed(text)
+        feature, level = (text, 0) if command == "disable" else parsed(text)
         if feature in found:
-            raise Wrong(f"Feature {feature} was specified more than once.")
+            raise TerseFailure(f"Feature {feature} was specified more than once.")
         found[feature] = level
     return found

@@ -8,7 +8,7 @@ from kafkalite.tools.asking import connect
 from kafkalite.tools.failures import Failure, WrongUse, illegal_argument
 from kafkalite.tools.group_questions import CONSUMER, list_groups
 from kafkalite.tools.options import Given, Option
-from kafkalite.tools.running import help_or_version, log, tell_failure, tell_use
+from kafkalite.tools.running import help_or_version, log, tell_failure, tell_use, wrong_words
 
 _ABOUT = "This tool helps to list groups of all types."
 _TYPES = ("classic", "consumer", "share", "streams")
@@ -45,10 +45,8 @@ OPTIONS = [
 def main(words: list[str]) -> int:
     given = Given(OPTIONS)
     try:
-        try:
+        with wrong_words():
             given.read(words)
-        except Failure as failure:
-            raise WrongUse(failure.message) from None
         if (ended := help_or_version(given, _ABOUT)) is not None:
             return ended
         _check(given)

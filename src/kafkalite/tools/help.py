@@ -1,7 +1,7 @@
 """A tool's help as joptsimple prints it: two columns, each line filled up with blanks.
 
 Owns where Java breaks a line: behind blanks, behind hyphens that no digit follows, behind
-punctuation that a word follows, and before an opening parenthesis.
+punctuation or =" that a word follows, and before an opening parenthesis.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ _INDENT = "  "
 _BREAK = re.compile(
     r"(?<=\s)(?=\S)|(?<=[A-Za-z])(?=\()|(?<=-)(?=[A-Za-z])|(?<=[.,:;!?)\]}])(?=[A-Za-z(]|-(?!\d))"
     r"|(?<=:)(?=\d)|(?<=\d)(?=>)"
+    r'|(?<==")(?=\w)'
 )
 
 
@@ -43,10 +44,7 @@ def _shown(option: Option) -> str:
     shown = f"* {shown}" if option.is_required else shown
     if option.argument is None:
         return shown
-    kind = {str: "String", int: "Integer", float: "Double"}[option.type]
-    kind = "Long" if option.is_long else kind
-    kind = f"[{','.join(option.choices)}]" if option.choices else kind
-    about = f"{kind}: {option.argument}" if option.argument else kind
+    about = f"{option.kind}: {option.argument}" if option.argument else option.kind
     return f"{shown} [{about}]" if option.may_lack_argument else f"{shown} <{about}>"
 
 

@@ -1,6 +1,4 @@
-"""`kafka-metadata-quorum`: the voters and observers of the metadata, and voters that go for good.
-
-Adding a controller, which reads that controller's own files, is left to Apache Kafka's tool.
+"""`kafka-metadata-quorum`: the voters and observers of the metadata, and voters that come and go.
 """
 
 from __future__ import annotations
@@ -13,22 +11,26 @@ from typing import Any
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     ZERO_UUID,
+    AddRaftVoterRequest,
     DescribeClusterRequest,
     DescribeQuorumRequest,
     RemoveRaftVoterRequest,
 )
+from kafkalite.tools.arguments import Action, Argument, Command, Group
 from kafkalite.tools.asking import Asking, connect
-from kafkalite.tools.failures import Failure, execution, refused, wrapped
-from kafkalite.tools.running import tell, tell_failure
-from kafkalite.tools.subcommands import Argument, Command, Parser
+from kafkalite.tools.failures import Failure, TerseFailure, execution, refused, wrapped
+from kafkalite.tools.new_controller import new_controller
+from kafkalite.tools.running import print_table, tell, tell_failure
+from kafkalite.tools.subcommands import Parser
 from kafkalite.tools.topic_reports import uuid_of, uuid_text
 
 _METADATA = "__cluster_metadata"
 _BROKERS, _CONTROLLERS = 1, 2  # kinds of endpoints
 _ADDRESSES = "A comma-separated list of host:port pairs to use for establishing the connection to"
+_CONNECTION = Group(is_exclusive=True, is_required=True)
 _SHARED = (
-    Argument("bootstrap-server", f"{_ADDRESSES} the Kafka cluster.", one_of="connection"),
-    Argument("bootstrap-controller", f"{_ADDRESSES} the Kafka controllers.", one_of="connection"),
+    Argument("bootstrap-server", f"{_ADDRESSES} the Kafka cluster.", group=_CONNECTION),
+    Argument("bootstrap-controller", f"{_ADDRESSES} the Kafka controllers.", group=_CONNECTION),
     Argument(
         "command-config",
         "Property file containing configs to be passed to Admin Client. For add-controller, the "
@@ -36,8 +38,10 @@ _SHARED = (
     ),
 )
 _DRY_RUN = Argument(
-    "dry-run", "True if we should print what would be done, but not do it.", is_flag=True
-)
+    "dry-run", "True if we should print what would be done, but not do it.",
+    action=Action.STORE_TRUE,
+)  # fmt: skip
+_REPLICATION = Group("Replication")
 COMMANDS = (
     Command(
         "describe", "Describe the metadata quorum info",
@@ -45,14 +49,15 @@ COMMANDS = (
             Argument(
                 "status",
                 "A short summary of the quorum status and the other provides detailed information "
-                "about the status of replication.", is_flag=True, section="Status",
+                "about the status of replication.", action=Action.STORE_TRUE, group=Group("Status"),
             ),
             Argument(
                 "replication", "Detailed information about the status of replication",
-                is_flag=True, section="Replication",
+                action=Action.STORE_TRUE, group=_REPLICATION,
             ),
             Argument(
-                "human-readable", "Human-readable output", is_flag=True, section="Replication"
+                "human-readable", "Human-readable output", action=Action.STORE_TRUE,
+                group=_REPLICATION,
             ),
         ),
     ),
@@ -75,20 +80,16 @@ COMMANDS = (
 )  # fmt: skip
 
 
-class Terse(Exception):
-    """What is said without a stack."""
-
-
 def main(words: list[str]) -> int:
     about = "This tool describes kraft metadata quorum status."
     found = Parser("kafka-metadata-quorum", about, COMMANDS, _SHARED).read(words)
-    if found is None:
-        return 0 if {"-h", "--help"} & set(words) else 1
+    if isinstance(found, int):
+        return found
     command, given = found
     try:
         config = given.get("command-config")
         if config is not None and not Path(config).exists():
-            raise Terse(f"Properties file {config} does not exists!")
+            raise TerseFailure(f"Properties file {config} does not exists!")
         is_of_controllers = "bootstrap-controller" in given
         where = given["bootstrap-controller" if is_of_controllers else "bootstrap-server"]
         asking = connect(where, config)
@@ -96,7 +97,7 @@ def main(words: list[str]) -> int:
             _ACTS[command](asking, given)
         finally:
             asking.close()
-    except Terse as wrong:
+    except TerseFailure as wrong:
         tell(str(wrong))
         return 1
     except Failure as failure:
@@ -106,15 +107,17 @@ def main(words: list[str]) -> int:
 
 def _describe(asking: Asking, given: dict[str, Any]) -> None:
     if given["status"] and given["replication"]:
-        raise Terse(
+        raise TerseFailure(
             "Only one of --status or --replication should be specified with describe sub-command"
         )
     if given["replication"]:
         _print_replication(asking, is_human=given["human-readable"])
     elif not given["status"]:
-        raise Terse("One of --status or --replication must be specified with describe sub-command")
+        raise TerseFailure(
+            "One of --status or --replication must be specified with describe sub-command"
+        )
     elif given["human-readable"]:
-        raise Terse("The option --human-readable is only supported along with --replication")
+        raise TerseFailure("The option --human-readable is only supported along with --replication")
     else:
         _print_status(asking, _CONTROLLERS if "bootstrap-controller" in given else _BROKERS)
 
@@ -197,9 +200,7 @@ def _print_replication(asking: Asking, *, is_human: bool) -> None:
             )
             for each in replicas
         ]  # fmt: skip
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print("".join(f"{cell:{width}}\t" for cell, width in zip(row, widths, strict=True)))
+    print_table(rows)
 
 
 def _moment(moment_ms: int, what: str, *, is_human: bool) -> str:
@@ -215,25 +216,36 @@ def _moment(moment_ms: int, what: str, *, is_human: bool) -> str:
     return f"{now_ms - moment_ms} ms ago"
 
 
-def _add(_: Asking, given: dict[str, Any]) -> None:
+def _add(asking: Asking, given: dict[str, Any]) -> None:
     if "command-config" not in given:
-        raise Terse(
+        raise TerseFailure(
             "You must supply the configuration file of the controller you are adding when using "
             "add-controller."
         )
-    raise Terse(
-        "add-controller is not there yet in kafkalite's tools: use Apache Kafka's own tools"
-    )
+    new = new_controller(given["command-config"])
+    if not given["dry-run"]:
+        listeners = [
+            AddRaftVoterRequest.Listener(name=name, host=host, port=port)
+            for name, (host, port) in new.endpoints.items()
+        ]
+        request = AddRaftVoterRequest(
+            cluster_id=None, timeout_ms=int(1000 * asking.timeout_s), voter_id=new.node_id,
+            voter_directory_id=new.directory_id, listeners=listeners,
+        )  # fmt: skip
+        with wrapped(execution):
+            _check(asking.any("addRaftVoter", request))
+    print(f"{'DRY RUN of adding' if given['dry-run'] else 'Added'} {new}")
 
 
 def _remove(asking: Asking, given: dict[str, Any]) -> None:
     number = given["controller-id"]
     if number < 0:
-        raise Terse(f"Invalid negative --controller-id: {number}")
+        raise TerseFailure(f"Invalid negative --controller-id: {number}")
     try:
         directory = uuid_of(given["controller-directory-id"])
     except Failure as failure:
-        raise Terse(f"Failed to parse --controller-directory-id: {failure.message}") from None
+        why = f"Failed to parse --controller-directory-id: {failure.message}"
+        raise TerseFailure(why) from None
     if not given["dry-run"]:
         request = RemoveRaftVoterRequest(
             cluster_id=None, voter_id=number, voter_directory_id=directory

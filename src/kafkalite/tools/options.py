@@ -23,6 +23,7 @@ class Option:
     default: what it is when it is not given, shown in the help.
     without: options that it cannot be given with.
     choices: what it may be, in capital letters; given in any.
+    choices_shown: these, if not as a list.
     only_with: options of which one has to be given with it."""
 
     name: str
@@ -35,8 +36,19 @@ class Option:
     may_lack_argument: bool = False
     without: frozenset[str] = frozenset()
     choices: tuple[str, ...] = ()
+    choices_shown: str = ""
     only_with: tuple[str, ...] = ()
     is_required: bool = False
+
+
+    @property
+    def kind(self) -> str:
+        """What its argument is, as a help has it."""
+        if self.choices:
+            return self.choices_shown or f"[{','.join(self.choices)}]"
+        if self.is_long:
+            return "Long"
+        return {str: "String", int: "Integer", float: "Double"}[self.type]
 
 
 HELP = Option("help", "Print usage information.")
@@ -94,7 +106,7 @@ class Given:
         if option.argument is None:
             return
         if value is None and option.may_lack_argument:
-            value = rest.pop() if rest and not rest[-1].startswith("-") else None
+            value = rest.pop() if rest and _may_be_its(option, rest[-1]) else None
         elif value is None:
             value = rest.pop() if rest else _lacks_argument(name)
         if value is not None:
@@ -133,6 +145,17 @@ class Given:
             self.refuse(option.name, *sorted(option.without))
 
 
+def _may_be_its(option: Option, word: str) -> bool:
+    """Whether a word is the argument of an option that may lack one; a number may begin with -."""
+    if option.type is str:
+        return not word.startswith("-")
+    try:
+        option.type(word)
+    except ValueError:
+        return False
+    return True
+
+
 def _lacks_argument(name: str) -> NoReturn:
     message = f"Option {name} requires an argument"
     raise Failure("joptsimple.OptionMissingRequiredArgumentException", message)
@@ -155,6 +178,6 @@ def _chosen(option: Option, text: str) -> str:
     if text.upper() in option.choices:
         return text.upper()
     message = f"Cannot parse argument '{text}' of option {option.name}"
-    said = f"Value [{text}] is not one of [[{','.join(option.choices)}]]"
+    said = f"Value [{text}] is not one of [{option.kind}]"
     cause = Failure("joptsimple.ValueConversionException", said)
     raise Failure("joptsimple.OptionArgumentConversionException", message, cause)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 
 from kafkalite.tools.failures import Failure, WrongUse
@@ -46,6 +47,15 @@ def begin(given: Given, words: Sequence[str], about: str) -> int | None:
     return help_or_version(given.read(words), about)
 
 
+@contextmanager
+def wrong_words() -> Iterator[None]:
+    """Words that cannot be read are a wrong use, and no failure."""
+    try:
+        yield
+    except Failure as failure:
+        raise WrongUse(failure.message) from failure
+
+
 def help_or_version(given: Given, about: str) -> int | None:
     """The exit code when only that is asked for."""
     if given.has("help"):
@@ -60,6 +70,13 @@ def tell(message: str) -> None:
     """On standard error, behind what was written to standard output."""
     sys.stdout.flush()
     print(message, file=sys.stderr, flush=True)
+
+
+def print_table(rows: Sequence[Sequence[str]]) -> None:
+    """In columns, with a tab behind each."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("".join(f"{cell:{width}}\t" for cell, width in zip(row, widths, strict=True)))
 
 
 def tell_use(wrong: WrongUse, given: Given) -> int:

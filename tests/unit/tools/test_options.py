@@ -15,10 +15,13 @@ from kafkalite.tools.running import main
 from kafkalite.tools.table import CLASSES, MODULES
 
 HERE = Path(__file__).parent
-# Said by Apache Kafka's tools. What --help prints:
+# Said by Apache Kafka's tools. What --help prints; the operations of kafka-acls are a set there, in
+# another order each time:
 HELP = HERE / "help"
 # What each option of kafka-topics, and each pair of describing, ends with before anybody is asked:
 TOPIC_OPTIONS = HERE / "topic_options.txt"
+# What wrong uses of kafka-acls end with:
+ACL_OPTIONS = HERE / "acl_options.txt"
 
 OPTIONS = [
     Option("topic", "A topic.", "topic"),
@@ -103,20 +106,49 @@ def test_help(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == path.read_text()
 
 
-def topic_calls() -> Iterator[tuple[str, str]]:
+def calls(path: Path) -> Iterator[tuple[str, str]]:
     said = ""
-    for line in TOPIC_OPTIONS.read_text().splitlines():
+    for line in path.read_text().splitlines():
         if line.startswith("    "):
             yield line.strip(), said
         else:
             said = line
 
 
-@pytest.mark.parametrize(("words", "said"), list(topic_calls()))
+@pytest.mark.parametrize(("words", "said"), list(calls(TOPIC_OPTIONS)))
 def test_options_of_topics(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["kafka-topics", "--bootstrap-server", "127.0.0.1:x", *words.split()]) == 1
     wrote = capsys.readouterr()
     assert (wrote.out + wrote.err).splitlines()[0] == said
+
+
+@pytest.mark.parametrize(("words", "said"), list(calls(ACL_OPTIONS)))
+def test_options_of_acls(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kafka-acls", *words.split()]) == 1
+    assert capsys.readouterr().err.splitlines()[0].rstrip() == said
+
+
+@pytest.mark.parametrize(("resource", "operation", "others"), [
+    ("--group g", "Write", "ALL, READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS"),
+    ("--transactional-id t", "Nonsense", "ALL, WRITE, DESCRIBE, TWO_PHASE_COMMIT"),
+    ("--delegation-token t", "read", "ALL, DESCRIBE"),
+    ("--user-principal u", "Any", "ALL, CREATE_TOKENS, DESCRIBE_TOKENS"),
+])
+def test_operations_that_a_resource_has(
+    resource: str, operation: str, others: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--add", "--allow-principal", "User:x", *resource.split(), "--operation", operation]
+    assert main(["kafka-acls", "--bootstrap-server", "127.0.0.1:1", *words]) == 1
+    kind = resource.split()[0].removeprefix("--").removesuffix("-principal")
+    said = f"{kind.upper().replace('-', '_')} only supports operations [{others}]"
+    assert capsys.readouterr().err.startswith(f"ResourceType {said}\n")
+
+
+def test_a_number_may_begin_with_a_minus_where_an_argument_may_be_left_out() -> None:
+    options = [Option("many", "", "", int, may_lack_argument=True)]
+    assert Given(options).read(["--many", "-1"]).one("many") == -1
+    left_out = Given(options).read(["--many", "x"])
+    assert (left_out.one("many"), left_out.others) == (None, ["x"])
 
 
 def test_a_tool_is_known_by_its_script_and_by_its_class(capsys: pytest.CaptureFixture[str]) -> None:

@@ -109,6 +109,11 @@ def _record(
 ) -> RemoveUserScramCredentialRecord | UserScramCredentialRecord:
     if isinstance(change, Deletion):
         return RemoveUserScramCredentialRecord(name=change.name, mechanism=change.mechanism)
+    return credential(change)
+
+
+def credential(change: Upsertion) -> UserScramCredentialRecord:
+    """What proves a password without holding it."""
     name, salted = HASHES[change.mechanism], bytes(change.salted_password)
     client_key = hmac.digest(salted, b"Client Key", name)
     return UserScramCredentialRecord(
