@@ -20,9 +20,16 @@ import aiokafka
 import confluent_kafka
 import kafka
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 
 from kafkalite.security.authority import Issued
+from kafkalite.testing.embedded import EmbeddedKafka
 from tests.compat import brokers
 from tests.compat.brokers import Broker
 from tests.compat.java_tools import JavaTools
@@ -274,3 +281,82 @@ def test_both_versions_are_served(
         context.wrap_socket(link, server_hostname="localhost") as encrypted,
     ):
         assert encrypted.version() == version.name.replace("_", ".")
+
+
+# --- keys that are exchanged ----------------------------------------------------------------------
+
+
+def shown_by(guarded: Guarded) -> str:
+    """The certificate that SSL shows now, as PEM without white space."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    address = ("127.0.0.1", guarded.ports["SSL"])
+    with (
+        socket.create_connection(address, PATIENCE_S) as link,
+        context.wrap_socket(link) as encrypted,
+    ):
+        found = encrypted.getpeercert(binary_form=True)
+    assert found is not None
+    return "".join(ssl.DER_cert_to_PEM_cert(found).split())
+
+
+def alter(guarded: Guarded, store: str) -> None:
+    """Names another store; raises KafkaException when that is refused."""
+    name = "listener.name.ssl.ssl.keystore.location"
+    admin = AdminClient({"bootstrap.servers": guarded.broker.bootstrap})
+    entry = ConfigEntry(
+        name, str(guarded.keys.folder / store), incremental_operation=AlterConfigOpType.SET
+    )
+    resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[entry])
+    [asked] = admin.incremental_alter_configs([resource]).values()
+    asked.result(PATIENCE_S)
+
+
+def test_a_store_that_is_named_anew_is_shown_to_who_comes_next(guarded: Guarded) -> None:
+    before = shown_by(guarded)
+    wanted = "".join(guarded.keys.renewed.split())
+    assert before != wanted
+    for wrong in ("none.p12", "strange.p12"):
+        with pytest.raises(confluent_kafka.KafkaException) as raised:
+            alter(guarded, wrong)
+        assert raised.value.args[0].code() == confluent_kafka.KafkaError.INVALID_REQUEST
+        assert "update of SSLFactory failed" in raised.value.args[0].str()
+    assert shown_by(guarded) == before
+    alter(guarded, "renewed.p12")
+    end = time.monotonic() + PATIENCE_S
+    # Apache Kafka's network threads take it one after the other.
+    while {shown_by(guarded) for _ in range(6)} != {wanted}:
+        assert time.monotonic() < end, "the old certificate is shown still"
+        time.sleep(0.1)
+
+
+# --- brokers among each other ---------------------------------------------------------------------
+
+
+def test_brokers_ask_each_other_with_tls(keys: Keys) -> None:
+    settings = {
+        "listeners": "SSL://127.0.0.1:0",
+        "security.inter.broker.protocol": "SSL",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": keys.pem_of(keys.server),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": keys.write("root.pem", keys.root),
+        "ssl.client.auth": "required",
+    }
+    with EmbeddedKafka(settings=settings, brokers=3, topics={"t": (6, {})}) as several:
+        own = keys.librdkafka(keys.client)
+        common = {"bootstrap.servers": several.bootstrap_servers, **own}
+        producer = confluent_kafka.Producer({**common, "transactional.id": "t"})
+        producer.init_transactions(PATIENCE_S)
+        producer.begin_transaction()
+        for partition in range(6):
+            producer.produce("t", b"x", partition=partition)
+        producer.commit_transaction(PATIENCE_S)
+        consumer = confluent_kafka.Consumer({
+            **common, "group.id": "g", "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+        })  # fmt: skip
+        consumer.subscribe(["t"])
+        found = [consumer.poll(PATIENCE_S) for _ in range(6)]
+        consumer.close()
+        assert [each.value() for each in found] == [b"x"] * 6

@@ -15,6 +15,7 @@ from kafkalite.security.authority import Authority, Issued, pem_of, utc_now
 
 PASSWORD = "of-tests-only"
 NAMES = "SAN=dns:localhost,ip:127.0.0.1"
+SERVER = "CN=server,O=tests"
 CLIENT = "CN=client,OU=people,O=tests"
 
 
@@ -31,6 +32,8 @@ class Keys:
         self.server = authority.issue("CN=server", ("localhost", "127.0.0.1"))
         self.root = pem_of(authority.root)
         pkcs12 = self._generated("server.p12", "PKCS12", "RSA", "2048")
+        self.renewed = self._generated("renewed.p12", "PKCS12", "RSA", "2048")
+        self._generated("strange.p12", "PKCS12", "RSA", "2048", subject="CN=another")
         jks = self._generated("server.jks", "JKS", "EC", "256")
         self.write("root.pem", self.root)
         self._keytool("-importcert", "-noprompt", "-alias", "root", "-keystore", "trust.jks",
@@ -108,12 +111,14 @@ class Keys:
         lines = "".join(f"{name}={value}\n" for name, value in settings.items())
         return self.write(f"{abs(hash(lines))}.properties", lines)
 
-    def _generated(self, name: str, kind: str, algorithm: str, size: str) -> str:
+    def _generated(
+        self, name: str, kind: str, algorithm: str, size: str, subject: str = SERVER
+    ) -> str:
         """Has keytool make a store with a key; the PEM of its certificate."""
         how = ["secp256r1"] if algorithm == "EC" else [size]
         option = "-groupname" if algorithm == "EC" else "-keysize"
         self._keytool("-genkeypair", "-alias", "server", "-keyalg", algorithm, option, *how,
-                      "-dname", "CN=server,O=tests", "-validity", "30", "-ext", NAMES,
+                      "-dname", subject, "-validity", "30", "-ext", NAMES,
                       "-keystore", name, "-storetype", kind, "-keypass", PASSWORD)  # fmt: skip
         return self._keytool("-exportcert", "-rfc", "-alias", "server", "-keystore", name)
 

@@ -18,6 +18,7 @@ from kafkalite.env.tls_link import BUFFER_BYTES, TlsFailure, TlsLink
 
 STEPS_PER_TURN = 4
 TURN_MS = 2
+LAST_WORDS_MS = 1_000
 
 Done = Callable[[TlsLink | TlsFailure], None]
 
@@ -67,6 +68,12 @@ class Handshakes:
         if handshake in self._open:
             self._over(handshake)
             handshake.link.abort()
+
+    def dismiss(self, link: TlsLink) -> None:
+        """Ends a link that nobody has taken; a peer that takes no last words is not waited for."""
+        link.give_up()
+        if not link.has_ended:
+            self._clock.call_later(LAST_WORDS_MS, link.abort)
 
     def stop(self) -> None:
         """Ends all that are under way: they have failed."""
@@ -127,7 +134,7 @@ class Handshakes:
     def _fail(self, handshake: Handshake, failure: TlsFailure) -> None:
         if handshake in self._open:
             self._over(handshake)
-            handshake.link.give_up()
+            self.dismiss(handshake.link)
             handshake.done(failure)
 
     def _over(self, handshake: Handshake) -> None:

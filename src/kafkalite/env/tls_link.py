@@ -27,7 +27,7 @@ BUFFER_BYTES = 131_072
 PIECE_BYTES = 131_072
 # No more is encrypted while so much waits for the peer; nor more than this in one turn.
 WINDOW_BYTES = 262_144
-TURN_BYTES = 1_048_576
+TURN_BYTES = 524_288
 # A hello or certificates that are larger are none.
 HANDSHAKE_BYTES = 262_144
 # A peer that has us answer (with new keys) and takes no answers is cut off.
@@ -131,6 +131,10 @@ class TlsLink:
         return True
 
     @property
+    def has_ended(self) -> bool:
+        return self._has_ended
+
+    @property
     def has_begun(self) -> bool:
         """Whether the peer has sent anything."""
         return self._received_bytes > 0
@@ -143,6 +147,7 @@ class TlsLink:
     def give_up(self) -> None:
         """Ends what is no link yet, after the last words of TLS."""
         self._on_flight = None
+        self._is_closing = True
         self._link.close()
 
     # --- reading ----------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ _RULE = r"(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?).*?|(?:.*?)"
 _SPLITTER = re.compile(rf"\s*({_RULE})\s*([,\n]|$)")
 _PARSER = re.compile(_RULE)
 _REFERENCE = re.compile(r"\\(.)|\$(?:([0-9]+)|\{([a-zA-Z][a-zA-Z0-9]*)\})|(\$)|(\\)$", re.DOTALL)
+_DOT = r"[^\n\r\u0085\u2028\u2029]"  # what ends a line is more with Java
 # Classes of characters that Java has a word for, in ASCII as there.
 _CLASSES = {
     "Lower": "a-z", "Upper": "A-Z", "Alpha": "a-zA-Z", "Digit": "0-9", "Alnum": "a-zA-Z0-9",
@@ -143,6 +144,8 @@ def _token(pattern: str, position: int, depth: int) -> tuple[str, str, int]:
         if token[0].endswith("]"):
             raise re.error("a class must not begin with ]; write \\]")
         return token[0], token[0], 1
+    if rest[0] == ".":
+        return ".", _DOT, depth
     if rest.startswith("(?<") and rest[3:4] not in ("=", "!"):
         return "(?<", "(?P<", depth
     return rest[0], rest[0], depth

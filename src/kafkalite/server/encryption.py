@@ -64,7 +64,7 @@ class Encryption:
                 self.principal(name, outcome)
             except ValueError as error:
                 self._tell(name, outcome, str(error))
-                outcome.give_up()
+                self._handshakes.dismiss(outcome)
                 gone()
             else:
                 let_in(outcome)

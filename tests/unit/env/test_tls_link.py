@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from kafkalite.env.disk import FileRange
-from kafkalite.env.handshakes import STEPS_PER_TURN
+from kafkalite.env.handshakes import LAST_WORDS_MS, STEPS_PER_TURN
 from kafkalite.env.memory import MemoryDisk
 from kafkalite.env.tls import server_context
 from kafkalite.env.tls_link import HANDSHAKE_BYTES, PIECE_BYTES, TURN_BYTES, WINDOW_BYTES
@@ -261,6 +261,19 @@ def test_who_goes_in_the_middle_has_failed(is_silent: bool) -> None:
     world.run()
     assert world.failure("server") == "it has gone in the middle of it"
     assert world.outcomes["server"].is_silent is is_silent  # type: ignore[union-attr]
+
+
+def test_who_takes_nothing_is_not_waited_for() -> None:
+    world = World(client=offer())
+    world.soon.popleft()()  # the client's hello is under way
+    world.near.other.carry()
+    world.soon.popleft()()  # the server has answered, and nobody reads that
+    assert world.near.unsent_bytes > 0
+    world.clock.advance(TIMEOUT_MS)
+    assert world.failure("server")
+    assert not world.near.is_ended
+    world.clock.advance(LAST_WORDS_MS)
+    assert world.near.is_ended
 
 
 def test_stopped_handshakes_are_told_and_dropped_ones_not() -> None:
