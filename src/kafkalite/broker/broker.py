@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
+from kafkalite.broker.encryption import Keys
 from kafkalite.broker.identity import find_cluster_id
 from kafkalite.broker.known import Known, LocalBrokers
 from kafkalite.broker.log_configs import log_settings, take_settings
@@ -70,7 +71,8 @@ TURNS_ALONE = ("start", "opened", "_close")
 
 
 class Broker:
-    """One broker. `start` may raise LockedByOther, WrongDirectory or OSError for an address."""
+    """One broker. `start` may raise LockedByOther, WrongDirectory or OSError for an address; making
+    one raises InvalidSetting for keys of its listeners that cannot be had."""
 
     def __init__(
         self,
@@ -86,6 +88,7 @@ class Broker:
         self.node_id = config.node_id
         self.brokers = brokers or LocalBrokers()
         self.known = Known(self.brokers, config)
+        self.keys = Keys(env, config)
         controller, metadata = self.brokers.controller, self.brokers.metadata
         self.is_controller = controller is None or controller.node_id == self.node_id
         self.cluster_id = (
@@ -120,10 +123,11 @@ class Broker:
         terms = {kind: Terms(service_over(each)) for kind, each in dispatchers.items()}
         self.server = Server(
             network, env.clock, config, lambda info: terms[info.kind], self._log,
-            self.known.connection_rate,
+            self.known.connection_rate, self.keys.listeners,
         )  # fmt: skip
         self.peers = Peers(
-            network, env.clock, node_id=self.node_id, address_of=self.known.address_of,
+            self.keys.calling(network), env.clock, node_id=self.node_id,
+            address_of=self.known.address_of,
             timeout_ms=config.get_int("request.timeout.ms"),
         )  # fmt: skip
         self._replicas: Replicas | None = None
@@ -215,6 +219,7 @@ class Broker:
         assert self._replicas is not None
         self._replicas.start()
         self.metadata.subscribe(self._on_topics)
+        self.keys.watch()
         self._is_serving = True
 
     def _build_coordinators(self) -> None:
@@ -241,10 +246,10 @@ class Broker:
         context.metadata, context.controller = metadata, controller
         context.auto_creation = AutoCreation(metadata, controller, self.config)
         context.groups, context.transactions = groups, transactions
-        context.logs = self.logs
+        context.logs, context.check_keys = self.logs, self.keys.check
         self._replicas = Replicas(
             metadata, controller, self.config, self.partitions, self.logs,
-            {OFFSETS_TOPIC: groups, TRANSACTIONS_TOPIC: transactions},
+            {OFFSETS_TOPIC: groups, TRANSACTIONS_TOPIC: transactions}, self.keys.settings_changed,
         )
 
     def _name_directory(self, log: PartitionLog, then: Callable[[], None]) -> None:
@@ -354,6 +359,7 @@ class Broker:
         metadata, controller, context = self.metadata, self.controller, self.context
         self.brokers.serving.discard(self.node_id)
         self.peers.stop()
+        self.keys.stop()
         if self._is_serving and self._replicas is not None:
             context.transactions.stop()
             self._replicas.stop()

@@ -62,7 +62,9 @@ class Replicas:
         partitions: Partitions,
         logs: LogManager,
         coordinators: Mapping[str, Coordinator] | None = None,
+        on_settings: Callable[[], None] = lambda: None,
     ) -> None:
+        self._on_settings = on_settings
         self.coordinators = coordinators or {}
         self.metadata = metadata
         self.controller = controller
@@ -326,6 +328,7 @@ class Replicas:
         if own in changes.configs or (BROKER, "") in changes.configs:
             apply_dynamic_config(self.metadata.image, self.config)
             take_settings(self.logs.settings, self.config)
+            self._on_settings()
             topics = {partition.topic for partition in self.partitions}
         else:
             topics = {name for kind, name in changes.configs if kind == TOPIC}

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import click
 
 from kafkalite.cli._properties import PropertiesFile
-from kafkalite.config import Judgement, Verdict, judge
+from kafkalite.config import BrokerConfig, InvalidSetting, Judgement, Verdict, judge
+from kafkalite.security.tls_settings import check_tls
 
 COLOURS = {Verdict.HONOURED: "green", Verdict.IGNORED: "yellow", Verdict.REFUSED: "red"}
 
@@ -58,10 +59,23 @@ def check(context: click.Context, properties: dict[str, str], shape: str) -> Non
 
     Exits with 1 when a key is refused: a broker would not start with this file.
     """
-    report = Report(judge(properties))
+    report = Report(_with_keys(judge(properties), properties))
     if shape == "json":
         click.echo(report.as_json())
     else:
         report.print_lines()
     if report.has_refusal:
         context.exit(1)
+
+
+def _with_keys(judgements: list[Judgement], properties: dict[str, str]) -> list[Judgement]:
+    """Also what the stores of keys say, which are read as at a start."""
+    if any(each.verdict is Verdict.REFUSED for each in judgements):
+        return judgements
+    try:
+        check_tls(BrokerConfig(properties))
+    except InvalidSetting as error:
+        key, _, why = str(error).partition(": ")
+        others = [each for each in judgements if each.key != key]
+        return [*others, Judgement(key, "", Verdict.REFUSED, why)]
+    return judgements

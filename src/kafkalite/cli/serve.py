@@ -131,7 +131,7 @@ class _Serving:
             self._loop.add_signal_handler(signal.SIGHUP, self._hung_up)
         try:
             self._start()
-        except (LockedByOther, WrongDirectory, OSError) as error:
+        except (InvalidSetting, LockedByOther, WrongDirectory, OSError) as error:
             click.echo(f"kafkalite cannot start: {_reason(error)}", err=True)
             return 1
         run(self._loop)

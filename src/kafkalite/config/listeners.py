@@ -14,8 +14,9 @@ from kafkalite.config.setting import COMMA, InvalidSetting
 FORM = re.compile(
     r"(?P<name>[^:]+)://(\[(?P<six>[^\]]*)\]|(?P<host>[^:\[\]]*)):(?P<port>-?[0-9]{1,6})"
 )
-PLAINTEXT = "PLAINTEXT"
-PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+PLAINTEXT, SSL = "PLAINTEXT", "SSL"
+SASL_PLAINTEXT, SASL_SSL = "SASL_PLAINTEXT", "SASL_SSL"
+PROTOCOLS = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
 # The kinds of listeners, as the specs of APIs have them.
 BROKER, CONTROLLER = "broker", "controller"
 

@@ -9,30 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from kafkalite.config.listeners import PLAINTEXT, parse_listeners, protocol_map
+from kafkalite.config.listeners import PLAINTEXT, SSL, parse_listeners, protocol_map
 from kafkalite.config.setting import TRIMMED, InvalidSetting
 from kafkalite.config.tables import base_name, broker_settings
 from kafkalite.config.together import PRINCIPAL_BUILDER
 
 ALLOW = "kafkalite.allow.insecure"
+# What a listener may promise, and is.
+KEPT_PROTOCOLS = (PLAINTEXT, SSL)
 
 
 def _is_given(text: str) -> bool:
     return text != ""
 
 
-def _is_other_than(usual: str) -> Callable[[str], bool]:
-    return lambda text: text != usual
+def _is_other_than(*usual: str) -> Callable[[str], bool]:
+    return lambda text: text not in usual
 
 
 # Each with the values that promise something, and what they promise.
 PROMISES: dict[str, tuple[Callable[[str], bool], str]] = {
     "authorizer.class.name": (_is_given, "there is no authorizer: everybody may do everything"),
     "security.inter.broker.protocol": (
-        _is_other_than(PLAINTEXT),
-        "connections are neither encrypted nor authenticated",
+        _is_other_than(*KEPT_PROTOCOLS),
+        "brokers do not log in to each other",
     ),
-    "ssl.client.auth": (_is_other_than("none"), "no client is asked for a certificate"),
     "principal.builder.class": (
         _is_other_than(PRINCIPAL_BUILDER),
         "no class of another runtime names the user of a connection",
@@ -73,9 +74,9 @@ def _unprotected_listener(properties: Mapping[str, str]) -> str | None:
     except InvalidSetting:
         return None  # said where the settings are looked at together
     for each in listeners:
-        if each.name not in kept and each.protocol != PLAINTEXT:
+        if each.name not in kept and each.protocol not in KEPT_PROTOCOLS:
             return (
-                f"{each.name} would be open to everybody: there is no {each.protocol}, connections "
-                "are neither encrypted nor authenticated"
+                f"{each.name} would be open to everybody: there is no {each.protocol}, nobody "
+                "logs in"
             )
     return None

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from kafkalite.config.layers import HOUR_MS
-from kafkalite.config.listeners import pairs_of
+from kafkalite.config.listeners import PLAINTEXT, pairs_of
 from kafkalite.config.reopening import check_listeners
 from kafkalite.config.setting import InvalidSetting, Requirement, refusal, whole_number
 
@@ -98,6 +98,7 @@ def _check_listeners(config: BrokerConfig) -> None:
 
 def _check_inter_broker_listener(config: BrokerConfig, names: set[str]) -> None:
     if not config.is_given("inter.broker.listener.name"):
+        _check_inter_broker_protocol(config, names)
         return
     if config.is_given("security.inter.broker.protocol"):
         raise InvalidSetting(
@@ -108,6 +109,16 @@ def _check_inter_broker_listener(config: BrokerConfig, names: set[str]) -> None:
         raise InvalidSetting(
             f"inter.broker.listener.name is {config.inter_broker_listener}, which listeners does "
             f"not open ({', '.join(sorted(names))})"
+        )
+
+
+def _check_inter_broker_protocol(config: BrokerConfig, names: set[str]) -> None:
+    """One that protects is never passed over for a listener that does not."""
+    protocol = config.get_str("security.inter.broker.protocol")
+    if protocol not in (PLAINTEXT, *names) and not config.get_bool("kafkalite.allow.insecure"):
+        raise InvalidSetting(
+            f"security.inter.broker.protocol is {protocol}, and listeners opens none of that name: "
+            "set inter.broker.listener.name instead"
         )
 
 

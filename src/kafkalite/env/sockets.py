@@ -21,6 +21,7 @@ from kafkalite.env.connecting import Connected, LookUps, SocketAttempt
 from kafkalite.env.descriptors import OUT_OF_DESCRIPTORS, Descriptors
 from kafkalite.env.disk import Buffer, FileRange
 from kafkalite.env.network import SYSTEM_BUFFERS, Address, Buffers, Link, Part, Receiver
+from kafkalite.env.parts import ends_early, read_part, rest_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -135,7 +136,7 @@ class SocketLink:
         if size > CHUNK_BYTES or len(parts) > GATHERED_PARTS:
             return False
         try:
-            batch = [_read(part) if isinstance(part, FileRange) else part for part in parts]
+            batch = [read_part(part) if isinstance(part, FileRange) else part for part in parts]
             if size <= JOINED_BYTES:
                 count = self._socket.send(b"".join(batch))
             else:
@@ -192,7 +193,7 @@ class SocketLink:
             offered = min(offered, CHUNK_BYTES)
             count = self._socket.send(part.file.read_at(part.position, offered))
         if count == 0:
-            raise _ends_early(part)
+            raise ends_early(part)
         self._took(queue, count)
         return count == offered
 
@@ -202,7 +203,7 @@ class SocketLink:
         while count > 0:
             head = queue[0]
             if count < len(head):
-                queue[0] = _rest(head, count)
+                queue[0] = rest_of(head, count)
                 return
             count -= len(head)
             queue.popleft()
@@ -416,7 +417,7 @@ def _gather(queue: deque[Part]) -> tuple[list[Buffer], int]:
         if isinstance(part, FileRange):
             if len(part) >= SENDFILE_BYTES:
                 return batch, _MORE
-            batch.append(_read(part))
+            batch.append(read_part(part))
         else:
             batch.append(part)
         size += len(part)
@@ -425,24 +426,6 @@ def _gather(queue: deque[Part]) -> tuple[list[Buffer], int]:
     return batch, 0
 
 
-def _read(part: FileRange) -> bytes:
-    """All of a part of a file: its length has been announced to the peer."""
-    data = part.read()
-    if len(data) != len(part):
-        raise _ends_early(part)
-    return data
-
-
-def _ends_early(part: FileRange) -> OSError:
-    return OSError(errno.EIO, f"{part.file.path} ends before {part.position + part.length}")
-
-
 def _plain(address: tuple[str, int] | tuple[str, int, int, int]) -> Address:
     """Host and port; an IPv4 peer of a socket for both families by its IPv4 address."""
     return address[0].removeprefix("::ffff:"), address[1]
-
-
-def _rest(part: Part, sent: int) -> Part:
-    if isinstance(part, FileRange):
-        return FileRange(part.file, part.position + sent, part.length - sent)
-    return memoryview(part)[sent:]

@@ -6,7 +6,7 @@ would come to together. Changes nothing.
 
 from __future__ import annotations
 
-from kafkalite.config import InvalidSetting, Kind, Update, broker_settings
+from kafkalite.config import BrokerConfig, InvalidSetting, Kind, Update, broker_settings
 from kafkalite.config.dynamic import check_change
 from kafkalite.coordinators.cluster.configs import Operation, ResourceChange, Step, split
 from kafkalite.handlers.context import Context
@@ -47,9 +47,23 @@ def check_broker_change(context: Context, change: ResourceChange) -> None:
         _apply(layer, step)
     try:
         check_change(context.config, layer, is_per_broker=is_per_broker)
+        changed = context.config.with_layer(layer, is_per_broker=is_per_broker)
+        check_keys(context, changed)
     except InvalidSetting as error:
         # An invalid request, not an invalid setting: so Kafka answers since its beginnings.
         raise KafkaError(Error.INVALID_REQUEST, str(error)) from None
+
+
+def check_keys(context: Context, changed: BrokerConfig) -> None:
+    """Raises InvalidSetting, as Kafka words it, for keys that no listener could go on with."""
+    try:
+        context.check_keys(changed)
+    except InvalidSetting as error:
+        raise InvalidSetting(
+            "Invalid value org.apache.kafka.common.config.ConfigException: Validation of dynamic "
+            f"config update of SSLFactory failed: {error} for configuration Invalid dynamic "
+            "configuration"
+        ) from None
 
 
 def _apply(layer: dict[str, str], step: Step) -> None:

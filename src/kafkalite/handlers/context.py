@@ -5,6 +5,7 @@ Owns nothing and decides nothing. One Context serves all requests of one broker.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kafkalite.config.broker import BrokerConfig
@@ -44,6 +45,8 @@ class Context:
     groups: Groups = field(init=False)
     transactions: Transactions = field(init=False)
     logs: LogManager = field(init=False)
+    # Raises InvalidSetting for keys that no listener could go on with.
+    check_keys: Callable[[BrokerConfig], None] = lambda config: None
     telemetry: Telemetry = field(default_factory=Telemetry)
     kept_replies: KeptReplies = field(default_factory=KeptReplies)
     long_work: LongWork = field(init=False)

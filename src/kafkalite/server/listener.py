@@ -6,7 +6,8 @@ network that it is given; decides nothing about requests.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from kafkalite.config.broker import BrokerConfig
 from kafkalite.config.listeners import Listener
@@ -16,6 +17,7 @@ from kafkalite.env.network import Address, Buffers, Link, Network, Port
 from kafkalite.server.connection import Common, Connection
 from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.door import Door
+from kafkalite.server.encryption import Encrypted, Encryption
 from kafkalite.server.limits import (
     Deadlines,
     LimitedLog,
@@ -43,6 +45,7 @@ class Server:
         terms_of: Callable[[ConnectionInfo], Terms],
         log: LimitedLog,
         rate_of: RateOf = lambda host: None,
+        encrypted: Mapping[str, Encrypted] = MappingProxyType({}),
     ) -> None:
         self._network = network
         self._clock = clock
@@ -54,6 +57,9 @@ class Server:
         memory = RequestMemory(limits.max_queued_request_bytes)
         self._deadlines = Deadlines(clock, limits, memory)
         self._common = Common(limits, memory, self._deadlines, network.soon)
+        self._encryption = Encryption(
+            clock, network.soon, limits.frame_timeout_ms, log, encrypted
+        )
         self._listeners: dict[str, Listener] = {}
         self._ports: dict[str, Port] = {}
         self._doors: dict[str, Door] = {}
@@ -73,7 +79,7 @@ class Server:
         try:
             for listener in self._config.listeners if listeners is None else listeners:
                 self._listeners[listener.name] = listener
-                door = Door(listener.name, self._quotas, self._clock, self._log, self._let_in)
+                door = Door(listener.name, self._quotas, self._clock, self._log, self._arrived)
                 door.port = self._ports[listener.name] = self._network.listen(
                     listener.host, listener.port, backlog, door.arrived, self._buffers()
                 )
@@ -90,11 +96,21 @@ class Server:
         sizes = (config.get_int(name) if config.is_given(name) else -1 for name in names)
         return Buffers(*sizes)
 
+    def _arrived(self, name: str, link: Link) -> None:
+        if self._encryption.holds(name):
+            host = link.peer_address[0]
+            self._encryption.arrived(
+                name, link, lambda made: self._let_in(name, made), lambda: self._left(name, host)
+            )
+        else:
+            self._let_in(name, link)
+
     def _let_in(self, name: str, link: Link) -> None:
         listener = self._listeners[name]
         info = ConnectionInfo(
-            name, link.local_address, link.peer_address, listener.kind, listener.protocol
-        )
+            name, link.local_address, link.peer_address, listener.kind, listener.protocol,
+            self._encryption.principal(name, link),
+        )  # fmt: skip
         connection = Connection(self._common, self._terms_of(info), link, info, self._ended)
         self._connections[connection] = None
         link.start(connection)
@@ -112,11 +128,14 @@ class Server:
 
     def _ended(self, connection: Connection) -> None:
         del self._connections[connection]
-        self._quotas.leave(connection.info.listener, connection.info.peer_address[0])
-        for door in self._doors.values():
-            door.look_again()
+        self._left(connection.info.listener, connection.info.peer_address[0])
         if self._stopped is not None and not self._connections:
             self._finish()
+
+    def _left(self, name: str, host: str) -> None:
+        self._quotas.leave(name, host)
+        for door in self._doors.values():
+            door.look_again()
 
     def skip(self, duration_ms: int) -> None:
         """The clock has jumped: so much of its time has passed for nobody who is connected."""
@@ -152,6 +171,7 @@ class Server:
         assert self._stopped is None, "the server was stopped twice"
         self._stopped = Later()
         self.stop_listening()
+        self._encryption.stop()
         self._deadlines.stop()
         self._grace = self._clock.call_later(grace_ms, self.disconnect)
         self._end_quiet()

@@ -370,7 +370,6 @@ def test_a_container_in_two_networks_is_told_by_its_first_address() -> None:
     [
         ("KAFKA_AUTHORIZER_CLASS_NAME", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
         ("KAFKA_AUTHORIZER_CLASSNAME", "x"),
-        ("KAFKA_CFG_SSL_CLIENT_AUTH", "required"),
         ("KAFKA_LISTENERS", "SASL_SSL://:9092"),
         ("KAFKA_ADVERTISED_LISTENERS", "SASL_SSL://kafka:9092"),
         ("KAFKA_CONTROLLER_QUORUM_VOTERS", "1@kafka-1:9093,2@kafka-2:9093"),

@@ -9,7 +9,6 @@ MAP = "listener.security.protocol.map"
 PROMISING = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "security.inter.broker.protocol": "SASL_SSL",
-    "ssl.client.auth": "required",
     "principal.builder.class": "com.example.Builder",
     "create.topic.policy.class.name": "com.example.Policy",
     "alter.config.policy.class.name": "com.example.Policy",
@@ -44,7 +43,7 @@ def test_one_may_insist(name):
     broker_config({name: PROMISING[name], ALLOW: "true"})
 
 
-@pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
+@pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
 def test_a_listener_is_never_opened_without_its_protocol(protocol):
     named = {
         "listeners": "PLAINTEXT://:9092,OUTSIDE://:9093",
@@ -65,8 +64,12 @@ def test_a_controllers_listener_is_not_opened_at_all():
 
 
 def test_a_promise_to_one_listener_is_one():
-    with pytest.raises(RefusedSettings, match="no client is asked for a certificate"):
-        broker_config({"listener.name.plaintext.ssl.client.auth": "required"})
+    with pytest.raises(RefusedSettings, match="no class of another runtime names the user"):
+        broker_config({"listener.name.plaintext.principal.builder.class": "com.example.Builder"})
+
+
+def test_a_listener_with_tls_is_a_promise_that_is_kept():
+    broker_config({"listeners": "SSL://:9092", "ssl.client.auth": "required"})
 
 
 def test_what_promises_nothing_starts():
@@ -75,7 +78,7 @@ def test_what_promises_nothing_starts():
     _, ignored = broker_config(
         {"ssl.keystore.location": "/etc/keys", "sasl.enabled.mechanisms": "PLAIN"}
     )
-    assert [each.key for each in ignored] == ["ssl.keystore.location", "sasl.enabled.mechanisms"]
+    assert [each.key for each in ignored] == ["sasl.enabled.mechanisms"]
 
 
 def test_every_setting_about_protection_is_one_or_the_other():

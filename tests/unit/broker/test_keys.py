@@ -1,0 +1,133 @@
+"""The keys of a running broker: files that change under it, and AlterConfigs."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+import pytest
+
+from kafkalite.broker.encryption import LOOK_MS, Keys
+from kafkalite.config import BrokerConfig, InvalidSetting
+from kafkalite.env import manual_env
+from kafkalite.env.background import QueuedBackground
+from kafkalite.env.clock import ManualClock
+from kafkalite.security.authority import Issued, der_of
+from tests.unit.security import keys
+
+NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+class Renewing:
+    """Keys whose store lies in a file."""
+
+    def __init__(self, folder: Path, **changes: str) -> None:
+        self.path = folder / "server.pem"
+        self.put(keys.server())
+        self.clock = ManualClock()
+        self.env = manual_env(clock=self.clock)
+        self.jobs = self.env.background = QueuedBackground()
+        self.config = BrokerConfig({
+            "listeners": "SSL://127.0.0.1:0",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self.path),
+            **{name.replace("_", "."): text for name, text in changes.items()},
+        })  # fmt: skip
+        self.keys = Keys(self.env, self.config)
+        self.keys.watch()
+
+    def put(self, issued: Issued | None) -> None:
+        text = "no key" if issued is None else issued.key_pem + issued.chain_pem
+        stamp = self.path.stat().st_mtime_ns + 1_000_000 if self.path.exists() else 10**18
+        self.path.write_text(text)
+        os.utime(self.path, ns=(stamp, stamp))
+
+    def look(self) -> None:
+        self.clock.advance(LOOK_MS)
+        self.jobs.run_all()
+
+    @property
+    def shown(self) -> bytes:
+        return self.keys.listeners["SSL"].leaves[0]
+
+
+def other(subject: str = "CN=server,O=tests", names: tuple[str, ...] = NAMES) -> Issued:
+    return keys.authority().issue(subject, names)
+
+
+def test_a_store_that_changed_is_read_on_a_worker(tmp_path: Path) -> None:
+    renewing, new = Renewing(tmp_path), other()
+    renewing.look()
+    before = renewing.keys.listeners["SSL"]
+    renewing.look()
+    assert renewing.keys.listeners["SSL"] is before, "nothing has changed"
+    renewing.put(new)
+    renewing.clock.advance(LOOK_MS)
+    assert renewing.keys.listeners["SSL"] is before, "not on the loop"
+    renewing.jobs.run_all()
+    assert renewing.shown == der_of(new.certificate)
+
+
+def test_a_bad_store_leaves_the_old_keys_and_one_line(tmp_path: Path, caplog) -> None:
+    caplog.set_level(logging.INFO)
+    renewing = Renewing(tmp_path)
+    renewing.put(None)
+    for _ in range(5):
+        renewing.look()
+    assert renewing.shown == der_of(keys.server().certificate)
+    assert caplog.text.count("listener SSL keeps its keys") == 1
+    renewing.put(other())
+    renewing.look()
+    assert caplog.text.count("listener SSL has new keys") == 1
+
+
+@pytest.mark.parametrize(
+    ("new", "allowed", "why"),
+    [
+        (("CN=another", NAMES), "ssl_allow_dn_changes", "DistinguishedName does not match"),
+        (("CN=server,O=tests", ("localhost",)), "ssl_allow_san_changes", "lacks 2 of those"),
+    ],
+)
+def test_another_name_has_to_be_allowed(tmp_path: Path, caplog, new, allowed, why) -> None:
+    renewing = Renewing(tmp_path)
+    renewing.put(other(*new))
+    renewing.look()
+    assert renewing.shown == der_of(keys.server().certificate)
+    assert why in caplog.text
+    free = Renewing(tmp_path, **{allowed: "true"})
+    issued = other(*new)
+    free.put(issued)
+    free.look()
+    assert free.shown == der_of(issued.certificate)
+
+
+def test_a_setting_that_changed_is_followed_at_once(tmp_path: Path) -> None:
+    renewing, new = Renewing(tmp_path), other()
+    second = tmp_path / "second.pem"
+    second.write_text(new.key_pem + new.chain_pem)
+    layer = {"listener.name.ssl.ssl.keystore.location": str(second)}
+    changed = renewing.config.with_layer(layer, is_per_broker=True)
+    renewing.keys.check(changed)
+    renewing.config.set_dynamic({}, layer)
+    renewing.keys.settings_changed()
+    renewing.jobs.run_all()
+    assert renewing.shown == der_of(new.certificate)
+
+
+def test_a_change_to_a_store_that_is_no_good_is_refused(tmp_path: Path) -> None:
+    renewing = Renewing(tmp_path)
+    layer = {"listener.name.ssl.ssl.keystore.location": str(tmp_path / "none.pem")}
+    with pytest.raises(InvalidSetting, match=r"none\.pem: the store cannot be read"):
+        renewing.keys.check(renewing.config.with_layer(layer, is_per_broker=True))
+
+
+def test_nothing_is_taken_after_the_stop(tmp_path: Path) -> None:
+    renewing = Renewing(tmp_path)
+    renewing.put(other())
+    renewing.clock.advance(LOOK_MS)
+    renewing.keys.stop()
+    renewing.jobs.run_all()
+    assert renewing.shown == der_of(keys.server().certificate)
+    renewing.clock.advance(10 * LOOK_MS)
+    assert len(renewing.jobs) == 0

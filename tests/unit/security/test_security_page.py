@@ -1,0 +1,43 @@
+"""What docs/security.md shows works as it stands there, with keys that `kafkalite certs` made."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kafkalite.cli.main import main
+from kafkalite.config.properties import parse_properties
+
+PAGE = (Path(__file__).parents[3] / "docs" / "security.md").read_text()
+SETTINGS = dict(re.findall(r"```properties (\w+)\n(.*?)```", PAGE, re.DOTALL))
+PROGRAMS = dict(re.findall(r"```python (\w+)\n(.*?)```", PAGE, re.DOTALL))
+PROGRAM_S = 60
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    made = CliRunner().invoke(main, ["certs", "keys", "--host", "kafka.test"])
+    assert made.exit_code == 0, made.output
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_settings_of_the_page_are_honoured(folder: Path, name: str) -> None:
+    assert len(parse_properties(SETTINGS[name])) > 5
+    (folder / "server.properties").write_text(SETTINGS[name])
+    said = CliRunner().invoke(main, ["config", "check", "server.properties"])
+    assert said.exit_code == 0, said.output
+    assert "0 ignored, 0 refused" in said.output
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_programs_of_the_page_run(folder: Path, name: str) -> None:
+    call = [sys.executable, "-c", PROGRAMS[name]]
+    done = subprocess.run(call, cwd=folder, capture_output=True, text=True, timeout=PROGRAM_S)
+    assert done.returncode == 0, done.stderr
