@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import click
 
 from kafkalite.cli._properties import PropertiesFile
-from kafkalite.config import Judgement, Verdict, judge
+from kafkalite.config import BrokerConfig, InvalidSetting, Judgement, Verdict, judge
+from kafkalite.config.check import TOGETHER
+from kafkalite.security.login_settings import login_settings
 
 COLOURS = {Verdict.HONOURED: "green", Verdict.IGNORED: "yellow", Verdict.REFUSED: "red"}
 
@@ -43,6 +45,15 @@ class Report:
         return any(each.verdict is Verdict.REFUSED for each in self.judgements)
 
 
+def judge_logins(properties: dict[str, str]) -> list[Judgement]:
+    """Why a broker must not start that would have its clients log in so."""
+    try:
+        login_settings(BrokerConfig(properties))
+    except InvalidSetting as error:
+        return [Judgement(TOGETHER, "", Verdict.REFUSED, str(error))]
+    return []
+
+
 @click.group()
 def command() -> None:
     """Look at settings."""
@@ -59,6 +70,8 @@ def check(context: click.Context, properties: dict[str, str], shape: str) -> Non
     Exits with 1 when a key is refused: a broker would not start with this file.
     """
     report = Report(judge(properties))
+    if not report.has_refusal:
+        report.judgements += judge_logins(properties)
     if shape == "json":
         click.echo(report.as_json())
     else:

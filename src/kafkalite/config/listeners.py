@@ -15,7 +15,9 @@ FORM = re.compile(
     r"(?P<name>[^:]+)://(\[(?P<six>[^\]]*)\]|(?P<host>[^:\[\]]*)):(?P<port>-?[0-9]{1,6})"
 )
 PLAINTEXT = "PLAINTEXT"
-PROTOCOLS = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+SASL_PLAINTEXT, SASL_SSL = "SASL_PLAINTEXT", "SASL_SSL"
+PROTOCOLS = (PLAINTEXT, "SSL", SASL_PLAINTEXT, SASL_SSL)
+SASL_PROTOCOLS = (SASL_PLAINTEXT, SASL_SSL)  # those that have peers log in
 # The kinds of listeners, as the specs of APIs have them.
 BROKER, CONTROLLER = "broker", "controller"
 

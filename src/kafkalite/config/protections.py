@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from kafkalite.config.listeners import PLAINTEXT, parse_listeners, protocol_map
+from kafkalite.config.listeners import PLAINTEXT, SASL_PLAINTEXT, parse_listeners, protocol_map
 from kafkalite.config.setting import TRIMMED, InvalidSetting
 from kafkalite.config.tables import base_name, broker_settings
 from kafkalite.config.together import PRINCIPAL_BUILDER
@@ -17,25 +17,33 @@ from kafkalite.config.together import PRINCIPAL_BUILDER
 ALLOW = "kafkalite.allow.insecure"
 
 
+# What a listener may promise, and is.
+KEPT_PROTOCOLS = (PLAINTEXT, SASL_PLAINTEXT)
+
+
 def _is_given(text: str) -> bool:
     return text != ""
 
 
-def _is_other_than(usual: str) -> Callable[[str], bool]:
-    return lambda text: text != usual
+def _is_other_than(*usual: str) -> Callable[[str], bool]:
+    return lambda text: text not in usual
 
 
 # Each with the values that promise something, and what they promise.
 PROMISES: dict[str, tuple[Callable[[str], bool], str]] = {
     "authorizer.class.name": (_is_given, "there is no authorizer: everybody may do everything"),
     "security.inter.broker.protocol": (
-        _is_other_than(PLAINTEXT),
-        "connections are neither encrypted nor authenticated",
+        _is_other_than(*KEPT_PROTOCOLS),
+        "connections are not encrypted",
     ),
     "ssl.client.auth": (_is_other_than("none"), "no client is asked for a certificate"),
     "principal.builder.class": (
         _is_other_than(PRINCIPAL_BUILDER),
         "no class of another runtime names the user of a connection",
+    ),
+    "sasl.server.callback.handler.class": (
+        _is_given,
+        "no class of another runtime checks who logs in",
     ),
     "create.topic.policy.class.name": (_is_given, "no policy is asked before a topic is created"),
     "alter.config.policy.class.name": (_is_given, "no policy is asked before settings change"),
@@ -73,9 +81,9 @@ def _unprotected_listener(properties: Mapping[str, str]) -> str | None:
     except InvalidSetting:
         return None  # said where the settings are looked at together
     for each in listeners:
-        if each.name not in kept and each.protocol != PLAINTEXT:
+        if each.name not in kept and each.protocol not in KEPT_PROTOCOLS:
             return (
                 f"{each.name} would be open to everybody: there is no {each.protocol}, connections "
-                "are neither encrypted nor authenticated"
+                "are not encrypted"
             )
     return None

@@ -11,6 +11,7 @@ PROMISING = {
     "security.inter.broker.protocol": "SASL_SSL",
     "ssl.client.auth": "required",
     "principal.builder.class": "com.example.Builder",
+    "sasl.server.callback.handler.class": "com.example.Callback",
     "create.topic.policy.class.name": "com.example.Policy",
     "alter.config.policy.class.name": "com.example.Policy",
     "client.quota.callback.class": "com.example.Callback",
@@ -44,7 +45,7 @@ def test_one_may_insist(name):
     broker_config({name: PROMISING[name], ALLOW: "true"})
 
 
-@pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
 def test_a_listener_is_never_opened_without_its_protocol(protocol):
     named = {
         "listeners": "PLAINTEXT://:9092,OUTSIDE://:9093",
@@ -73,9 +74,17 @@ def test_what_promises_nothing_starts():
     broker_config({"authorizer.class.name": "", "ssl.client.auth": "none"})
     broker_config({"security.inter.broker.protocol": "PLAINTEXT"})
     _, ignored = broker_config(
-        {"ssl.keystore.location": "/etc/keys", "sasl.enabled.mechanisms": "PLAIN"}
+        {"ssl.keystore.location": "/etc/keys", "sasl.kerberos.service.name": "kafka"}
     )
-    assert [each.key for each in ignored] == ["ssl.keystore.location", "sasl.enabled.mechanisms"]
+    assert [each.key for each in ignored] == ["ssl.keystore.location", "sasl.kerberos.service.name"]
+
+
+def test_a_listener_that_has_its_clients_log_in_is_one():
+    broker_config({
+        "listeners": "SASL_PLAINTEXT://:9092", "security.inter.broker.protocol": "SASL_PLAINTEXT"
+    })  # fmt: skip
+    with pytest.raises(RefusedSettings, match="checks who logs in"):
+        broker_config({"listener.name.x.plain.sasl.server.callback.handler.class": "com.example.X"})
 
 
 def test_every_setting_about_protection_is_one_or_the_other():
