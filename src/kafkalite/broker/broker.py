@@ -17,6 +17,7 @@ from kafkalite.broker.encryption import Keys
 from kafkalite.broker.identity import find_cluster_id
 from kafkalite.broker.known import Known, LocalBrokers
 from kafkalite.broker.log_configs import log_settings, take_settings
+from kafkalite.broker.logins import Logins
 from kafkalite.broker.replicas import Replicas
 from kafkalite.config import BrokerConfig
 from kafkalite.config.listeners import BROKER
@@ -59,7 +60,7 @@ from kafkalite.replication.waiting import Waiting
 from kafkalite.server.dispatch import Dispatcher
 from kafkalite.server.limits import LimitedLog
 from kafkalite.server.listener import Keep, Server
-from kafkalite.server.terms import Service, Terms
+from kafkalite.server.terms import Service
 
 logger = logging.getLogger(__name__)
 
@@ -120,15 +121,15 @@ class Broker:
             for kind, apis in self.context.api_sets.items()
         }
         self.dispatcher = dispatchers[BROKER]  # of what clients ask
-        terms = {kind: Terms(service_over(each)) for kind, each in dispatchers.items()}
+        services = {kind: service_over(each) for kind, each in dispatchers.items()}
+        terms_of = Logins(env, config, lambda: self.metadata, services, self._log).terms
         self.server = Server(
-            network, env.clock, config, lambda info: terms[info.kind], self._log,
-            self.known.connection_rate, self.keys.listeners,
+            network, env.clock, config, terms_of, self._log, self.known.connection_rate,
+            self.keys.listeners,
         )  # fmt: skip
         self.peers = Peers(
             self.keys.calling(network), env.clock, node_id=self.node_id,
-            address_of=self.known.address_of,
-            timeout_ms=config.get_int("request.timeout.ms"),
+            address_of=self.known.address_of, timeout_ms=config.get_int("request.timeout.ms"),
         )  # fmt: skip
         self._replicas: Replicas | None = None
         self._is_serving = False

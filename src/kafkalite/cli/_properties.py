@@ -18,6 +18,7 @@ from kafkalite.config import (
 )
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.security.login_settings import login_settings
 
 DEFAULT_LISTEN = "localhost:9092"
 DEFAULT_DATA = "./kafkalite-data"
@@ -70,7 +71,9 @@ def broker_config(
 ) -> tuple[BrokerConfig, list[Judgement]]:
     """The configuration, and the keys of the file that have no effect."""
     given = given_settings(properties, listen, data_dir, in_memory, overrides)
-    return settings.broker_config(given)
+    config, ignored = settings.broker_config(given)
+    login_settings(config)
+    return config, ignored
 
 
 def given_settings(

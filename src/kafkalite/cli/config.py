@@ -9,6 +9,7 @@ import click
 
 from kafkalite.cli._properties import PropertiesFile
 from kafkalite.config import BrokerConfig, InvalidSetting, Judgement, Verdict, judge
+from kafkalite.security.login_settings import login_settings
 from kafkalite.security.tls_settings import check_tls
 
 COLOURS = {Verdict.HONOURED: "green", Verdict.IGNORED: "yellow", Verdict.REFUSED: "red"}
@@ -69,13 +70,15 @@ def check(context: click.Context, properties: dict[str, str], shape: str) -> Non
 
 
 def _with_keys(judgements: list[Judgement], properties: dict[str, str]) -> list[Judgement]:
-    """Also what the stores of keys say, which are read as at a start."""
+    """Also what the stores of keys say, which are read as at a start, and how logins are set up."""
     if any(each.verdict is Verdict.REFUSED for each in judgements):
         return judgements
-    try:
-        check_tls(BrokerConfig(properties))
-    except InvalidSetting as error:
-        key, _, why = str(error).partition(": ")
-        others = [each for each in judgements if each.key != key]
-        return [*others, Judgement(key, "", Verdict.REFUSED, why)]
-    return judgements
+    found = list(judgements)
+    for check_them in (check_tls, login_settings):
+        try:
+            check_them(BrokerConfig(properties))
+        except InvalidSetting as error:
+            key, _, why = str(error).partition(": ")
+            found = [each for each in found if each.key != key]
+            found.append(Judgement(key, "", Verdict.REFUSED, why))
+    return found

@@ -13,8 +13,15 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from kafkalite.client.wire import NoReply, Wire, decode_response, request_frame
+from kafkalite.env.randomness import system_random
 from kafkalite.protocol.errors import Error, MalformedFrame
-from kafkalite.protocol.messages import ApiVersionsRequest, MetadataRequest
+from kafkalite.protocol.messages import (
+    ApiVersionsRequest,
+    MetadataRequest,
+    SaslAuthenticateRequest,
+    SaslHandshakeRequest,
+)
+from kafkalite.security.client_login import Login, LoginFailed
 
 CLIENT_ID = "kafkalite"
 ANSWER_TIMEOUT_S = 40  # more than what a broker is given for a request
@@ -73,9 +80,14 @@ class Peer:
     """One broker's connection."""
 
     def __init__(
-        self, address: Address, client_id: str = CLIENT_ID, patience_s: float = ANSWER_TIMEOUT_S
+        self,
+        address: Address,
+        client_id: str = CLIENT_ID,
+        patience_s: float = ANSWER_TIMEOUT_S,
+        login: Login | None = None,
     ) -> None:
         self._patience_s = patience_s
+        self._login = login
         self._wire = Wire(*address)
         self._client_id = client_id
         self._where = f"{address[0]}:{address[1]}"
@@ -86,10 +98,34 @@ class Peer:
         """The answer to a request, in the highest version that both sides know."""
         if not self._versions:
             answer = self._exchange(ApiVersionsRequest(), 0, FIRST_ANSWER_TIMEOUT_S)
+            if self._login is not None:
+                self._log_in(self._login)
             self._versions = {
                 each.api_key: (each.min_version, each.max_version) for each in answer.api_keys
             }
         return self._exchange(request, self._version(request))
+
+    def _log_in(self, login: Login) -> None:
+        handshake = self._exchange(SaslHandshakeRequest(mechanism=login.mechanism), 1)
+        if handshake.error_code != Error.NONE:
+            known = ", ".join(handshake.mechanisms)
+            raise self._no_login(f"{login.mechanism} is not enabled, but {known}")
+        token: bytes | None
+        token, go_on = login.begin(system_random())
+        try:
+            while token is not None:
+                answer = self._exchange(SaslAuthenticateRequest(auth_bytes=token), 1)
+                if answer.error_code != Error.NONE:
+                    raise self._no_login(answer.error_message)
+                token = go_on(bytes(answer.auth_bytes))
+        except LoginFailed as error:
+            raise self._no_login(str(error)) from None
+
+    def _no_login(self, why: str) -> ClientFailed:
+        self.close()
+        return ClientFailed(
+            f"no login at {self._where}: {why}", Error.SASL_AUTHENTICATION_FAILED
+        )
 
     def _version(self, request: Any) -> int:
         spec = type(request).SPEC
@@ -132,7 +168,8 @@ class Cluster:
     """All brokers of a cluster, found through some of them.
 
     cure: what to do when none of these can be reached.
-    patience_s: how long an answer is waited for."""
+    patience_s: how long an answer is waited for.
+    login: who asks, of brokers that want to know."""
 
     def __init__(
         self,
@@ -141,8 +178,10 @@ class Cluster:
         cure: str = "start one with `kafkalite serve`, or say with --bootstrap where it is",
         patience_s: float = ANSWER_TIMEOUT_S,
         client_id: str = CLIENT_ID,
+        login: Login | None = None,
     ) -> None:
         self._bootstrap = list(bootstrap)
+        self._login = login
         self._client_id = client_id
         self._cure, self._patience_s = cure, patience_s
         self._first: Peer | None = None
@@ -156,7 +195,7 @@ class Cluster:
             raise TryAgain(f"no broker has the id {node_id}")
         if node_id not in self._peers:
             self._peers[node_id] = Peer(
-                self._addresses[node_id], self._client_id, self._patience_s
+                self._addresses[node_id], self._client_id, self._patience_s, self._login
             )
         try:
             return self._peers[node_id].ask(request)
@@ -184,7 +223,7 @@ class Cluster:
                 self._first = None
         failures = []
         for address in self._bootstrap:
-            peer = Peer(address, self._client_id, self._patience_s)
+            peer = Peer(address, self._client_id, self._patience_s, self._login)
             try:
                 answer = peer.ask(request)
             except Unserved:

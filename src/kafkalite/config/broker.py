@@ -244,6 +244,10 @@ class BrokerConfig:
         value = setting.default() if text is None else setting.parse(text)
         return value if isinstance(value, list) else []
 
+    def text_at_start(self, name: str) -> str | None:
+        """What a file says, whatever was asked for since."""
+        return self._static.get(name)
+
     @property
     def fsync_every_append(self) -> bool:
         """Whether an append is on disk before it is acknowledged."""

@@ -17,6 +17,7 @@ FORM = re.compile(
 PLAINTEXT, SSL = "PLAINTEXT", "SSL"
 SASL_PLAINTEXT, SASL_SSL = "SASL_PLAINTEXT", "SASL_SSL"
 PROTOCOLS = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
+SASL_PROTOCOLS = (SASL_PLAINTEXT, SASL_SSL)  # those that have peers log in
 # The kinds of listeners, as the specs of APIs have them.
 BROKER, CONTROLLER = "broker", "controller"
 

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from kafkalite.config.listeners import PLAINTEXT, SSL, parse_listeners, protocol_map
-from kafkalite.config.setting import TRIMMED, InvalidSetting
-from kafkalite.config.tables import base_name, broker_settings
+from kafkalite.config.setting import TRIMMED
+from kafkalite.config.tables import base_name
 from kafkalite.config.together import PRINCIPAL_BUILDER
 
 ALLOW = "kafkalite.allow.insecure"
-# What a listener may promise, and is.
-KEPT_PROTOCOLS = (PLAINTEXT, SSL)
 
 
 def _is_given(text: str) -> bool:
@@ -30,13 +27,13 @@ def _is_other_than(*usual: str) -> Callable[[str], bool]:
 # Each with the values that promise something, and what they promise.
 PROMISES: dict[str, tuple[Callable[[str], bool], str]] = {
     "authorizer.class.name": (_is_given, "there is no authorizer: everybody may do everything"),
-    "security.inter.broker.protocol": (
-        _is_other_than(*KEPT_PROTOCOLS),
-        "brokers do not log in to each other",
-    ),
     "principal.builder.class": (
         _is_other_than(PRINCIPAL_BUILDER),
         "no class of another runtime names the user of a connection",
+    ),
+    "sasl.server.callback.handler.class": (
+        _is_given,
+        "no class of another runtime checks who logs in",
     ),
     "create.topic.policy.class.name": (_is_given, "no policy is asked before a topic is created"),
     "alter.config.policy.class.name": (_is_given, "no policy is asked before settings change"),
@@ -49,34 +46,5 @@ def broken_promise(key: str, properties: Mapping[str, str]) -> str | None:
     if properties.get(ALLOW, "").strip().lower() == "true":
         return None
     text = properties[key].strip(TRIMMED)
-    if key == "listeners":
-        why = _unprotected_listener(properties)
-    else:
-        promises, reason = PROMISES.get(base_name(key), (lambda _: False, ""))
-        why = reason if promises(text) else None
-    return None if why is None else f"{why}; {ALLOW}=true starts without this protection"
-
-
-def _unprotected_listener(properties: Mapping[str, str]) -> str | None:
-    """The first listener that would be opened without what its protocol promises."""
-    table = broker_settings()
-    names = table["controller.listener.names"].parse(
-        properties.get("controller.listener.names", "CONTROLLER")
-    )
-    kept = {name.upper() for name in names} if isinstance(names, list) else set()
-    map_name = "listener.security.protocol.map"
-    protocols = protocol_map(properties.get(map_name, table[map_name].default_text or ""))
-    texts = table["listeners"].parse(properties["listeners"])
-    try:
-        listeners = parse_listeners(
-            "listeners", texts if isinstance(texts, list) else [], protocols
-        )
-    except InvalidSetting:
-        return None  # said where the settings are looked at together
-    for each in listeners:
-        if each.name not in kept and each.protocol not in KEPT_PROTOCOLS:
-            return (
-                f"{each.name} would be open to everybody: there is no {each.protocol}, nobody "
-                "logs in"
-            )
-    return None
+    promises, reason = PROMISES.get(base_name(key), (lambda _: False, ""))
+    return f"{reason}; {ALLOW}=true starts without this protection" if promises(text) else None

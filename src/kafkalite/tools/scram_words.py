@@ -5,21 +5,15 @@ Owns that syntax, and what such a record looks like when it is printed.
 
 from __future__ import annotations
 
-import hashlib
 from base64 import b64decode
 from collections.abc import Iterable
 from typing import Final
 
 from kafkalite.coordinators.cluster.records import SCRAM
-from kafkalite.coordinators.cluster.scram import (
-    HASHES,
-    MAX_ITERATIONS,
-    MIN_ITERATIONS,
-    Upsertion,
-    credential,
-)
+from kafkalite.coordinators.cluster.scram import Upsertion, credential
 from kafkalite.env.randomness import system_random
 from kafkalite.protocol.messages import UserScramCredentialRecord
+from kafkalite.security.scram import BY_NUMBER, MAX_ITERATIONS, MIN_ITERATIONS
 from kafkalite.tools.failures import TerseFailure
 
 SCRAM_LEVEL: Final = SCRAM
@@ -66,8 +60,8 @@ def _upsertion(name: str, fields: dict[str, str]) -> Upsertion:
         raise TerseFailure("You must supply 'name' to add-scram")
     if "password" in fields:
         salt = _new_salt() if salt is None else salt
-        password = fields["password"].encode()
-        salted = hashlib.pbkdf2_hmac(HASHES[mechanism], password, salt, iterations)
+        password = fields["password"]
+        salted = BY_NUMBER[mechanism].salted(password, salt, iterations)
     elif salted is None:
         raise TerseFailure("You must supply one of 'password' or 'saltedpassword' to add-scram")
     elif salt is None:

@@ -5,15 +5,13 @@ import pytest
 from kafkalite.config import RefusedSettings, Verdict, broker_config, broker_settings, judge
 from kafkalite.config.protections import ALLOW, PROMISES
 
-MAP = "listener.security.protocol.map"
 PROMISING = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "security.inter.broker.protocol": "SASL_SSL",
     "principal.builder.class": "com.example.Builder",
+    "sasl.server.callback.handler.class": "com.example.Callback",
     "create.topic.policy.class.name": "com.example.Policy",
     "alter.config.policy.class.name": "com.example.Policy",
     "client.quota.callback.class": "com.example.Callback",
-    "listeners": "SASL_SSL://127.0.0.1:9093",
 }
 # They say how a protection works, and no listener uses them: Kafka ignores them then, too.
 ONLY_SAY_HOW = (
@@ -21,11 +19,12 @@ ONLY_SAY_HOW = (
     "ssl.",
     "delegation.token.",
     "security.providers",
+    "security.inter.broker.protocol",
     "connections.max.reauth.ms",
     "connection.failed.authentication.delay.ms",
 )
 # A name with one of these in it promises something.
-WORDS = ("authorizer", "policy.class", "callback.class", "security.inter", "principal.builder")
+WORDS = ("authorizer", "policy.class", "callback.class", "principal.builder")
 PROTECTING = ("SASL", "TLS", "Authorization")
 
 
@@ -43,42 +42,31 @@ def test_one_may_insist(name):
     broker_config({name: PROMISING[name], ALLOW: "true"})
 
 
-@pytest.mark.parametrize("protocol", ["SASL_PLAINTEXT", "SASL_SSL"])
-def test_a_listener_is_never_opened_without_its_protocol(protocol):
-    named = {
-        "listeners": "PLAINTEXT://:9092,OUTSIDE://:9093",
-        MAP: f"PLAINTEXT:PLAINTEXT,OUTSIDE:{protocol}",
-    }
-    with pytest.raises(RefusedSettings, match=r"^listeners: OUTSIDE would be open to everybody"):
-        broker_config(named)
-    with pytest.raises(RefusedSettings, match=r"^listeners: "):
-        broker_config({"listeners": f"{protocol}://:9092"})
-
-
-def test_a_controllers_listener_is_not_opened_at_all():
-    named = {
-        "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
-        MAP: "CONTROLLER:SSL,PLAINTEXT:PLAINTEXT",
-    }
-    broker_config(named)
-
-
 def test_a_promise_to_one_listener_is_one():
     with pytest.raises(RefusedSettings, match="no class of another runtime names the user"):
         broker_config({"listener.name.plaintext.principal.builder.class": "com.example.Builder"})
 
 
-def test_a_listener_with_tls_is_a_promise_that_is_kept():
-    broker_config({"listeners": "SSL://:9092", "ssl.client.auth": "required"})
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
+def test_a_listener_that_is_secured_is_a_promise_that_is_kept(protocol):
+    broker_config({
+        "listeners": f"{protocol}://:9092", "security.inter.broker.protocol": protocol,
+        "ssl.client.auth": "required",
+    })  # fmt: skip
 
 
 def test_what_promises_nothing_starts():
     broker_config({"authorizer.class.name": "", "ssl.client.auth": "none"})
     broker_config({"security.inter.broker.protocol": "PLAINTEXT"})
     _, ignored = broker_config(
-        {"ssl.keystore.location": "/etc/keys", "sasl.enabled.mechanisms": "PLAIN"}
+        {"ssl.keystore.location": "/etc/keys", "sasl.kerberos.service.name": "kafka"}
     )
-    assert [each.key for each in ignored] == ["sasl.enabled.mechanisms"]
+    assert [each.key for each in ignored] == ["sasl.kerberos.service.name"]
+
+
+def test_a_class_that_checks_logins_is_refused():
+    with pytest.raises(RefusedSettings, match="checks who logs in"):
+        broker_config({"listener.name.x.plain.sasl.server.callback.handler.class": "com.example.X"})
 
 
 def test_every_setting_about_protection_is_one_or_the_other():
@@ -91,4 +79,4 @@ def test_every_setting_about_protection_is_one_or_the_other():
 
 
 def test_every_promise_is_tried():
-    assert set(PROMISES) | {"listeners"} == set(PROMISING)
+    assert set(PROMISES) == set(PROMISING)

@@ -11,7 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from kafkalite.cli.main import main
+from kafkalite.config import broker_config
 from kafkalite.config.properties import parse_properties
+from kafkalite.security.login_settings import login_settings
 
 PAGE = (Path(__file__).parents[3] / "docs" / "security.md").read_text()
 SETTINGS = dict(re.findall(r"```properties (\w+)\n(.*?)```", PAGE, re.DOTALL))
@@ -41,3 +43,13 @@ def test_the_programs_of_the_page_run(folder: Path, name: str) -> None:
     call = [sys.executable, "-c", PROGRAMS[name]]
     done = subprocess.run(call, cwd=folder, capture_output=True, text=True, timeout=PROGRAM_S)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_logins_of_the_page_are_taken() -> None:
+    part = PAGE.partition("## Logins (SASL)")[2]
+    [text] = re.findall(r"```properties\n(listeners=SASL_PLAINTEXT.*?)```", part, re.DOTALL)
+    config, ignored = broker_config(parse_properties(text))
+    assert ignored == []
+    found = login_settings(config)["SASL_PLAINTEXT"]
+    assert found.mechanisms == ("PLAIN", "SCRAM-SHA-512")
+    assert found.plain_users == {"alice": "alice-secret", "bob": "bob-secret"}

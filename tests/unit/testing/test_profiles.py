@@ -177,7 +177,7 @@ def test_what_goes_wrong_on_purpose_is_for_what_is_known(broker: EmbeddedKafka) 
     with broker.throttle("ApiVersions", ms=1, times=None) as fault:
         assert unknown(broker) == {}
         assert fault.count == 0
-        assert len(versions(greeted(broker))) == 14
+        assert len(versions(greeted(broker))) == 15
         assert fault.count == 1
     [refused, _] = broker.exchanges
     assert refused.errors == [Error.UNSUPPORTED_VERSION]

@@ -74,6 +74,10 @@ def test_any_request_is_read_in_its_own_bytes(key: int) -> None:
     api, rng = spec.api(key), random.Random(key)
     for version in api.versions:
         message = random_message(rng, message_class(f"{api.name}Request"), version)
+        if api.name == "SaslAuthenticate":
+            message.auth_bytes = b""  # tokens are not written down
+        for upsertion in getattr(message, "upsertions", ()):
+            upsertion.salt = upsertion.salted_password = b""
         frame = request_frame(message, version, 7, "me")
         read = again(heard(frame))
         assert bytes_said(read) == frame

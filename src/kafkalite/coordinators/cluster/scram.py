@@ -6,10 +6,6 @@ what is stored proves a password without holding it (RFC 5802).
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-from typing import Final
-
 from kafkalite.coordinators.cluster.records import SCRAM
 from kafkalite.coordinators.cluster.view import View, decided_in_steps
 from kafkalite.coordinators.effects import Effects
@@ -21,11 +17,7 @@ from kafkalite.protocol.messages import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
-
-# Mechanism number -> name of its hash.
-HASHES: Final = {1: "sha256", 2: "sha512"}
-MIN_ITERATIONS = 4096
-MAX_ITERATIONS = 16384
+from kafkalite.security.scram import BY_NUMBER, MAX_ITERATIONS, MIN_ITERATIONS
 
 Deletion = AlterUserScramCredentialsRequest.Deletion
 Upsertion = AlterUserScramCredentialsRequest.Upsertion
@@ -81,7 +73,7 @@ def _refusal(view: View, change: Deletion | Upsertion) -> KafkaError | None:
         return KafkaError(Error.UNSUPPORTED_VERSION, why)
     if not change.name:
         return KafkaError(Error.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
-    if change.mechanism not in HASHES:
+    if change.mechanism not in BY_NUMBER:
         return KafkaError(Error.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
     if isinstance(change, Deletion):
         if (change.name, change.mechanism) in view.image.scram:
@@ -114,13 +106,12 @@ def _record(
 
 def credential(change: Upsertion) -> UserScramCredentialRecord:
     """What proves a password without holding it."""
-    name, salted = HASHES[change.mechanism], bytes(change.salted_password)
-    client_key = hmac.digest(salted, b"Client Key", name)
+    stored_key, server_key = BY_NUMBER[change.mechanism].keys(bytes(change.salted_password))
     return UserScramCredentialRecord(
         name=change.name,
         mechanism=change.mechanism,
         salt=bytes(change.salt),
-        stored_key=hashlib.new(name, client_key).digest(),
-        server_key=hmac.digest(salted, b"Server Key", name),
+        stored_key=stored_key,
+        server_key=server_key,
         iterations=change.iterations,
     )

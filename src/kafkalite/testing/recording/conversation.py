@@ -16,6 +16,7 @@ from kafkalite.protocol import codec, headers, spec
 from kafkalite.protocol.errors import MalformedFrame
 from kafkalite.protocol.messages import ResponseHeader, message_class
 from kafkalite.testing.recording.said import REQUEST, RESPONSE, Said
+from kafkalite.testing.recording.secrets import as_token, begins_tokens, without_secrets
 
 API_VERSIONS = 18
 
@@ -36,6 +37,7 @@ class Conversation:
     def __init__(self, number: int, peer: Peer) -> None:
         self._number, self._peer = number, peer
         self._unanswered: deque[Said] = deque()  # without their messages and frames
+        self._has_tokens = False
 
     @property
     def is_owed(self) -> bool:
@@ -49,6 +51,7 @@ class Conversation:
             _read_request(said, frame, cut)
         except MalformedFrame as reason:
             said.reason = str(reason)
+        self._hide(said)
         if not _is_never_answered(said):
             self._unanswered.append(replace(said, message=None, frame=b""))
         return said
@@ -59,7 +62,17 @@ class Conversation:
             _read_response(said, frame, self._asked(frame), cut)
         except MalformedFrame as reason:
             said.reason = str(reason)
+        self._hide(said)
         return said
+
+    def _hide(self, said: Said) -> None:
+        """Of a login nothing is kept that is secret; its first version has tokens without any
+        header."""
+        if said.message is not None:
+            self._has_tokens = self._has_tokens or begins_tokens(said)
+        elif self._has_tokens:
+            as_token(said)
+        without_secrets(said)
 
     def unreadable(self, kind: str, data: bytes, reason: str, now_ms: int) -> Said:
         """Of bytes that are not even frames."""

@@ -1,0 +1,247 @@
+"""SCRAM (RFC 5802, RFC 7677): a password is proved, by both sides, and never sent.
+
+Owns the exchange as a broker leads it, and the keys that prove a password. The broker makes no key
+out of a password: a login costs it three hashes of what was said, however many iterations a user
+has. Who is unknown gets a challenge as anybody does, and is refused at the proof: nothing of the
+exchange tells who has an account.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+from kafkalite.security.mechanisms import (
+    SCRAM_256,
+    SCRAM_512,
+    BrokenOff,
+    Challenge,
+    LoggedIn,
+    Refused,
+    Step,
+)
+
+if TYPE_CHECKING:
+    from random import Random
+
+MIN_ITERATIONS: Final = 4096
+MAX_ITERATIONS: Final = 16384
+NONCE_BITS = 130
+
+_NAME = re.compile(r"[\x01-\x2b\x2d-\x3c\x3e-\x7f]+")  # without a comma and an equals sign
+_VALUE = re.compile(r"[\x01-\x2b\x2d-\x7f]+")  # without a comma
+_PRINTABLE = re.compile(r"[\x21-\x2b\x2d-\x7e]+")
+_EXTENSION = re.compile(r"[A-Za-z]+=[\x01-\x2b\x2d-\x7f]+")
+_TOKEN_LOGIN = re.compile(r",tokenauth=(?i:true)(,|$)")  # by a delegation token
+_BASE64 = re.compile(r"[a-zA-Z0-9/+]*={0,2}")
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(slots=True, frozen=True)
+class Scram:
+    """One of the two mechanisms: the number that records have for it, and its hash."""
+
+    name: str
+    number: int
+    hash: str
+
+    def salted(self, password: str, salt: bytes, iterations: int) -> bytes:
+        """What stands for a password. Takes its time: never on the event loop for a number of
+        iterations that a peer has chosen."""
+        return hashlib.pbkdf2_hmac(self.hash, password.encode(), salt, iterations)
+
+    def keys(self, salted: bytes) -> tuple[bytes, bytes]:
+        """What a broker keeps: the one proves the client, the other one the broker."""
+        client_key = hmac.digest(salted, b"Client Key", self.hash)
+        stored = hashlib.new(self.hash, client_key).digest()
+        return stored, hmac.digest(salted, b"Server Key", self.hash)
+
+    def hmac(self, key: bytes, message: bytes) -> bytes:
+        return hmac.digest(key, message, self.hash)
+
+
+BY_NAME: Final = {
+    each.name: each for each in (Scram(SCRAM_256, 1, "sha256"), Scram(SCRAM_512, 2, "sha512"))
+}
+BY_NUMBER: Final = {each.number: each for each in BY_NAME.values()}
+
+
+class Credential(Protocol):
+    """What is known of a user, as the metadata has it."""
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+
+@dataclass(slots=True)
+class _Nobody:
+    """A challenge for a name that nobody has; the same one each time that it is asked for."""
+
+    salt: bytes
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
+    iterations: int = MIN_ITERATIONS
+
+
+@dataclass(slots=True, frozen=True)
+class _First:
+    """The client's first message."""
+
+    wanted: str
+    user: str
+    nonce: str
+    bare: str
+
+
+@dataclass(slots=True, frozen=True)
+class _Final:
+    """The client's last message."""
+
+    binding: str
+    nonce: str
+    proof: bytes = field(repr=False)
+
+
+class ScramExchange:
+    """One login."""
+
+    def __init__(
+        self,
+        scram: Scram,
+        find: Callable[[str], Credential | None],
+        random: Random,
+        secret: bytes,
+    ) -> None:
+        self._scram, self._find, self._random = scram, find, random
+        self._secret = secret  # of the broker's, to make up what nobody has
+        self._first: _First | None = None
+        self._nonce = self._challenge = ""
+        self._is_known = False
+        self._credential: Credential | None = None
+
+    def take(self, token: bytes) -> Step:
+        try:
+            text = token.decode("ascii")
+        except UnicodeDecodeError:
+            user = None if self._first is None else self._first.user
+            return Refused("what it sent is no message of SCRAM", user=user)
+        return self._begin(text) if self._first is None else self._finish(self._first, text)
+
+    def _begin(self, text: str) -> Step:
+        first = _first_of(text)
+        if first is None:
+            return Refused("its first message is none of SCRAM, or asks for a channel binding")
+        if _TOKEN_LOGIN.search(first.bare):
+            return Refused("delegation tokens are not served", user=first.user)
+        if first.wanted not in ("", first.user):
+            why = "Authentication failed: Client requested an authorization id that is different "
+            return Refused(why + "from username", told=why + "from username", user=first.user)
+        found = self._find(first.user)
+        credential = found or self._nobody(first.user)
+        if credential.iterations < MIN_ITERATIONS:
+            why = f"Iterations {credential.iterations} is less than the minimum {MIN_ITERATIONS}"
+            return Refused(f"{why} for {self._scram.name}", user=first.user)
+        self._first, self._credential, self._is_known = first, credential, found is not None
+        self._nonce = first.nonce + in_base_36(self._random.getrandbits(NONCE_BITS))
+        salt = b64encode(credential.salt).decode()
+        self._challenge = f"r={self._nonce},s={salt},i={credential.iterations}"
+        return Challenge(self._challenge.encode())
+
+    def _finish(self, first: _First, text: str) -> Step:
+        final = _final_of(text)
+        if final is None:
+            return Refused("its last message is none of SCRAM", user=first.user)
+        if final.nonce != self._nonce:
+            return Refused(self._wrong_nonce(first, final), user=first.user)
+        credential = self._credential
+        assert credential is not None
+        said = f"{first.bare},{self._challenge},c={final.binding},r={final.nonce}".encode()
+        signature = self._scram.hmac(credential.stored_key, said)
+        if len(final.proof) != len(signature):
+            return BrokenOff("its proof is not as long as a hash", first.user)
+        pairs = zip(signature, final.proof, strict=True)
+        client_key = bytes(ours ^ theirs for ours, theirs in pairs)
+        stored = hashlib.new(self._scram.hash, client_key).digest()
+        if not hmac.compare_digest(stored, credential.stored_key):
+            return Refused("Invalid client credentials", user=first.user)
+        if not self._is_known:
+            return Refused("there is no such user", user=first.user)
+        proof = b64encode(self._scram.hmac(credential.server_key, said))
+        return LoggedIn(first.user, b"v=" + proof)
+
+    def _wrong_nonce(self, first: _First, final: _Final) -> str:
+        why = "Invalid client nonce in the final client message"
+        if final.nonce == first.nonce + self._nonce:
+            why += (
+                ": it is there twice, as librdkafka before 2.6.1 sends it and Apache Kafka 4 does "
+                "not take it any more. Upgrade that client"
+            )
+        return why
+
+    def _nobody(self, user: str) -> _Nobody:
+        made_up = hmac.digest(self._secret, user.encode(), "sha512")
+        salt = in_base_36(int.from_bytes(made_up[:NONCE_BITS // 8], "big")).encode()
+        stored = self._scram.hmac(self._secret, b"stored" + made_up)
+        return _Nobody(salt, stored, stored)
+
+
+def in_base_36(number: int) -> str:
+    """As Java writes a number with all digits and letters."""
+    digits = ""
+    while number:
+        number, digit = divmod(number, len(_DIGITS))
+        digits = _DIGITS[digit] + digits
+    return digits or "0"
+
+
+def _first_of(text: str) -> _First | None:
+    """`n,[a=WANTED],[m=VALUE,]n=USER,r=NONCE[,EXTENSION…]`; None for anything else. What is
+    reserved is passed over, and is missing in what is proved, as with Apache Kafka."""
+    parts = text.split(",")
+    if len(parts) > 2 and parts[2].startswith("m=") and _VALUE.fullmatch(parts[2], 2):
+        del parts[2]
+    if len(parts) < 4 or parts[0] != "n" or not all(map(_EXTENSION.fullmatch, parts[4:])):
+        return None
+    wanted, name, nonce = parts[1:4]
+    if wanted and not (wanted.startswith("a=") and _is_name(wanted[2:])):
+        return None
+    if not (name.startswith("n=") and _is_name(name[2:])):
+        return None
+    if not (nonce.startswith("r=") and _PRINTABLE.fullmatch(nonce, 2)):
+        return None
+    user = name[2:].replace("=2C", ",").replace("=3D", "=")
+    return _First(wanted[2:], user, nonce[2:], ",".join(parts[2:]))
+
+
+def _final_of(text: str) -> _Final | None:
+    """`c=BINDING,r=NONCE[,EXTENSION…],p=PROOF`; None for anything else. Extensions are passed
+    over."""
+    parts = text.split(",")
+    if len(parts) < 3:
+        return None
+    binding, nonce, *extensions, proof = parts
+    if not (binding.startswith("c=") and proof.startswith("p=")):
+        return None
+    if not (nonce.startswith("r=") and _PRINTABLE.fullmatch(nonce, 2)):
+        return None
+    if not all(map(_EXTENSION.fullmatch, extensions)):
+        return None
+    if not (_is_base64(binding[2:]) and _is_base64(proof[2:])):
+        return None
+    again = b64encode(b64decode(binding[2:])).decode()
+    return _Final(again, nonce[2:], b64decode(proof[2:]))
+
+
+def _is_name(text: str) -> bool:
+    return _NAME.fullmatch(text.replace("=2C", "_").replace("=3D", "_")) is not None
+
+
+def _is_base64(text: str) -> bool:
+    return len(text) % 4 == 0 and _BASE64.fullmatch(text) is not None

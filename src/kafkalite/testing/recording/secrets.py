@@ -1,0 +1,38 @@
+"""What of a login is not written down: tokens, and what stands for a password.
+
+Owns which fields of which messages these are. What is left says that something was there, never
+what; a frame is made anew of what is left.
+"""
+
+from __future__ import annotations
+
+from kafkalite.testing.recording.said import Said, frame_of
+
+LOGIN, USERS, HANDSHAKE = "SaslAuthenticate", "AlterUserScramCredentials", "SaslHandshake"
+TOKEN = "a token of a login, which is not written down"
+
+
+def without_secrets(said: Said) -> Said:
+    """The same without what would let somebody else in."""
+    if said.api not in (LOGIN, USERS):
+        return said
+    if said.message is None:
+        said.frame, said.reason = b"", f"{said.reason}; {TOKEN}"
+        return said
+    if said.api == LOGIN:
+        said.message.auth_bytes = b""
+    for upsertion in getattr(said.message, "upsertions", ()):
+        upsertion.salt = upsertion.salted_password = b""
+    said.frame = frame_of(said)
+    return said
+
+
+def begins_tokens(said: Said) -> bool:
+    """Whether what comes behind it need not be a request."""
+    return said.api == HANDSHAKE and said.version == 0
+
+
+def as_token(said: Said) -> Said:
+    """What could not be read behind such a handshake."""
+    said.frame, said.reason, said.client_id = b"", TOKEN, None
+    return said

@@ -1,0 +1,76 @@
+"""What is written down of a login: that it was, and nothing that is secret."""
+
+import json
+
+import pytest
+
+from kafkalite.client.wire import request_frame
+from kafkalite.protocol import codec, headers
+from kafkalite.protocol.messages import (
+    AlterUserScramCredentialsRequest,
+    MetadataRequest,
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+from kafkalite.testing.recording.conversation import Conversation, Peer
+from kafkalite.testing.recording.trace import from_json, to_json
+
+SECRET = b"hunter2"
+SHOWN = ("hunter2", "aHVudGVyMg", "hodW50ZXIy", "odW50ZXIy")  # also in base64, wherever it begins
+
+
+@pytest.fixture
+def conversation():
+    return Conversation(1, Peer("127.0.0.1", 9092))
+
+
+def asked(request, version):
+    return request_frame(request, version, 1, "me")
+
+
+def answered(response, version):
+    key = type(response).SPEC.api.key
+    return headers.encode_response_header(key, version, 1) + codec.encode(response, version)
+
+
+def line(said):
+    text = to_json(said)
+    assert not any(each in text for each in SHOWN), text
+    assert SECRET not in said.frame
+    assert from_json(text).kind == said.kind
+    return json.loads(text)
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_tokens_are_left_out(conversation, version):
+    for data in (b"\0alice\0" + SECRET, b"xx" + SECRET, SECRET):
+        request = asked(SaslAuthenticateRequest(auth_bytes=data), version)
+        assert line(conversation.request(request, 0))["fields"] == {"auth_bytes": ""}
+        response = answered(SaslAuthenticateResponse(auth_bytes=data), version)
+        assert line(conversation.response(response, 0))["fields"]["auth_bytes"] == ""
+
+
+def test_of_one_that_is_cut_nothing_is_kept(conversation):
+    request = asked(SaslAuthenticateRequest(auth_bytes=b"\0alice\0" + SECRET), 2)
+    said = line(conversation.request(request, 0, cut="it is too large"))
+    assert (said["api"], said["frame"]) == ("SaslAuthenticate", "")
+
+
+def test_tokens_without_a_header_are_left_out_and_what_follows_is_read(conversation):
+    conversation.request(asked(SaslHandshakeRequest(mechanism="PLAIN"), 0), 0)
+    conversation.response(answered(SaslHandshakeResponse(), 0), 0)
+    for data in (b"\0alice\0" + SECRET, SECRET, b"n,,n=alice,r=" + SECRET):
+        assert line(conversation.request(data, 0))["frame"] == ""
+        assert line(conversation.response(b"r=" + SECRET, 0))["frame"] == ""
+    assert line(conversation.request(asked(MetadataRequest(), 9), 0))["api"] == "Metadata"
+
+
+def test_what_stands_for_a_password_is_left_out(conversation):
+    upsertion = AlterUserScramCredentialsRequest.Upsertion(
+        name="alice", mechanism=1, iterations=4096, salt=b"s", salted_password=SECRET
+    )
+    request = asked(AlterUserScramCredentialsRequest(upsertions=[upsertion]), 0)
+    fields = line(conversation.request(request, 0))["fields"]
+    assert [each["name"] for each in fields["upsertions"]] == ["alice"]
