@@ -27,6 +27,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from kafkalite.client.cluster import ClientFailed
 from kafkalite.testing.control_acts import ENDPOINTS, Acts
 from kafkalite.testing.control_page import page
 from kafkalite.testing.control_shape import Endpoint, Mistake, openapi, read, read_query
@@ -38,6 +39,8 @@ BODY_SECONDS = 30
 MOST_AT_ONCE = 64  # of acts, each on a thread
 STOP_SECONDS = 5
 OF_BROWSERS = ("origin", "referer")
+# What a browser says of who asks, also where it sends neither of these: this page, or a person.
+FETCH_SITE, OWN_SITES = "sec-fetch-site", ("same-origin", "none")
 
 
 class ControlServer:
@@ -91,6 +94,9 @@ class Guard:
         if not self._is_here(host):
             return _error(403, f"{host!r} is no name of this machine's own: ask for 127.0.0.1 or "
                           "localhost, or start it with --control-token")  # fmt: skip
+        site = request.headers.get(FETCH_SITE, "none")
+        if site not in OWN_SITES:
+            return _error(403, f"a website ({site!r:.100}) has no say here")
         for name in OF_BROWSERS:
             origin = request.headers.get(name)
             if origin is not None and _authority(origin) != host:
@@ -167,7 +173,7 @@ async def _answer(
         return _error(408, late, {"connection": "close"})
     except (ValueError, TypeError, OverflowError) as error:
         return _error(400, str(error))
-    except (BrokerFailed, AssertionError) as error:
+    except (BrokerFailed, ClientFailed, AssertionError) as error:
         return _error(409, str(error))
     return _json(answer, endpoint.status)
 

@@ -206,6 +206,7 @@ REFUSED: list[tuple[str, str, Any, int, str]] = [
     ("GET", "/records", None, 400, "lacks the field 'topic'"),
     ("GET", "/records?topic=orders&count=many", None, 400, "expected integer"),
     ("GET", "/records?topic=orders&count=1&timeout=0", None, 409, "0 records and not 1"),
+    ("GET", "/records?topic=orders&count=1&timeout=nan", None, 400, "is nan: expected a number"),
     ("GET", "/exchanges?api=Bake", None, 400, "no API of Kafka"),
     ("GET", "/exchanges?limit=5000", None, 400, "1000 or less"),
 ]  # fmt: skip
@@ -227,6 +228,20 @@ def test_a_body_without_end_is_cut_off(ask: Asked) -> None:
         with pytest.raises(OSError):
             link.sendall(chunk * 1000)
     assert ask.done("GET", "/health")["status"] == "serving"
+
+
+def test_a_browser_says_that_a_website_asks_also_where_it_does_not_say_which(ask: Asked) -> None:
+    """As for an image, from a page that sends no referrer."""
+    for site, status in (("cross-site", 403), ("same-site", 403), ("none", 200)):
+        assert ask("GET", "/clock", **{"Sec-Fetch-Site": site})[0] == status
+    assert ask("GET", "/clock", **{"Sec-Fetch-Site": "same-origin"})[0] == 200
+
+
+def test_what_its_own_client_is_told_is_no_mistake_of_the_broker(ask: Asked) -> None:
+    nowhere = {"topic": "orders", "records": [{"value": "x", "partition": 99}]}
+    status, answer = ask("POST", "/produce", nowhere)
+    assert status == 409
+    assert "99" in answer["error"]
 
 
 def test_a_broker_that_has_ended_is_told() -> None:
