@@ -91,6 +91,9 @@ class Server:
         return Buffers(*sizes)
 
     def _let_in(self, name: str, link: Link) -> None:
+        self._connect(name, link)
+
+    def _connect(self, name: str, link: Link) -> ConnectionInfo:
         listener = self._listeners[name]
         info = ConnectionInfo(
             name, link.local_address, link.peer_address, listener.kind, listener.protocol
@@ -100,6 +103,7 @@ class Server:
         link.start(connection)
         if self._quotas.has_too_many and self._quotas.is_protected(name):
             self._make_room(name)
+        return info
 
     def _make_room(self, name: str) -> None:
         """Brokers come in in any case; somebody else who has been silent for longest goes."""
@@ -140,10 +144,10 @@ class Server:
         for connection in list(self._connections):
             connection.hear_no_more()
 
-    def take_over(self, name: str, link: Link) -> None:
+    def take_over(self, name: str, link: Link) -> ConnectionInfo:
         """Goes on with a link that another server of this listener has let go of."""
         self._quotas.enter(name, link.peer_address[0])
-        self._let_in(name, link)
+        return self._connect(name, link)
 
     def stop(self, grace_ms: int, keep: Keep | None = None) -> Later[None]:
         """Ends all connections: at once those that owe nothing, the others within the grace. The
