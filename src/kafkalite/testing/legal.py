@@ -90,6 +90,7 @@ class Point:
     world: World
     told: Told
     served: list[fetched.Served]  # of a fetch: what it would be given
+    told_count: int = 0  # of a fetch: the partitions that it would be told of
 
     def partitions(self) -> list[tuple[str, int]]:
         """What it names, as far as the cluster has it."""
@@ -110,8 +111,10 @@ class Kind:
 def point_of(asked: Request, world: World, told: Told) -> Point:
     is_fetch = asked.api == FETCH and asked.version >= fetched.BATCHES_SINCE
     response = response_in(asked, asked.outcome) if is_fetch and asked.outcome else None
-    found = [] if response is None else list(fetched.served(asked, response, world))
-    return Point(asked, world, told, found)
+    if response is None:
+        return Point(asked, world, told, [])
+    count = sum(len(topic.partitions) for topic in response.responses)
+    return Point(asked, world, told, list(fetched.served(asked, response, world)), count)
 
 
 def kinds_at(point: Point, names: tuple[str, ...]) -> list[str]:
@@ -133,6 +136,12 @@ def _has_several_batches(point: Point) -> bool:
     return fetched.has_several_batches(point.served)
 
 
+def _is_told_again(point: Point) -> bool:
+    """What a session has told it takes as known; records alone come again whatever it holds."""
+    is_entire = point.asked.message.session_epoch in fetched.ENTIRE_SESSION
+    return is_entire or point.told_count == len(point.served)
+
+
 def _may_have_moved(point: Point) -> bool:
     return point.asked.api == FETCH or bool(point.partitions())
 
@@ -142,7 +151,11 @@ def _has_a_coordinator(point: Point) -> bool:
 
 
 def _is_a_member(point: Point) -> bool:
-    return (point.asked.client_id or "") in point.told.joined
+    """Of a group that has members still: nobody joins one that is gone."""
+    joined = point.told.joined.get(point.asked.client_id or "")
+    return joined is not None and (
+        meanwhile.coordinator_of(point.world, joined.group_id) is not None
+    )
 
 
 def _markers_may_be_late(point: Point) -> bool:
@@ -227,7 +240,7 @@ _PRODUCE, _FETCH = frozenset({PRODUCE}), frozenset({FETCH})
 # Why each is legal stands in docs/testing.md.
 KINDS: dict[str, Kind] = {
     "short-fetch": Kind(_FETCH, _short, _has_several_batches),
-    "empty-fetch": Kind(_FETCH, _empty),
+    "empty-fetch": Kind(_FETCH, _empty, _is_told_again),
     "delay": Kind(EVERYTHING, _delayed),
     "throttle": Kind(EVERYTHING, _throttled),
     "disconnect": Kind(CHANGING | READING, _disconnected),
