@@ -36,7 +36,7 @@ from kafkalite.testing.plan import BrokerFailed
 
 MOST_BODY_BYTES = 1_000_000
 BODY_SECONDS = 30
-MOST_AT_ONCE = 64  # of acts, each on a thread
+MOST_AT_ONCE = 64  # of acts, each on a thread: so many that wait for clients, and as many others
 STOP_SECONDS = 5
 OF_BROWSERS = ("origin", "referer")
 # What a browser says of who asks, also where it sends neither of these: this page, or a person.
@@ -134,7 +134,7 @@ def _app(acts: Acts, *, has_token: bool) -> Starlette:
     by_path: dict[str, dict[str, Endpoint]] = {}
     for each in ENDPOINTS:
         by_path.setdefault(each.path, {})[each.method] = each
-    at_once = asyncio.Semaphore(MOST_AT_ONCE)
+    at_once = {waits: asyncio.Semaphore(MOST_AT_ONCE) for waits in (False, True)}
     routes = [
         Route(path, partial(_answer, acts, methods, at_once), methods=list(methods))
         for path, methods in by_path.items()
@@ -153,7 +153,10 @@ async def _same(answer: Response, _: Request) -> Response:
 
 
 async def _answer(
-    acts: Acts, methods: dict[str, Endpoint], at_once: asyncio.Semaphore, request: Request
+    acts: Acts,
+    methods: dict[str, Endpoint],
+    at_once: dict[bool, asyncio.Semaphore],
+    request: Request,
 ) -> Response:
     endpoint = methods["GET" if request.method == "HEAD" else request.method]
     try:
@@ -161,7 +164,7 @@ async def _answer(
         body = await asyncio.wait_for(_body_of(request), BODY_SECONDS)
         given |= read(endpoint.body, _value_of(body), "the body")
         given |= request.path_params
-        async with at_once:
+        async with at_once[endpoint.waits]:
             answer = await _apart(partial(endpoint.act, acts, given))
     except Mistake as mistake:
         headers = {"connection": "close"} if mistake.status in (408, 413) else {}

@@ -74,6 +74,7 @@ class Endpoint:
     body: tuple[Field, ...] = ()
     query: tuple[Field, ...] = ()
     status: int = 200
+    waits: bool = False  # for clients of the broker, which may be a long time
 
     @property
     def names_in_path(self) -> list[str]:

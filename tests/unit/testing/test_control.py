@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from kafkalite.testing import control
 from kafkalite.testing.control import ControlServer
 from kafkalite.testing.control_acts import ENDPOINTS
 from kafkalite.testing.control_page import page
@@ -235,6 +236,27 @@ def test_a_browser_says_that_a_website_asks_also_where_it_does_not_say_which(ask
     for site, status in (("cross-site", 403), ("same-site", 403), ("none", 200)):
         assert ask("GET", "/clock", **{"Sec-Fetch-Site": site})[0] == status
     assert ask("GET", "/clock", **{"Sec-Fetch-Site": "same-origin"})[0] == 200
+
+
+def test_who_waits_for_clients_keeps_nobody_from_steering(monkeypatch) -> None:
+    """What they wait for may be for somebody else to let go."""
+    monkeypatch.setattr(control, "MOST_AT_ONCE", 2)
+    with EmbeddedKafka(topics=["orders"]) as kafka, controlled(kafka) as ask:
+        id_ = ask.done("POST", "/faults", {**HOLD, "times": None})["id"]
+        written = {"topic": "orders", "records": [{"value": "one"}]}
+        waiting = [
+            threading.Thread(target=ask.done, args=("POST", "/produce", written)) for _ in range(4)
+        ]
+        for each in waiting:
+            each.start()
+        begun = time.monotonic()
+        while ask.done("GET", f"/faults/{id_}")["held"] < 2:
+            assert time.monotonic() - begun < 5
+        ask.done("DELETE", f"/faults/{id_}")
+        assert time.monotonic() - begun < 5
+        for each in waiting:
+            each.join(20)
+        assert ask.done("GET", "/records?topic=orders")["count"] == 4
 
 
 def test_what_its_own_client_is_told_is_no_mistake_of_the_broker(ask: Asked) -> None:
