@@ -128,8 +128,28 @@ def kinds_at(point: Point, names: tuple[str, ...]) -> list[str]:
 # --- what fits ------------------------------------------------------------------------------------
 
 
-def _waits_for_all(point: Point) -> bool:
-    return bool(point.asked.message.acks == ALL_IN_SYNC)
+def _has_followers(point: Point) -> bool:
+    """And waits for them."""
+    return _waits_for(point, lambda replicas, _: replicas > 1)
+
+
+def _may_lack_replicas(point: Point) -> bool:
+    """The leader is in sync with itself, so it alone is enough where one is."""
+    return _waits_for(point, lambda replicas, least: min(replicas, least) > 1)
+
+
+def _waits_for(point: Point, holds: Callable[[int, int], bool]) -> bool:
+    """Whether a Produce waits for replicas, and this holds for those of all its partitions: how
+    many there are, and how many have to be in sync."""
+    broker, partitions = point.world.broker(), point.partitions()
+    if broker is None or not partitions or point.asked.message.acks != ALL_IN_SYNC:
+        return False
+    states = (broker.metadata.image.partition(*each) for each in partitions)
+    return all(
+        state is not None
+        and holds(len(state.replicas), broker.known.config_of(topic).min_insync_replicas)
+        for (topic, _), state in zip(partitions, states, strict=True)
+    )
 
 
 def _has_several_batches(point: Point) -> bool:
@@ -246,12 +266,14 @@ KINDS: dict[str, Kind] = {
     "disconnect": Kind(CHANGING | READING, _disconnected),
     "lost-acknowledgement": Kind(CHANGING, _lost),
     "moved-leader": Kind(_PRODUCE | _FETCH | {LIST_OFFSETS}, _moved, _may_have_moved),
-    "not-enough-replicas": Kind(_PRODUCE, _refused(Error.NOT_ENOUGH_REPLICAS), _waits_for_all),
+    "not-enough-replicas": Kind(
+        _PRODUCE, _refused(Error.NOT_ENOUGH_REPLICAS), _may_lack_replicas
+    ),
     "not-enough-replicas-after-append": Kind(
-        _PRODUCE, _refused_after_append(Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND), _waits_for_all
+        _PRODUCE, _refused_after_append(Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND), _may_lack_replicas
     ),
     "timed-out-after-append": Kind(
-        _PRODUCE, _refused_after_append(Error.REQUEST_TIMED_OUT), _waits_for_all
+        _PRODUCE, _refused_after_append(Error.REQUEST_TIMED_OUT), _has_followers
     ),
     "coordinator-loading": Kind(
         LOADED, _refused(Error.COORDINATOR_LOAD_IN_PROGRESS), _has_a_coordinator

@@ -344,7 +344,7 @@ def test_what_is_held_is_counted_and_released(ask: Asked) -> None:
 
 
 def test_what_was_explored_is_told_and_done_again(ask: Asked) -> None:
-    asked = {"seed": 3, "kinds": ["not-enough-replicas"], "rate": 1}
+    asked = {"seed": 3, "kinds": ["moved-leader"], "rate": 1}
     assert ask.done("POST", "/explore", asked)["schedule"] == []
     producer = Producer({
         "bootstrap.servers": ask.kafka.bootstrap_servers, "client.id": "shop", "linger.ms": 0,
@@ -354,7 +354,7 @@ def test_what_was_explored_is_told_and_done_again(ask: Asked) -> None:
     assert producer.flush(15) == 0
     found = ask.done("GET", "/explore")["schedule"]
     assert found == [
-        {"kind": "not-enough-replicas", "number": number, "api": "Produce", "of": "orders-1",
+        {"kind": "moved-leader", "number": number, "api": "Produce", "of": "orders-1",
          "by": "shop"}
         for number in (1, 2)
     ]  # fmt: skip

@@ -34,6 +34,14 @@ def kafka() -> Iterator[EmbeddedKafka]:
         yield kafka
 
 
+@pytest.fixture
+def replicated() -> Iterator[EmbeddedKafka]:
+    of_several = {"default.replication.factor": 3, "min.insync.replicas": 2}
+    with EmbeddedKafka(brokers=3, topics={"orders": 1}, settings=of_several) as kafka:
+        kafka.keep_exchanges()
+        yield kafka
+
+
 def shop(kafka: EmbeddedKafka, **more: Any) -> Producer:
     return Producer({**kafka.client_config("confluent"), **OF_A_SHOP, **more})
 
@@ -101,7 +109,7 @@ def test_a_schedule_is_shown_and_read(kafka) -> None:
 
 
 def test_one_place_meets_two_in_a_row_at_most(kafka) -> None:
-    with kafka.explore(1, kinds=["not-enough-replicas"], rate=1) as explorer:
+    with kafka.explore(1, kinds=["moved-leader"], rate=1) as explorer:
         send(kafka)
     assert [step.number for step in explorer.schedule] == [1, 2, 4, 5, 7, 8, 10, 11, 13, 14]
 
@@ -190,15 +198,31 @@ def test_what_fails_by_chance_is_said_to(kafka) -> None:
 # --- what is legal --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["not-enough-replicas", "not-enough-replicas-after-append",
-                                  "timed-out-after-append"])  # fmt: skip
-def test_replicas_are_asked_about_only_by_who_waits_for_all(kafka, kind) -> None:
-    with kafka.explore(1, kinds=[kind], rate=1) as explorer:
-        send(kafka, acks=1, **{"enable.idempotence": False})
+OF_REPLICAS = ("not-enough-replicas", "not-enough-replicas-after-append", "timed-out-after-append")
+
+
+@pytest.mark.parametrize("kind", OF_REPLICAS)
+def test_replicas_are_asked_about_only_by_who_waits_for_all(replicated, kind) -> None:
+    with replicated.explore(1, kinds=[kind], rate=1) as explorer:
+        send(replicated, acks=1, **{"enable.idempotence": False})
     assert not explorer.schedule
-    with kafka.explore(1, kinds=[kind], rate=1) as explorer:
-        send(kafka, acks="all")
+    with replicated.explore(1, kinds=[kind], rate=1) as explorer:
+        send(replicated, acks="all")
     assert explorer.schedule
+
+
+@pytest.mark.parametrize(
+    ("replicas", "least", "kinds"),
+    [(1, 1, ()), (1, 2, ()), (2, 1, OF_REPLICAS[2:]), (2, 2, OF_REPLICAS)],
+)
+def test_no_leader_lacks_replicas_that_there_are_not(replicas, least, kinds) -> None:
+    """What Apache Kafka waits for is the lesser of the two, and the leader counts."""
+    own = {"default.replication.factor": replicas, "min.insync.replicas": least}
+    with EmbeddedKafka(brokers=2, topics=["orders"], settings=own) as kafka:
+        for kind in OF_REPLICAS:
+            with kafka.explore(1, kinds=[kind], rate=1) as explorer:
+                send(kafka)
+            assert bool(explorer.schedule) == (kind in kinds)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +234,8 @@ def test_replicas_are_asked_about_only_by_who_waits_for_all(kafka, kind) -> None
         ("timed-out-after-append", Error.REQUEST_TIMED_OUT, True),
     ],
 )
-def test_what_a_producer_is_told(kafka, kind, error, is_there) -> None:
+def test_what_a_producer_is_told(replicated, kind, error, is_there) -> None:
+    kafka = replicated
     with kafka.explore(schedule=[Step(kind=kind)]):
         send(kafka)
     [refused] = told(kafka, "Produce")[0].response.responses[0].partition_responses

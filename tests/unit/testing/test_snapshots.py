@@ -280,9 +280,9 @@ def test_a_connected_client_believes_the_leader_that_it_is_told_of(kafka, renew)
     consumer = Consumer({
         **kafka.client_config("confluent"), "group.id": "clerks", "auto.offset.reset": "earliest"
     })  # fmt: skip
-    consumer.assign([TopicPartition("orders", 0, 0)])
     moves = [Step(kind="moved-leader", number=number, api="Fetch") for number in (1, 2, 3)]
     with kafka.explore(schedule=moves) as explorer:
+        consumer.assign([TopicPartition("orders", 0, 0)])
         assert consumer.poll(20) is not None
         assert len(explorer.schedule) == 3
     kafka.restore(then) if renew == "restore" else kafka.reset()
