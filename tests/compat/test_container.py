@@ -260,6 +260,7 @@ def test_it_runs_where_nothing_but_its_data_can_be_written(docker: Engine) -> No
     with started(docker, options=options) as container:
         container.wait_for_line("RUNNING")
         inside(container, "localhost:9092")
+        container.exec("kafkalite-healthy")
 
 
 def test_arguments_stand_for_variables(docker: Engine) -> None:

@@ -52,9 +52,14 @@ def command(
         if configure is not None:
             _write(configure, prepared)
             return
-        name_cluster(prepared.settings.get("log.dirs", ""), cluster_id(environment))
+        directories = prepared.settings.get("log.dirs") or prepared.settings.get("log.dir", "")
+        name_cluster(directories, cluster_id(environment))
     except InvalidSetting as error:
         raise click.ClickException(str(error)) from None
+    except OSError as error:
+        told = f"{error.filename} cannot be written ({error.strerror})"
+        cure = "it has to belong to the container's user, or name another one in KAFKA_LOG_DIRS"
+        raise click.ClickException(f"{told}: {cure}") from None
     main.main(["serve", *serve_arguments(prepared), *arguments], "kafkalite", parent=context.parent)
 
 

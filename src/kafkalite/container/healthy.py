@@ -1,5 +1,6 @@
 """The image's health check: does the broker answer, at the port that it has written when it began
-to serve. Ends with 0 or, with one sentence, with 1."""
+to serve, to the first of some files that may be written there. Ends with 0 or, with one sentence,
+with 1."""
 
 from __future__ import annotations
 
@@ -11,12 +12,10 @@ from kafkalite.container.asking import NoAnswer, count_brokers
 TIMEOUT_S = 5.0
 
 
-def main(port_file: str) -> int:
+def main(*port_files: str) -> int:
     """The program: asks at this machine's own names, because a listener may be at one alone."""
-    try:
-        with open(port_file, encoding="ascii") as file:
-            port = int(file.read())
-    except (OSError, ValueError):
+    port = next(filter(None, map(_port_in, port_files)), None)
+    if port is None:
         print("the broker does not serve yet")
         return 1
     why = ""
@@ -31,5 +30,13 @@ def main(port_file: str) -> int:
     return 1
 
 
+def _port_in(path: str) -> int | None:
+    try:
+        with open(path, encoding="ascii") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return None
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))

@@ -26,6 +26,11 @@ _NOT_SETTINGS = re.compile(
     r"|\w*CLUSTER_ID|GC_LOG_\w+|CREATE_TOPICS\w*|CONFLUENT_\w+|REST_\w+|SCHEMA_REGISTRY_\w+|UI_\w+"
     r"|KSQL_\w+|ADVERTISED_HOST_NAME|ADVERTISED_PORT|PORT|\w*PASSWORDS?|\w*_USERS?)"
 )
+# What is no setting and is taken all the same, so that it may come out of a file.
+_TAKEN = re.compile(
+    r"KAFKA_(\w*CLUSTER_ID|CREATE_TOPICS|ADVERTISED_HOST_NAME|ADVERTISED_PORT|PORT"
+    r"|\w*PASSWORDS?|\w*_USERS?|\w+_CREDENTIALS)"
+)
 # What Kubernetes adds for a service of that name.
 _OF_A_SERVICE = re.compile(r"KAFKA_(SERVICE_HOST|SERVICE_PORT\w*|PORT_\d+_(TCP|UDP)\w*)")
 # How Bitnami's image calls what the broker calls otherwise.
@@ -87,15 +92,23 @@ def unknown(found: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
 
 
 def with_files_read(environment: Mapping[str, str], read: Callable[[str], str]) -> dict[str, str]:
-    """The environment in which KAFKA_X_FILE=/path stands for KAFKA_X: what is in that file."""
+    """The environment in which KAFKA_X_FILE=/path stands for KAFKA_X: what is in that file. Of an X
+    that nobody takes here it is somebody else's, and nothing is read."""
     found = dict(environment)
     for variable, path in environment.items():
-        if variable.startswith(PREFIX) and variable.endswith(FILE_SUFFIX) and path.strip():
-            name = _name(_without_cfg(variable))
-            if not _is_setting(name):
-                found[variable.removesuffix(FILE_SUFFIX)] = _content(variable, path, read)
-                del found[variable]
+        meant = variable.removesuffix(FILE_SUFFIX)
+        if meant != variable and path.strip() and _is_read(variable, meant):
+            found[meant] = _content(variable, path, read)
+            del found[variable]
     return found
+
+
+def _is_read(variable: str, meant: str) -> bool:
+    if not variable.startswith(PREFIX) or _is_setting(_name(_without_cfg(variable))):
+        return False
+    written = _without_cfg(meant)
+    name = _name(written)
+    return _is_setting(_OTHER_NAMES.get(name, name)) or _TAKEN.fullmatch(written) is not None
 
 
 def _content(variable: str, path: str, read: Callable[[str], str]) -> str:

@@ -12,6 +12,7 @@ PORT = 2181
 WORD_BYTES = 4
 MOST_BYTES = 64  # what is left unread when a connection is closed takes the answer with it
 BACKLOG = 128
+MOST = 256  # of those who say nothing; the oldest of them goes when another one comes
 # What is said, and the answer.
 ANSWERS = {b"ruok": b"imok", b"srvr": b"Mode: standalone\n", b"stat": b"Mode: standalone\n"}
 
@@ -36,15 +37,33 @@ def serve(server: socket.socket) -> None:
     """One word from each that comes; who says nothing holds nobody up."""
     with selectors.DefaultSelector() as selector:
         selector.register(server, selectors.EVENT_READ)
+        silent: dict[socket.socket, None] = {}
         while True:
             for key, _ in selector.select():
                 ready = key.fileobj
                 assert isinstance(ready, socket.socket)
                 if ready is server:
-                    selector.register(server.accept()[0], selectors.EVENT_READ)
-                else:
+                    _let_in(server, silent, selector)
+                elif ready in silent:
+                    del silent[ready]
                     selector.unregister(ready)
                     _answer(ready)
+
+
+def _let_in(
+    server: socket.socket, silent: dict[socket.socket, None], selector: selectors.BaseSelector
+) -> None:
+    try:
+        connection, _ = server.accept()
+    except OSError:
+        return  # it has gone
+    if len(silent) == MOST:
+        oldest = next(iter(silent))
+        del silent[oldest]
+        selector.unregister(oldest)
+        oldest.close()
+    silent[connection] = None
+    selector.register(connection, selectors.EVENT_READ)
 
 
 def _answer(connection: socket.socket) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from kafkalite.config.broker import BrokerConfig
-from kafkalite.config.listeners import Listener
+from kafkalite.config.listeners import SASL_PROTOCOLS, Listener
 from kafkalite.env.clock import Clock, Timer
 from kafkalite.env.later import Later
 from kafkalite.env.network import Address, Buffers, Link, Network, Port
@@ -106,6 +106,9 @@ class Server:
             self._let_in(name, link)
 
     def _let_in(self, name: str, link: Link) -> None:
+        self._connect(name, link)
+
+    def _connect(self, name: str, link: Link) -> ConnectionInfo:
         listener = self._listeners[name]
         info = ConnectionInfo(
             name, link.local_address, link.peer_address, listener.kind, listener.protocol,
@@ -116,6 +119,7 @@ class Server:
         link.start(connection)
         if self._quotas.has_too_many and self._quotas.is_protected(name):
             self._make_room(name)
+        return info
 
     def _make_room(self, name: str) -> None:
         """Brokers come in in any case; somebody else who has been silent for longest goes."""
@@ -159,10 +163,10 @@ class Server:
         for connection in list(self._connections):
             connection.hear_no_more()
 
-    def take_over(self, name: str, link: Link) -> None:
+    def take_over(self, name: str, link: Link) -> ConnectionInfo:
         """Goes on with a link that another server of this listener has let go of."""
         self._quotas.enter(name, link.peer_address[0])
-        self._let_in(name, link)
+        return self._connect(name, link)
 
     def stop(self, grace_ms: int, keep: Keep | None = None) -> Later[None]:
         """Ends all connections: at once those that owe nothing, the others within the grace. The
@@ -182,7 +186,9 @@ class Server:
     def _end_quiet(self) -> None:
         """Looks again and again at who is done; over after the grace at the latest."""
         for connection in list(self._connections):
-            if connection.is_quiet and self._keep is not None:
+            # Who has logged in has done so with this broker: the next one asks again.
+            is_kept = connection.info.protocol not in SASL_PROTOCOLS
+            if connection.is_quiet and self._keep is not None and is_kept:
                 self._keep(connection.info.listener, connection.release())
             elif connection.is_quiet or (self._keep is not None and not connection.is_busy):
                 connection.abort()  # of those that go on, one that is in the middle of a request

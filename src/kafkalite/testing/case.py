@@ -5,7 +5,8 @@
     def test_orders(self):
         self.kafkalite.produce("orders", {"id": 1})
 
-All tests of a class share one; `kafkalite_is_fresh = True` gives each test its own.
+All tests of a class share one, from which what a test had go wrong is taken back at its end;
+`kafkalite_is_fresh = True` gives each test its own.
 """
 
 from __future__ import annotations
@@ -34,4 +35,6 @@ class WithKafkalite:
         if self.kafkalite_is_fresh:
             self.kafkalite = EmbeddedKafka(**self.kafkalite_options).start()
             self.addCleanup(self.kafkalite.stop)  # type: ignore[attr-defined]
+        else:
+            self.addCleanup(self.kafkalite.no_faults)  # type: ignore[attr-defined]
         super().setUp()  # type: ignore[misc]

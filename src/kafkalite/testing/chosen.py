@@ -5,7 +5,7 @@ Owns the slot that holds who chooses now, for all lives of the brokers. Does not
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -27,6 +27,7 @@ class World:
 
     known: Known
     broker: Callable[[], Broker | None]  # none while it makes way for another one
+    brokers: Callable[[], Iterable[Broker]]  # all of its cluster that serve
 
 
 def unaltered(_: Request, outcome: Outcome) -> Outcome:

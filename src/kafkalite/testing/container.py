@@ -23,7 +23,7 @@ START_S = 60
 _SCRIPT = "/tmp/kafkalite-start.sh"
 _READY = r"\[KafkaServer id=\d+\] started"
 # The port outside is known once the container runs, so the broker waits for its own address.
-_WAIT = f"while [ ! -f {_SCRIPT} ]; do sleep 0.05; done; exec bash {_SCRIPT}"
+_WAIT = f"while [ ! -s {_SCRIPT} ]; do sleep 0.05; done; exec bash {_SCRIPT}"
 
 
 class KafkaliteContainer(DockerContainer):

@@ -27,6 +27,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from kafkalite.client.cluster import ClientFailed
 from kafkalite.testing.control_acts import ENDPOINTS, Acts
 from kafkalite.testing.control_page import page
 from kafkalite.testing.control_shape import Endpoint, Mistake, openapi, read, read_query
@@ -35,9 +36,11 @@ from kafkalite.testing.plan import BrokerFailed
 
 MOST_BODY_BYTES = 1_000_000
 BODY_SECONDS = 30
-MOST_AT_ONCE = 64  # of acts, each on a thread
+MOST_AT_ONCE = 64  # of acts, each on a thread: so many that wait for clients, and as many others
 STOP_SECONDS = 5
 OF_BROWSERS = ("origin", "referer")
+# What a browser says of who asks, also where it sends neither of these: this page, or a person.
+FETCH_SITE, OWN_SITES = "sec-fetch-site", ("same-origin", "none")
 
 
 class ControlServer:
@@ -91,6 +94,9 @@ class Guard:
         if not self._is_here(host):
             return _error(403, f"{host!r} is no name of this machine's own: ask for 127.0.0.1 or "
                           "localhost, or start it with --control-token")  # fmt: skip
+        site = request.headers.get(FETCH_SITE, "none")
+        if site not in OWN_SITES:
+            return _error(403, f"a website ({site!r:.100}) has no say here")
         for name in OF_BROWSERS:
             origin = request.headers.get(name)
             if origin is not None and _authority(origin) != host:
@@ -128,7 +134,7 @@ def _app(acts: Acts, *, has_token: bool) -> Starlette:
     by_path: dict[str, dict[str, Endpoint]] = {}
     for each in ENDPOINTS:
         by_path.setdefault(each.path, {})[each.method] = each
-    at_once = asyncio.Semaphore(MOST_AT_ONCE)
+    at_once = {waits: asyncio.Semaphore(MOST_AT_ONCE) for waits in (False, True)}
     routes = [
         Route(path, partial(_answer, acts, methods, at_once), methods=list(methods))
         for path, methods in by_path.items()
@@ -147,7 +153,10 @@ async def _same(answer: Response, _: Request) -> Response:
 
 
 async def _answer(
-    acts: Acts, methods: dict[str, Endpoint], at_once: asyncio.Semaphore, request: Request
+    acts: Acts,
+    methods: dict[str, Endpoint],
+    at_once: dict[bool, asyncio.Semaphore],
+    request: Request,
 ) -> Response:
     endpoint = methods["GET" if request.method == "HEAD" else request.method]
     try:
@@ -155,7 +164,7 @@ async def _answer(
         body = await asyncio.wait_for(_body_of(request), BODY_SECONDS)
         given |= read(endpoint.body, _value_of(body), "the body")
         given |= request.path_params
-        async with at_once:
+        async with at_once[endpoint.waits]:
             answer = await _apart(partial(endpoint.act, acts, given))
     except Mistake as mistake:
         headers = {"connection": "close"} if mistake.status in (408, 413) else {}
@@ -167,7 +176,7 @@ async def _answer(
         return _error(408, late, {"connection": "close"})
     except (ValueError, TypeError, OverflowError) as error:
         return _error(400, str(error))
-    except (BrokerFailed, AssertionError) as error:
+    except (BrokerFailed, ClientFailed, AssertionError) as error:
         return _error(409, str(error))
     return _json(answer, endpoint.status)
 

@@ -439,7 +439,7 @@ ENDPOINTS = (
     ), body=(
         _OF_TOPIC,
         Field("records", "array", "At most 10,000.", is_required=True, fields=_NEW_RECORD),
-    ), status=201),
+    ), status=201, waits=True),
     Endpoint("GET", "/records", "The records of a topic, in the order of partitions and offsets.",
              Acts.records, (
         Field("records", "array", "The first of them.", fields=_RECORD),
@@ -452,5 +452,5 @@ ENDPOINTS = (
               most=MOST_WAIT_SECONDS),
         Field("committed", "boolean", "Without those of open transactions.", default=True),
         _LIMIT,
-    )),
+    ), waits=True),
 )  # fmt: skip

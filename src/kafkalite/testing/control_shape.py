@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 from kafkalite import __version__
@@ -73,6 +74,7 @@ class Endpoint:
     body: tuple[Field, ...] = ()
     query: tuple[Field, ...] = ()
     status: int = 200
+    waits: bool = False  # for clients of the broker, which may be a long time
 
     @property
     def names_in_path(self) -> list[str]:
@@ -130,6 +132,8 @@ def _is_a(value: Any, kind: str) -> bool:
 
 
 def _check_range(field: Field, value: float, what: str) -> None:
+    if isinstance(value, float) and isnan(value):
+        raise Mistake(400, f"{what} is {value}: expected a number")
     if field.least is not None and value < field.least:
         raise Mistake(400, f"{what} is {value}: expected {field.least} or more")
     if field.most is not None and value > field.most:

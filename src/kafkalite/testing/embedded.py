@@ -45,6 +45,11 @@ if TYPE_CHECKING:
 
 __all__ = ["BrokerFailed", "EmbeddedKafka"]
 
+OF_THE_PARENT = (
+    "the broker is that of the process which this one was forked from, where alone it is told what "
+    "to do: clients may use it here, or make an EmbeddedKafka"
+)
+
 
 @dataclass(slots=True, frozen=True)
 class Snapshot:
@@ -154,11 +159,7 @@ class EmbeddedKafka(Asking):
         with self._guard:
             if self.is_running:
                 raise BrokerFailed("the broker runs already")
-            if self.is_inherited:
-                raise BrokerFailed(
-                    "the broker is that of the process which this one was forked from: make an "
-                    "EmbeddedKafka here"
-                )
+            self._check_is_ours()
             run = self._run = Run(self._plan, self._disk, self._controls)
         try:
             run.begin()
@@ -286,6 +287,7 @@ class EmbeddedKafka(Asking):
         what was explored before."""
         from kafkalite.testing.exploring import RATE, Explorer
 
+        self._check_is_ours()
         explored = self._controls.explored
         share = RATE if rate is None else rate
         explorer = Explorer(explored, seed, kinds=kinds, rate=share, schedule=schedule)
@@ -293,15 +295,21 @@ class EmbeddedKafka(Asking):
         return explorer
 
     def no_faults(self) -> None:
-        """Takes all of these back; what is held goes on."""
+        """Takes all of these back; what is held goes on, and nothing more is explored."""
         self._controls.faults.clear()
+        self._controls.explored.chooser = None
 
     def _add(
         self, api: str, act: Act, times: int | None, when: When | None, **more: Any
     ) -> Fault:
+        self._check_is_ours()
         check_times(times)
         faults = self._controls.faults
         return faults.add(Fault(faults, api_name(api), act, times=times, when=when, **more))
+
+    def _check_is_ours(self) -> None:
+        if self.is_inherited:
+            raise BrokerFailed(OF_THE_PARENT)
 
     def _tell(self, what: Callable[[], None]) -> None:
         run = self._run
@@ -351,7 +359,14 @@ class EmbeddedKafka(Asking):
             raise ValueError(f"there is no broker {node_id!r}: their ids are 1 to {count}")
         return self._running()
 
+    def _reached(self) -> Run:
+        """As far as clients go, which in a forked child reach the broker of its parent."""
+        run = self._run
+        is_parents = run is not None and run.is_inherited and not run.ended.is_there
+        return run if run is not None and is_parents else self._running()
+
     def _running(self) -> Run:
+        self._check_is_ours()
         run = self._run
         if run is None or not run.is_alive:
             failure = None if run is None else run.failure
@@ -364,7 +379,7 @@ class EmbeddedKafka(Asking):
     @property
     def ports(self) -> list[int]:
         """The port of each broker, also of one that is stopped meanwhile."""
-        self._running()
+        self._reached()
         return list(self._plan.ports)
 
     @property
@@ -378,10 +393,11 @@ class EmbeddedKafka(Asking):
         return ",".join(f"{host}:{port}" for port in self.ports)
 
     def _can_be_asked(self, what: str) -> None:
-        self._running().check_thread(what)
+        self._reached().check_thread(what)
 
     def _now_ms(self) -> int:
-        return self._running().now_ms()
+        return self._reached().now_ms()
+
     @property
     def listeners(self) -> dict[str, tuple[str, int]]:
         """Where the first broker listens, by the names of its listeners."""

@@ -23,6 +23,7 @@ from kafkalite.testing.recording.said import Said
 SIZE_BYTES = 4
 SHOWN_ELEMENTS = 4
 SHOWN_TEXT = 60
+OWN_BYTES = 2000  # of memory, beside what was said: most of it when somebody has looked
 HEAD_BYTES = 4096  # with the whole header, unless somebody is called by a very long name
 
 Reply = list[Part] | CloseConnection
@@ -111,6 +112,11 @@ class Exchange:
     @property
     def size(self) -> int:
         return len(self._frame) + (len(self._reply) if isinstance(self._reply, bytes) else 0)
+
+    @property
+    def weight(self) -> int:
+        """How much memory it takes, more or less."""
+        return OWN_BYTES + self.size
 
     def replied(self, reply: Reply, now_ms: int) -> None:
         """At once, since files go with their topics, and parts of memory are used again."""

@@ -13,11 +13,12 @@ import gc
 import inspect
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from kafkalite.testing.exploring import RATE, Explorer
+from kafkalite.testing.exploring import RATE, Explorer, kinds_named
 from kafkalite.testing.legal import KINDS
 from kafkalite.testing.schedule import Schedule, Step
 
@@ -32,6 +33,10 @@ RUNS = 50
 # In search of a smaller schedule.
 MOST_RERUNS = 40
 RERUN_SECONDS = 30
+NOT_AGAIN = (
+    "run with that once more it did not fail: it depends on something besides the broker, such as "
+    "time or threads"
+)
 _NOT_OURS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 _NO_FAILURES = ("Skipped", "XFailed", "Exit")  # what pytest raises that says nothing of a program
 
@@ -63,14 +68,22 @@ def check(
 ) -> None:
     """Runs a program with so many seeds, each time from what the broker has now. What it raises is
     raised with a note: the seed, and the smallest schedule that was found to do the same."""
+    chosen = _seeds(runs, seeds)
     then = kafka.snapshot()
-    wanted = None if kinds is None else list(kinds)
-    for seed in range(1, runs + 1) if seeds is None else seeds:
+    wanted = None if kinds is None else kinds_named(kinds)
+    for seed in chosen:
         _begin(kafka, then)
         with kafka.explore(seed, kinds=wanted, rate=rate) as explorer:
             error = _error_of(kafka, program)
         if error is not None:
             _Search(kafka, program, then, seed).fail(explorer.schedule, error)
+
+
+def _seeds(runs: int, seeds: Iterable[int | str] | None) -> Iterator[int | str]:
+    given = iter(range(1, runs + 1) if seeds is None else seeds)
+    for first in given:
+        return chain([first], given)
+    raise ValueError(f"runs={runs!r}, seeds={seeds!r}: nothing would be run")
 
 
 @dataclass(frozen=True)
@@ -80,15 +93,17 @@ class Failure:
     seed: int | str
     schedule: Schedule  # the smallest that was found
     whole: Schedule  # what was done when it failed first
+    fails_again: bool = True  # with the same schedule
 
     def __str__(self) -> str:
-        if not self.schedule:
+        if not self.schedule and self.fails_again:
             return f"seed {self.seed!r} of kafkalite's explorer: it fails also when nothing is done"
         lines = [f"    {step}" for step in self.schedule]
         return "\n".join([
             f"seed {self.seed!r} of kafkalite's explorer: it fails when the broker does this"
             f" ({len(self.schedule)} of {len(self.whole)} acts):",
             *lines,
+            *([] if self.fails_again else [NOT_AGAIN]),
             f"the same again: kafka.explore(schedule={self.schedule!r})",
         ])  # fmt: skip
 
@@ -104,9 +119,12 @@ class _Search:
         self._deadline = time.monotonic() + RERUN_SECONDS
 
     def fail(self, whole: Schedule, error: BaseException) -> None:
-        """Raises what the program raises under the smallest."""
+        """Raises what the program raises under the smallest, which is run once more in the end:
+        what is shown of the broker is of that run."""
         schedule, error = self._smallest(whole, error)
-        failure = Failure(self._seed, schedule, whole)
+        again = self._run(schedule, error)
+        failure = Failure(self._seed, schedule, whole, again is not None)
+        error = again or error
         error.add_note(str(failure))
         error.kafkalite_failure = failure  # type: ignore[attr-defined]
         raise error
@@ -126,6 +144,9 @@ class _Search:
         if self._left == 0 or time.monotonic() > self._deadline:
             return None
         self._left -= 1
+        return self._run(schedule, error)
+
+    def _run(self, schedule: Schedule, error: BaseException) -> BaseException | None:
         _let_go(error)
         _begin(self._kafka, self._then)
         with self._kafka.explore(schedule=schedule):
@@ -173,6 +194,6 @@ def schedules(
     first requests where it is legal. Few and early ones are the simplest."""
     from hypothesis import strategies as st
 
-    names = list(KINDS) if kinds is None else [name for name in KINDS if name in kinds]
-    step = st.builds(Step, kind=st.sampled_from(names), number=st.integers(1, highest))
+    names = st.sampled_from(kinds_named(kinds))
+    step = st.builds(Step, kind=names, number=st.integers(1, highest))
     return st.lists(step, max_size=most, unique=True).map(Schedule)

@@ -27,6 +27,8 @@ from kafkalite.testing.schedule import Place, Schedule, Step, client_name
 from kafkalite.testing.where import GROUP, TRANSACTIONAL, names_in
 
 if TYPE_CHECKING:
+    from random import Random
+
     from kafkalite.server.terms import Outcome
     from kafkalite.testing.understanding import Request
 
@@ -54,7 +56,7 @@ class Explorer:
         if not 0 <= rate <= 1:
             raise ValueError(f"rate={rate!r}: expected 0 to 1, the share of requests")
         self.seed, self.rate = seed, rate
-        self.kinds = _kinds(kinds)
+        self.kinds = kinds_named(kinds)
         self._plan = None if schedule is None else _plan(schedule)
         self._explored = explored
         self._told = Told()
@@ -121,7 +123,13 @@ class Explorer:
         random = seeded_random(f"{self.seed} {place.api} {place.of} {place.by} {number}")
         is_due = random.random() < self.rate and self._in_a_row[place] < MOST_IN_A_ROW
         self._in_a_row[place] = self._in_a_row[place] + 1 if is_due else 0
-        return random.choice(kinds) if is_due else None
+        return self._first_of(kinds, place.api, random) if is_due else None
+
+    def _first_of(self, kinds: list[str], api: str, random: Random) -> str:
+        """In an order of all that there are for it: what is legal depends on what else there is by
+        then, which should change no other choice."""
+        names = [name for name in self.kinds if api in KINDS[name].apis]
+        return next(name for name in random.sample(names, len(names)) if name in kinds)
 
     def _planned(self, place: Place, kinds: list[str]) -> str | None:
         """Each step counts all requests that it might be about, whatever becomes of them."""
@@ -135,10 +143,13 @@ class Explorer:
         return found
 
 
-def _kinds(wanted: Iterable[str] | None) -> tuple[str, ...]:
+def kinds_named(wanted: Iterable[str] | None) -> tuple[str, ...]:
+    """Those that are wanted, in the order of the table."""
     if wanted is None:
         return tuple(KINDS)
     given = [wanted] if isinstance(wanted, str) else list(wanted)
+    if not given:
+        raise ValueError("kinds is empty, so nothing could be chosen: leave it out for all")
     for name in given:
         if name not in KINDS:
             raise ValueError(f"{name!r} is no kind: expected some of {', '.join(KINDS)}")
@@ -149,7 +160,7 @@ def _plan(schedule: Iterable[Step | Mapping[str, Any]]) -> tuple[Step, ...]:
     """Each once: a step that stands there twice is about the same request."""
     steps = dict.fromkeys(Schedule(schedule))
     for step in steps:
-        _kinds([step.kind])
+        kinds_named([step.kind])
         if isinstance(step.number, bool) or not isinstance(step.number, int) or step.number < 1:
             raise ValueError(f"number={step.number!r} of a step: expected 1 or more")
         if step.api is not None and step.api != api_name(step.api):

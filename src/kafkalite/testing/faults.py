@@ -152,6 +152,11 @@ class Fault:
     def holds(self, release: Callable[[], None]) -> None:
         self._release.append(release)
 
+    def holds_no_more(self, release: Callable[[], None]) -> None:
+        """It is never done; maybe it is about to be let go."""
+        if release in self._release:
+            self._release.remove(release)
+
 
 class Faults:
     """The rules of all brokers of one EmbeddedKafka."""

@@ -90,6 +90,7 @@ class Point:
     world: World
     told: Told
     served: list[fetched.Served]  # of a fetch: what it would be given
+    told_count: int = 0  # of a fetch: the partitions that it would be told of
 
     def partitions(self) -> list[tuple[str, int]]:
         """What it names, as far as the cluster has it."""
@@ -110,8 +111,10 @@ class Kind:
 def point_of(asked: Request, world: World, told: Told) -> Point:
     is_fetch = asked.api == FETCH and asked.version >= fetched.BATCHES_SINCE
     response = response_in(asked, asked.outcome) if is_fetch and asked.outcome else None
-    found = [] if response is None else list(fetched.served(asked, response, world))
-    return Point(asked, world, told, found)
+    if response is None:
+        return Point(asked, world, told, [])
+    count = sum(len(topic.partitions) for topic in response.responses)
+    return Point(asked, world, told, list(fetched.served(asked, response, world)), count)
 
 
 def kinds_at(point: Point, names: tuple[str, ...]) -> list[str]:
@@ -125,12 +128,38 @@ def kinds_at(point: Point, names: tuple[str, ...]) -> list[str]:
 # --- what fits ------------------------------------------------------------------------------------
 
 
-def _waits_for_all(point: Point) -> bool:
-    return bool(point.asked.message.acks == ALL_IN_SYNC)
+def _has_followers(point: Point) -> bool:
+    """And waits for them."""
+    return _waits_for(point, lambda replicas, _: replicas > 1)
+
+
+def _may_lack_replicas(point: Point) -> bool:
+    """The leader is in sync with itself, so it alone is enough where one is."""
+    return _waits_for(point, lambda replicas, least: min(replicas, least) > 1)
+
+
+def _waits_for(point: Point, holds: Callable[[int, int], bool]) -> bool:
+    """Whether a Produce waits for replicas, and this holds for those of all its partitions: how
+    many there are, and how many have to be in sync."""
+    broker, partitions = point.world.broker(), point.partitions()
+    if broker is None or not partitions or point.asked.message.acks != ALL_IN_SYNC:
+        return False
+    states = (broker.metadata.image.partition(*each) for each in partitions)
+    return all(
+        state is not None
+        and holds(len(state.replicas), broker.known.config_of(topic).min_insync_replicas)
+        for (topic, _), state in zip(partitions, states, strict=True)
+    )
 
 
 def _has_several_batches(point: Point) -> bool:
     return fetched.has_several_batches(point.served)
+
+
+def _is_told_again(point: Point) -> bool:
+    """What a session has told it takes as known; records alone come again whatever it holds."""
+    is_entire = point.asked.message.session_epoch in fetched.ENTIRE_SESSION
+    return is_entire or point.told_count == len(point.served)
 
 
 def _may_have_moved(point: Point) -> bool:
@@ -142,7 +171,11 @@ def _has_a_coordinator(point: Point) -> bool:
 
 
 def _is_a_member(point: Point) -> bool:
-    return (point.asked.client_id or "") in point.told.joined
+    """Of a group that has members still: nobody joins one that is gone."""
+    joined = point.told.joined.get(point.asked.client_id or "")
+    return joined is not None and (
+        meanwhile.coordinator_of(point.world, joined.group_id) is not None
+    )
 
 
 def _markers_may_be_late(point: Point) -> bool:
@@ -227,18 +260,20 @@ _PRODUCE, _FETCH = frozenset({PRODUCE}), frozenset({FETCH})
 # Why each is legal stands in docs/testing.md.
 KINDS: dict[str, Kind] = {
     "short-fetch": Kind(_FETCH, _short, _has_several_batches),
-    "empty-fetch": Kind(_FETCH, _empty),
+    "empty-fetch": Kind(_FETCH, _empty, _is_told_again),
     "delay": Kind(EVERYTHING, _delayed),
     "throttle": Kind(EVERYTHING, _throttled),
     "disconnect": Kind(CHANGING | READING, _disconnected),
     "lost-acknowledgement": Kind(CHANGING, _lost),
     "moved-leader": Kind(_PRODUCE | _FETCH | {LIST_OFFSETS}, _moved, _may_have_moved),
-    "not-enough-replicas": Kind(_PRODUCE, _refused(Error.NOT_ENOUGH_REPLICAS), _waits_for_all),
+    "not-enough-replicas": Kind(
+        _PRODUCE, _refused(Error.NOT_ENOUGH_REPLICAS), _may_lack_replicas
+    ),
     "not-enough-replicas-after-append": Kind(
-        _PRODUCE, _refused_after_append(Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND), _waits_for_all
+        _PRODUCE, _refused_after_append(Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND), _may_lack_replicas
     ),
     "timed-out-after-append": Kind(
-        _PRODUCE, _refused_after_append(Error.REQUEST_TIMED_OUT), _waits_for_all
+        _PRODUCE, _refused_after_append(Error.REQUEST_TIMED_OUT), _has_followers
     ),
     "coordinator-loading": Kind(
         LOADED, _refused(Error.COORDINATOR_LOAD_IN_PROGRESS), _has_a_coordinator

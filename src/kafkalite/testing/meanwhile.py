@@ -6,7 +6,7 @@ hear afterwards is what the broker says by itself.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kafkalite.coordinators.cluster.leading_anew import LeadAnew
 from kafkalite.coordinators.groups.events import ConsumerHeartbeat, Join, Leave
@@ -19,6 +19,9 @@ from kafkalite.protocol.messages import (
     LeaveGroupRequest,
 )
 from kafkalite.testing.chosen import World
+
+if TYPE_CHECKING:
+    from kafkalite.coordinators.groups.front import Groups
 
 # As a member that was there for a moment.
 PASSER_BY, HOST = "kafkalite-explorer", "/127.0.0.1"
@@ -43,11 +46,17 @@ def rebalance(world: World, joined: Any) -> Later[Any]:
     return _consumer(world, joined)
 
 
+def coordinator_of(world: World, group_id: str) -> Groups | None:
+    """Who coordinates a group that has members."""
+    found = (broker.context.groups for broker in world.brokers())
+    return next((groups for groups in found if groups.has_members(group_id)), None)
+
+
 def _classic(world: World, joined: JoinGroupRequest) -> Later[Any]:
-    broker = world.broker()
-    if broker is None:
+    group_id = joined.group_id
+    groups = coordinator_of(world, group_id)
+    if groups is None:
         return Later.of(None)
-    groups, group_id = broker.context.groups, joined.group_id
     asked = JoinGroupRequest(
         group_id=group_id, session_timeout_ms=max(SESSION_MS, joined.session_timeout_ms),
         rebalance_timeout_ms=joined.rebalance_timeout_ms, member_id="",
@@ -69,10 +78,10 @@ def _classic(world: World, joined: JoinGroupRequest) -> Later[Any]:
 
 
 def _consumer(world: World, joined: ConsumerGroupHeartbeatRequest) -> Later[Any]:
-    broker = world.broker()
-    if broker is None:
+    group_id = joined.group_id
+    groups = coordinator_of(world, group_id)
+    if groups is None:
         return Later.of(None)
-    groups, group_id = broker.context.groups, joined.group_id
     asked = ConsumerGroupHeartbeatRequest(
         group_id=group_id, member_id=PASSER_BY, member_epoch=0, topic_partitions=[],
         rebalance_timeout_ms=joined.rebalance_timeout_ms,

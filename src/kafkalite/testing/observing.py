@@ -89,10 +89,10 @@ class Observers:
         by itself stays as far as its header goes."""
         if number not in self._kept:
             return
-        if exchange.size > KEPT_BYTES:
+        if exchange.weight > KEPT_BYTES:
             exchange = exchange.shortened()
-        self._kept_bytes += exchange.size - self._kept[number][1]
-        self._kept[number] = exchange, exchange.size
+        self._kept_bytes += exchange.weight - self._kept[number][1]
+        self._kept[number] = exchange, exchange.weight
         while self._kept_bytes > KEPT_BYTES:
             self._kept_bytes -= self._kept.pop(next(iter(self._kept)))[1]
 

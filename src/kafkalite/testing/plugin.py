@@ -345,7 +345,7 @@ def _explored(item: pytest.Item) -> dict[str, Any] | None:
 
 
 def _explore(
-    item: pytest.Item,
+    item: pytest.Function,
     test: Callable[..., Any],
     broker: EmbeddedKafka,
     wanted: dict[str, Any],
@@ -353,6 +353,7 @@ def _explore(
 ) -> None:
     from kafkalite.testing.explorer import check
 
+    item.obj = test  # for whoever runs it again
     seed = item.config.getoption(SEED)
 
     def program(_: EmbeddedKafka) -> Any:

@@ -4,6 +4,7 @@ Owns the order: each broker is through with what it owes and lets go of its conn
 controller last; the disk is exchanged; the brokers start again and take the connections over. What
 clients see is what they see of a broker that was restarted, but that no connection breaks which
 was owed nothing: sessions of fetches end, coordinators load, and topics have the ids of the data.
+Leader epochs never go back, since clients believe no earlier one than they have heard of.
 """
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from kafkalite.coordinators.cluster.leading_anew import LeadAnew
 from kafkalite.env.disk import Disk
 from kafkalite.env.memory import DiskImage, MemoryDisk
+from kafkalite.env.network import Address
 from kafkalite.testing.outcome import Outcome
-from kafkalite.testing.plan import BrokerFailed
+from kafkalite.testing.plan import CONTROLLER, BrokerFailed
 from kafkalite.testing.running import Run
+from kafkalite.testing.stage import Stage
 
 Exchange = Callable[[Disk], Disk]
+Members = dict[Address, list[tuple[str, str]]]  # of groups, by where their clients are
 
 
 def snapshot(run: Run, found: list[DiskImage], outcome: Outcome) -> None:
@@ -63,8 +68,13 @@ class Renewal:
         self._exchange = exchange
         self._outcome = outcome
         self._is_clean = is_clean
+        self._members: dict[int, Members] = {}  # by broker
+        self._epochs: dict[tuple[str, int], int] = {}
 
     def begin(self, then: Callable[[], None]) -> None:
+        run = self._run
+        self._epochs = _epochs(run)
+        self._members = {node_id: _members(stages) for node_id, stages in run.stages.items()}
         self._hand_over(then)
 
     def _hand_over(self, then: Callable[[], None]) -> None:
@@ -72,13 +82,28 @@ class Renewal:
         if not run.brokers:
             assert run.env is not None
             run.disk = run.env.disk = self._exchange(run.env.disk)
-            run.start_again(partial(self._take_over, then))
+            run.start_again(partial(self._catch_up, then))
             return
         node_id = max(run.brokers)
         broker, network = run.brokers.pop(node_id), run.networks[node_id]
         network.is_renewed = True
+        for stage in run.stages[node_id]:
+            stage.end()
         over = broker.hand_over(network.keep, is_clean=self._is_clean)
         over.then(lambda _: run.soon(partial(self._hand_over, then)))
+
+    def _catch_up(self, then: Callable[[], None]) -> None:
+        """With the leader epochs that clients have heard of."""
+        run = self._run
+        now = _epochs(run)
+        behind = [
+            place for place, epoch in self._epochs.items() for _ in range(epoch - now.get(place, 0))
+        ]
+        if behind and run.ends_for is None:
+            led = run.brokers[CONTROLLER].controller.submit(LeadAnew(behind))
+            led.then(lambda _: self._take_over(then))
+        else:
+            self._take_over(then)
 
     def _take_over(self, then: Callable[[], None]) -> None:
         run = self._run
@@ -87,8 +112,29 @@ class Renewal:
             kept, network.kept = network.kept, []
             for listener, link in kept:
                 if node_id in run.brokers:
-                    run.brokers[node_id].server.take_over(listener, link)
+                    members = self._members[node_id].get(link.peer_address, [])
+                    info = run.brokers[node_id].server.take_over(listener, link)
+                    run.stages[node_id][0].resume(members, info)
                 else:
                     link.abort()
-        self._outcome.done()  # unless it has failed, which was told before
+        self._outcome.told(run.ends_for)
         then()
+
+
+def _members(stages: list[Stage]) -> Members:
+    found: Members = {}
+    for stage in stages:
+        found |= stage.members_by_peer()
+    return found
+
+
+def _epochs(run: Run) -> dict[tuple[str, int], int]:
+    """The epochs of the leaders of all partitions that have had several."""
+    controller = run.brokers.get(CONTROLLER)
+    topics = {} if controller is None else controller.metadata.image.topics
+    return {
+        (name, state.index): state.leader_epoch
+        for name, topic in topics.items()
+        for state in topic.partitions.values()
+        if state.leader_epoch
+    }

@@ -432,7 +432,7 @@ class Run:
 
     def _stop_broker(self, node_id: int, broker: Broker, then: Callable[[], None]) -> None:
         for stage in self.stages[node_id]:
-            stage.is_over = True
+            stage.end()
         try:
             stopped = broker.kill() if self._is_killed else broker.stop(STOP_GRACE_MS)
             stopped.then(lambda _: self.soon(then))

@@ -47,7 +47,7 @@ class Step:
             self.kind == kind
             and self.api in (None, place.api)
             and self.of in (None, place.of)
-            and self.by in (None, place.by)
+            and (self.by is None or client_name(self.by) == place.by)
         )
 
     def values(self) -> dict[str, Any]:

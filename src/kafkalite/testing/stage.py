@@ -14,6 +14,7 @@ from typing import Any
 
 from kafkalite.env.clock import Clock
 from kafkalite.env.later import Later
+from kafkalite.env.network import Address
 from kafkalite.handlers.call import CloseConnection
 from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.error_reply import error_reply
@@ -33,13 +34,15 @@ from kafkalite.testing.understanding import (
 # The keys of SyncGroup, Heartbeat and ConsumerGroupHeartbeat, as a frame begins.
 _OF_MEMBERS = (b"\x00\x0e", b"\x00\x0c", b"\x00\x44")
 MOST_MEMBERS = 10_000
+ENDED = "the broker has ended"
 
 
 @dataclass(slots=True, eq=False)
 class _Line:
-    """What waits on one connection behind a request that is held."""
+    """What waits on one connection behind requests that are held."""
 
     connection: ConnectionInfo  # kept, so that no other one has its identity
+    holding: int = 0  # how many of them there are
     waiting: deque[tuple[memoryview, Later[Outcome]]] = field(default_factory=deque)
 
 
@@ -65,9 +68,20 @@ class Stage:
         self._clock = clock
         self._faults = faults
         self._observers = observers
-        self.is_over = False  # its broker has ended, and what was held is never done
+        self._is_over = False  # its broker has ended
+        self._held: dict[Callable[[], None], None] = {}  # what ends each wait for a release
         self._members: dict[tuple[str, str], ConnectionInfo] = {}
         self._lines: dict[int, _Line] = {}  # by the connection's identity, while something waits
+
+    def end(self) -> None:
+        """Its broker ends: what is held, and what waits behind that, is never done."""
+        self._is_over = True
+        lines, self._lines = self._lines, {}
+        for line in lines.values():
+            for _, later in line.waiting:
+                later.resolve(CloseConnection(ENDED))
+        for give_up in list(self._held):
+            give_up()
 
     def refuse(self, head: memoryview, size: int, connection: ConnectionInfo) -> bytes:
         return self._service.refuse(head, size, connection)
@@ -148,8 +162,8 @@ class Stage:
         asked.frame = copy(asked.frame)
 
         def go_on(_: object) -> None:
-            if self.is_over:
-                later.resolve(CloseConnection("the broker has ended"))
+            if self._is_over:
+                later.resolve(CloseConnection(ENDED))
                 return
             when_there(_ACTS[deed.act](self, deed, asked), later.resolve)
             self._let_go(key, asked.connection)
@@ -175,6 +189,17 @@ class Stage:
             key: info for key, info in self._members.items() if not info.has_ended
         }
         return list(self._members)
+
+    def resume(self, members: list[tuple[str, str]], connection: ConnectionInfo) -> None:
+        """These were connected before the broker was renewed, and are by this connection now."""
+        self._members |= dict.fromkeys(members, connection)
+
+    def members_by_peer(self) -> dict[Address, list[tuple[str, str]]]:
+        """Those who are connected, by where they are."""
+        found: dict[Address, list[tuple[str, str]]] = {}
+        for key in self.connected_members():
+            found.setdefault(self._members[key].peer_address, []).append(key)
+        return found
 
     def _note_member(self, frame: memoryview, connection: ConnectionInfo) -> None:
         asked = understood(frame, connection)
@@ -252,28 +277,43 @@ class Stage:
         return later
 
     def _hold(self, fault: Fault, asked: Request) -> Answer:
+        if self._is_over:
+            return CloseConnection(ENDED)
         self._hold_line(asked.connection)
         key, later = id(asked.connection), Later[Outcome]()
         frame = copy(asked.frame)
 
         def release() -> None:
-            if self.is_over:
+            if give_up not in self._held:
                 return
+            del self._held[give_up]
             self._pass_on(frame, asked.connection, later)
             self._let_go(key, asked.connection)
 
+        def give_up() -> None:
+            del self._held[give_up]
+            fault.holds_no_more(release)
+            later.resolve(CloseConnection(ENDED))
+
+        self._held[give_up] = None
         fault.holds(release)
         return later
 
     # --- lines ------------------------------------------------------------------------------------
 
     def _hold_line(self, connection: ConnectionInfo) -> None:
-        self._lines.setdefault(id(connection), _Line(connection))
+        self._lines.setdefault(id(connection), _Line(connection)).holding += 1
 
     def _let_go(self, key: int, connection: ConnectionInfo) -> None:
-        """What waited behind goes on, until one of them is held as well."""
-        line = self._lines.pop(key, None)
-        while line is not None and line.waiting:
+        """What waited behind goes on when nothing before it is held, until one of them is."""
+        line = self._lines.get(key)
+        if line is None:
+            return
+        line.holding -= 1
+        if line.holding:
+            return
+        del self._lines[key]
+        while line.waiting:
             frame, later = line.waiting.popleft()
             answer = self._staged(frame, connection)
             when_there(answer, later.resolve)

@@ -5,7 +5,7 @@ Owns their order: what is to go wrong concerns requests of the release that is s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from kafkalite.server.terms import Service
@@ -35,7 +35,7 @@ def staged(run: Staged, node_id: int, service: Service) -> Service:
     """The service of one of a run's brokers, as its clients have it."""
     assert run.clock is not None
     controls = run.controls
-    world = world_of(lambda: run.brokers.get(node_id))
+    world = world_of(lambda: run.brokers.get(node_id), lambda: list(run.brokers.values()))
     knows: Callable[[memoryview], bool] | None = None
     if run.plan.profile is not None:
         from kafkalite.testing.profiled import Profiled
@@ -49,7 +49,9 @@ def staged(run: Staged, node_id: int, service: Service) -> Service:
     return stage
 
 
-def world_of(broker: Callable[[], Broker | None]) -> World:
+def world_of(
+    broker: Callable[[], Broker | None], brokers: Callable[[], Iterable[Broker]]
+) -> World:
     """Nothing is known while it makes way for another one."""
 
     def topic_name(topic_id: bytes) -> str | None:
@@ -60,4 +62,4 @@ def world_of(broker: Callable[[], Broker | None]) -> World:
         found = broker()
         return [] if found is None else found.context.fetch_sessions.named(session_id)
 
-    return World(Known(topic_name, in_session), broker)
+    return World(Known(topic_name, in_session), broker, brokers)

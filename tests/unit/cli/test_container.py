@@ -188,6 +188,41 @@ def test_a_variable_may_name_a_file_that_holds_its_value() -> None:
         with_files_read({"KAFKA_NODE_ID_FILE": "/no/such"}, lambda path: Path(path).read_text())
 
 
+@pytest.mark.parametrize(
+    "variable", "KAFKA_CA_FILE KAFKA_LOG4J_CONFIG_FILE KAFKA_CONF_FILE MY_NODE_ID_FILE".split()
+)
+def test_a_file_of_somebody_elses_is_not_read(variable: str) -> None:
+    foreign = {variable: "/no/such"}
+    assert with_files_read(foreign, lambda path: Path(path).read_text()) == foreign
+    assert served(foreign)[0].get_int("num.partitions") == 1
+
+
+@pytest.mark.parametrize(
+    "variable",
+    "KAFKA_CLUSTER_ID KAFKA_CREATE_TOPICS KAFKA_SEGMENT_BYTES KAFKA_CLIENT_PASSWORDS"
+    " KAFKA_INTER_BROKER_USER KAFKA_SSL_KEY_CREDENTIALS KAFKA_ADVERTISED_HOST_NAME".split(),
+)
+def test_whatever_is_taken_may_come_out_of_a_file(variable: str) -> None:
+    assert with_files_read({f"{variable}_FILE": "/a"}, {"/a": "x\n"}.__getitem__) == {variable: "x"}
+
+
+@pytest.mark.parametrize("setting", ["log.dirs", "log.dir"])
+def test_a_directory_that_cannot_be_written_is_told_in_one_sentence(
+    tmp_path: Path, setting: str
+) -> None:
+    (tmp_path / "file").touch()
+    settings_file = tmp_path / "kafka.properties"
+    settings_file.write_text(f"{setting}={tmp_path}/file/data\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "kafkalite", "container", "--configured", settings_file],
+        env={**os.environ, "CLUSTER_ID": "abc"}, capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert f"{tmp_path}/file/data cannot be written (Not a directory)" in done.stderr
+
+
 def test_a_new_cluster_has_the_id_that_is_named_and_an_old_one_keeps_its_own(
     tmp_path: Path,
 ) -> None:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -76,6 +76,7 @@ def test_a_broker_that_serves_is_healthy(
     assert "does not serve yet" in capsys.readouterr().out
     file.write_text(f"{port_of(broker)}\n")
     assert healthy.main(str(file)) == 0
+    assert healthy.main(str(tmp_path / "none"), str(file)) == 0
     with socket.create_server(("127.0.0.1", 0)) as closed:
         file.write_text(f"{closed.getsockname()[1]}\n")
     assert healthy.main(str(file)) == 1
@@ -145,6 +146,20 @@ def test_the_port_of_zookeeper_answers(tmp_path: Path) -> None:
                 assert asked(port, b"what") == b""
         finally:
             process.terminate()
+
+
+def test_the_silent_are_no_hindrance_however_many_they_are(monkeypatch) -> None:
+    monkeypatch.setattr(zookeeper, "MOST", 3)
+    with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as silent:
+        port = server.getsockname()[1]
+        threading.Thread(target=zookeeper.serve, args=(server,), daemon=True).start()
+        come = [
+            silent.enter_context(socket.create_connection(("127.0.0.1", port), 5)) for _ in range(5)
+        ]
+        assert asked(port, b"ruok") == b"imok"
+        assert [each.recv(1) for each in come[:2]] == [b"", b""]
+        come[-1].sendall(b"ruok")
+        assert come[-1].recv(4) == b"imok"
 
 
 def asked(port: int, word: bytes) -> bytes:

@@ -51,3 +51,71 @@ def test_the_tools_are_where_users_of_other_images_look_for_them(root: Path) -> 
 def test_it_is_written_a_second_time(root: Path) -> None:
     write_tree(str(root))
     assert (root / "etc/kafka/docker/run").exists()
+
+
+# --- what is done before a start ------------------------------------------------------------------
+
+
+def before(root: Path, **environment: str) -> dict[str, str]:
+    """The variables of Kafka's that `run` goes on with."""
+    said = subprocess.run(
+        ["bash", "-c", f". {root}/etc/kafka/docker/before; env -0"],
+        env={"PATH": os.environ["PATH"], **environment}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    pairs = (each.partition("=") for each in said.stdout.split("\0") if each.startswith("KAFKA_"))
+    return {name: value for name, _, value in pairs}
+
+
+def test_commands_of_wurstmeisters_image_take_the_place_of_their_names(root: Path) -> None:
+    told = "INSIDE://:9092,OUTSIDE://_{HOSTNAME_COMMAND}:_{PORT_COMMAND}"
+    topics = "a:1:1,\n  b $HOME `c` 'd' \"e\""
+    assert before(
+        root, KAFKA_ADVERTISED_LISTENERS=told, KAFKA_CREATE_TOPICS=topics,
+        HOSTNAME_COMMAND="echo 'a & b' | tr -d ' '", PORT_COMMAND="echo 9094",
+        BROKER_ID_COMMAND="echo 7", RACK_COMMAND="echo a rack",
+    ) == {
+        "KAFKA_ADVERTISED_LISTENERS": "INSIDE://:9092,OUTSIDE://a&b:9094",
+        "KAFKA_CREATE_TOPICS": topics,
+        "KAFKA_BROKER_ID": "7",
+        "KAFKA_BROKER_RACK": "a rack",
+    }  # fmt: skip
+    assert before(root, HOSTNAME_COMMAND="echo there") == {"KAFKA_ADVERTISED_HOST_NAME": "there"}
+    said = {"KAFKA_ADVERTISED_HOST_NAME": "here", "KAFKA_BROKER_ID": "1", "KAFKA_BROKER_RACK": "r"}
+    named = {"HOSTNAME_COMMAND": "echo no", "BROKER_ID_COMMAND": "echo 2", "RACK_COMMAND": "echo s"}
+    assert before(root, **said, **named) == said
+    assert before(root) == {}
+
+
+def test_whatever_command_starts_the_image_the_rest_is_done_before(root: Path) -> None:
+    """An image that takes the place of another one is started by its own command."""
+    assert ". /etc/kafka/docker/before\n" in (root / "etc/kafka/docker/run").read_text()
+    custom = "export KAFKA_NUM_PARTITIONS=3"
+    assert before(root, CUSTOM_INIT_SCRIPT=custom) == {"KAFKA_NUM_PARTITIONS": "3"}
+    scripts = root / "docker-entrypoint-initdb.d"
+    (scripts / "a first.sh").write_text(f"touch {root}/ran\n")
+    script = root / "etc/kafka/docker/before"
+    script.write_text(script.read_text().replace("/docker-entry", f"{root}/docker-entry"))
+    before(root)
+    assert (root / "ran").exists()
+
+
+@pytest.mark.parametrize("is_read_only", [False, True])
+def test_the_health_check_knows_the_port_also_where_the_root_is_read_only(
+    root: Path, is_read_only: bool
+) -> None:
+    memory, place = root / "dev/shm", root / "run/kafkalite"
+    memory.mkdir(parents=True)
+    if is_read_only:
+        place.rmdir()  # whoever runs the tests may write everywhere
+    paths = {"/run/kafkalite": f"{place}", "/dev/shm": f"{memory}", sys.executable: "echo"}
+    launch, healthy = (root / "etc/kafka/docker/launch", root / "usr/bin/kafkalite-healthy")
+    said = []
+    for script in (launch, healthy):
+        text = script.read_text()
+        for path, here in paths.items():
+            text = text.replace(path, here)
+        call = ["bash", "-c", text, "a script", "--topic", "a b"]
+        said.append(subprocess.run(call, capture_output=True, text=True, check=True).stdout)
+    port_file = f"{memory}/kafkalite-port" if is_read_only else f"{place}/port"
+    assert f" --port-file {port_file} --topic a b\n" in said[0]
+    assert f" {port_file}" in said[1]

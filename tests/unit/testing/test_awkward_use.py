@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -18,10 +20,12 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from kafkalite.client.cluster import ClientFailed, Unreachable
+from kafkalite.protocol.messages import MetadataRequest
 from kafkalite.testing import observing
 from kafkalite.testing.arguments import HIGHEST_MOMENT_MS
 from kafkalite.testing.embedded import BrokerFailed, EmbeddedKafka
 from kafkalite.testing.outside import OutsideKafka
+from tests.unit.testing.between import asked
 
 TOPIC = "orders"
 MOVED = "NOT_LEADER_OR_FOLLOWER"
@@ -207,6 +211,23 @@ def test_one_that_is_too_much_stays_without_what_it_says(kafka, monkeypatch) -> 
     assert "bytes, which are too many to be kept" in str(large)
 
 
+def test_what_is_kept_takes_no_more_memory_than_it_may(kafka, monkeypatch) -> None:
+    """However small each is, and also when somebody has looked at all of it."""
+    monkeypatch.setattr(observing, "KEPT_BYTES", 1_000_000)
+    kafka.produce(TOPIC, "one")  # whatever is made once
+    kafka.keep_exchanges()
+    with socket.create_connection(("127.0.0.1", kafka.port), 10) as link:
+        tracemalloc.start()
+        before, _ = tracemalloc.get_traced_memory()
+        for _ in range(2_000):
+            link.sendall(asked(MetadataRequest(topics=[]), 5))
+            link.recv(1_000)
+        assert not any(each.errors for each in kafka.exchanges)
+        taken = tracemalloc.get_traced_memory()[0] - before
+        tracemalloc.stop()
+    assert taken < 1_500_000
+
+
 def test_what_is_kept_is_counted_whatever_waits_meanwhile(kafka, monkeypatch) -> None:
     """A reply to what was forgotten before, or to what is too old, must count for nothing."""
     monkeypatch.setattr(observing, "KEPT_BYTES", 100_000)
@@ -221,7 +242,7 @@ def test_what_is_kept_is_counted_whatever_waits_meanwhile(kafka, monkeypatch) ->
             forgets()
         reading.join(10)
         observers = kafka._controls.observers
-        assert observers._kept_bytes == sum(each.size for each in kafka.exchanges)
+        assert observers._kept_bytes == sum(each.weight for each in kafka.exchanges)
         assert observers._kept_bytes <= 100_000
         kafka.produce(TOPIC, "z")
         assert [each for each in kafka.exchanges if each.api == "Produce"]

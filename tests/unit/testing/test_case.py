@@ -30,6 +30,19 @@ def test_the_tests_of_a_class_share_a_broker() -> None:
     assert not seen[0].is_running
 
 
+def test_what_a_test_has_go_wrong_is_taken_back_at_its_end() -> None:
+    class Shared(WithKafkalite, unittest.TestCase):
+        def test_a(self) -> None:
+            self.kafkalite.fail("Metadata", error="UNKNOWN_SERVER_ERROR", times=None)
+            self.kafkalite.explore(1, rate=1)
+
+        def test_b(self) -> None:
+            assert not self.kafkalite._controls.faults
+            assert self.kafkalite._controls.explored.chooser is None
+
+    assert run(Shared).wasSuccessful()
+
+
 def test_each_test_has_its_own_when_it_is_to_be_fresh() -> None:
     seen = []
 

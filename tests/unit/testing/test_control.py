@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from kafkalite.testing import control
 from kafkalite.testing.control import ControlServer
 from kafkalite.testing.control_acts import ENDPOINTS
 from kafkalite.testing.control_page import page
@@ -206,6 +207,7 @@ REFUSED: list[tuple[str, str, Any, int, str]] = [
     ("GET", "/records", None, 400, "lacks the field 'topic'"),
     ("GET", "/records?topic=orders&count=many", None, 400, "expected integer"),
     ("GET", "/records?topic=orders&count=1&timeout=0", None, 409, "0 records and not 1"),
+    ("GET", "/records?topic=orders&count=1&timeout=nan", None, 400, "is nan: expected a number"),
     ("GET", "/exchanges?api=Bake", None, 400, "no API of Kafka"),
     ("GET", "/exchanges?limit=5000", None, 400, "1000 or less"),
 ]  # fmt: skip
@@ -227,6 +229,41 @@ def test_a_body_without_end_is_cut_off(ask: Asked) -> None:
         with pytest.raises(OSError):
             link.sendall(chunk * 1000)
     assert ask.done("GET", "/health")["status"] == "serving"
+
+
+def test_a_browser_says_that_a_website_asks_also_where_it_does_not_say_which(ask: Asked) -> None:
+    """As for an image, from a page that sends no referrer."""
+    for site, status in (("cross-site", 403), ("same-site", 403), ("none", 200)):
+        assert ask("GET", "/clock", **{"Sec-Fetch-Site": site})[0] == status
+    assert ask("GET", "/clock", **{"Sec-Fetch-Site": "same-origin"})[0] == 200
+
+
+def test_who_waits_for_clients_keeps_nobody_from_steering(monkeypatch) -> None:
+    """What they wait for may be for somebody else to let go."""
+    monkeypatch.setattr(control, "MOST_AT_ONCE", 2)
+    with EmbeddedKafka(topics=["orders"]) as kafka, controlled(kafka) as ask:
+        id_ = ask.done("POST", "/faults", {**HOLD, "times": None})["id"]
+        written = {"topic": "orders", "records": [{"value": "one"}]}
+        waiting = [
+            threading.Thread(target=ask.done, args=("POST", "/produce", written)) for _ in range(4)
+        ]
+        for each in waiting:
+            each.start()
+        begun = time.monotonic()
+        while ask.done("GET", f"/faults/{id_}")["held"] < 2:
+            assert time.monotonic() - begun < 5
+        ask.done("DELETE", f"/faults/{id_}")
+        assert time.monotonic() - begun < 5
+        for each in waiting:
+            each.join(20)
+        assert ask.done("GET", "/records?topic=orders")["count"] == 4
+
+
+def test_what_its_own_client_is_told_is_no_mistake_of_the_broker(ask: Asked) -> None:
+    nowhere = {"topic": "orders", "records": [{"value": "x", "partition": 99}]}
+    status, answer = ask("POST", "/produce", nowhere)
+    assert status == 409
+    assert "99" in answer["error"]
 
 
 def test_a_broker_that_has_ended_is_told() -> None:
@@ -307,7 +344,7 @@ def test_what_is_held_is_counted_and_released(ask: Asked) -> None:
 
 
 def test_what_was_explored_is_told_and_done_again(ask: Asked) -> None:
-    asked = {"seed": 3, "kinds": ["not-enough-replicas"], "rate": 1}
+    asked = {"seed": 3, "kinds": ["moved-leader"], "rate": 1}
     assert ask.done("POST", "/explore", asked)["schedule"] == []
     producer = Producer({
         "bootstrap.servers": ask.kafka.bootstrap_servers, "client.id": "shop", "linger.ms": 0,
@@ -317,7 +354,7 @@ def test_what_was_explored_is_told_and_done_again(ask: Asked) -> None:
     assert producer.flush(15) == 0
     found = ask.done("GET", "/explore")["schedule"]
     assert found == [
-        {"kind": "not-enough-replicas", "number": number, "api": "Produce", "of": "orders-1",
+        {"kind": "moved-leader", "number": number, "api": "Produce", "of": "orders-1",
          "by": "shop"}
         for number in (1, 2)
     ]  # fmt: skip

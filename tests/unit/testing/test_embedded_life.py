@@ -452,3 +452,34 @@ def test_a_child_that_lives_on_keeps_no_port_of_its_parent() -> None:
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_reaches_its_parents_broker_and_steers_nothing() -> None:
+    done = run_program(
+        """
+        import os
+        from kafkalite.testing.embedded import BrokerFailed, EmbeddedKafka
+        kafka = EmbeddedKafka(topics=["orders"]).start()
+        child = os.fork()
+        if child == 0:
+            kafka.produce("orders", "of the child")
+            assert kafka.records("orders").one().text == "of the child"
+            assert kafka.client_config("kafka-python")
+            for steered in (
+                lambda: kafka.fail("Produce", error="NOT_CONTROLLER"), lambda: kafka.explore(1),
+                kafka.reset, lambda: kafka.create_topic("more"), kafka.clock.freeze,
+            ):
+                try:
+                    steered()
+                except BrokerFailed as failure:
+                    assert "forked from" in str(failure), failure
+                else:
+                    raise AssertionError(steered)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert kafka.records("orders").one().text == "of the child"
+        kafka.stop()
+        """
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -98,3 +98,51 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:
     assert "2 failed" in said, said
     assert "explore='often': expected how many runs" in said
     assert "explore= is for the broker of fresh_kafkalite, which this test does not use" in said
+
+
+def test_the_report_shows_what_was_said_in_the_run_that_failed(tmp_path: Path) -> None:
+    """The search for a smaller schedule ends with runs that do not."""
+    said = run_suite(tmp_path, WRONG.replace("IDEMPOTENT", "False"))
+    shown = said.partition("what was said to kafkalite")[2]
+    acts = "the connection ends: asked for by the test|REQUEST_TIMED_OUT|AFTER_APPEND"
+    assert re.search(acts, shown), said
+
+
+def test_who_runs_a_test_again_has_it_explored_again(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(
+        "from _pytest.runner import runtestprotocol\n"
+        "def pytest_runtest_protocol(item, nextitem):\n"
+        "    runtestprotocol(item, log=False, nextitem=nextitem)\n"
+        "    item._initrequest()\n"
+        "    runtestprotocol(item, log=True, nextitem=nextitem)\n"
+        "    return True\n"
+    )
+    said = run_suite(
+        tmp_path,
+        """
+        import pytest
+
+        runs = []
+
+        @pytest.mark.kafkalite(explore=2)
+        def test_fails_at_first(fresh_kafkalite):
+            fresh_kafkalite.produce("orders", "one")
+            runs.append(1)
+            assert len(runs) > 1
+        """,
+    )
+    assert "1 passed" in said, said
+
+
+def test_no_test_passes_for_not_having_been_run(tmp_path: Path) -> None:
+    said = run_suite(
+        tmp_path,
+        """
+        import pytest
+
+        @pytest.mark.kafkalite(explore={"runs": 0})
+        def test_never(fresh_kafkalite):
+            assert False
+        """,
+    )
+    assert "nothing would be run" in said, said

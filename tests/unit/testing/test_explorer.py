@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,9 +11,14 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from hypothesis import HealthCheck, Phase, find, settings
 
+from kafkalite.client.wire import decode_response
 from kafkalite.protocol.errors import Error
+from kafkalite.protocol.messages import FetchRequest, FetchResponse
+from kafkalite.testing.chosen import Explored
 from kafkalite.testing.embedded import EmbeddedKafka
-from kafkalite.testing.explorer import KINDS, Schedule, Step, run, schedules
+from kafkalite.testing.explorer import KINDS, Explorer, Schedule, Step, check, run, schedules
+from kafkalite.testing.schedule import Place
+from tests.unit.testing.between import asked
 
 SENT = [str(number) for number in range(5)]
 OF_A_SHOP = {
@@ -24,6 +30,14 @@ OF_A_SHOP = {
 @pytest.fixture
 def kafka() -> Iterator[EmbeddedKafka]:
     with EmbeddedKafka(topics={"orders": 1}) as kafka:
+        kafka.keep_exchanges()
+        yield kafka
+
+
+@pytest.fixture
+def replicated() -> Iterator[EmbeddedKafka]:
+    of_several = {"default.replication.factor": 3, "min.insync.replicas": 2}
+    with EmbeddedKafka(brokers=3, topics={"orders": 1}, settings=of_several) as kafka:
         kafka.keep_exchanges()
         yield kafka
 
@@ -95,7 +109,7 @@ def test_a_schedule_is_shown_and_read(kafka) -> None:
 
 
 def test_one_place_meets_two_in_a_row_at_most(kafka) -> None:
-    with kafka.explore(1, kinds=["not-enough-replicas"], rate=1) as explorer:
+    with kafka.explore(1, kinds=["moved-leader"], rate=1) as explorer:
         send(kafka)
     assert [step.number for step in explorer.schedule] == [1, 2, 4, 5, 7, 8, 10, 11, 13, 14]
 
@@ -127,6 +141,7 @@ def test_helpers_of_tests_meet_nothing(kafka) -> None:
         ({"seed": 1, "schedule": []}, "one of the two"),
         ({"seed": 1, "rate": 1.5}, "expected 0 to 1"),
         ({"seed": 1, "kinds": "delays"}, "'delays' is no kind"),
+        ({"seed": 1, "kinds": []}, "nothing could be chosen"),
         ({"schedule": [{"kind": "delays"}]}, "'delays' is no kind"),
         ({"schedule": [{"kind": "delay", "number": 0}]}, "expected 1 or more"),
         ({"schedule": [{"kind": "delay", "api": "produce"}]}, "expected 'Produce'"),
@@ -137,18 +152,77 @@ def test_what_cannot_be_meant_is_refused(kafka, asked, words) -> None:
         kafka.explore(**asked)
 
 
+def test_what_is_chosen_depends_little_on_how_much_is_there_by_then() -> None:
+    """A fetch is given one batch or two, as fast as the machine is."""
+    place = Place("Fetch", "orders-0@0", "clerk")
+    several = [name for name, kind in KINDS.items() if "Fetch" in kind.apis]
+    one = [name for name in several if name != "short-fetch"]
+
+    def chosen(seed: int, kinds: list[str]) -> str | None:
+        return Explorer(Explored(), seed, rate=1)._drawn(place, kinds)
+
+    for seed in range(100):
+        kind = chosen(seed, several)
+        assert kind in ("short-fetch", chosen(seed, one))
+    assert {chosen(seed, several) for seed in range(100)} == set(several)
+
+
+def test_nothing_passes_for_not_having_been_run(kafka) -> None:
+    with pytest.raises(ValueError, match="nothing would be run"):
+        check(kafka, lambda it: it.produce("orders", "one"), runs=0)
+    with pytest.raises(ValueError, match="nothing would be run"):
+        check(kafka, lambda it: it.produce("orders", "one"), seeds=[])
+    with pytest.raises(ValueError, match="'delays' is no kind"):
+        schedules(kinds=["delay", "delays"])
+
+
+def test_a_step_names_its_client_as_the_client_does(kafka) -> None:
+    """Also where a number of a sequence is left out."""
+    with kafka.explore(schedule=[Step(kind="delay", api="Produce", by="shop-2")]) as explorer:
+        send(kafka, **{"client.id": "shop-2"})
+    assert len(explorer.schedule) == 1
+
+
+def test_what_fails_by_chance_is_said_to(kafka) -> None:
+    runs = iter(range(100))
+
+    def program(it: EmbeddedKafka) -> None:
+        send(it)
+        assert next(runs) > 0
+
+    with pytest.raises(AssertionError) as failed:
+        check(kafka, program, seeds=[1], rate=1, kinds=["delay"])
+    assert any("once more it did not fail" in note for note in failed.value.__notes__)
+
+
 # --- what is legal --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["not-enough-replicas", "not-enough-replicas-after-append",
-                                  "timed-out-after-append"])  # fmt: skip
-def test_replicas_are_asked_about_only_by_who_waits_for_all(kafka, kind) -> None:
-    with kafka.explore(1, kinds=[kind], rate=1) as explorer:
-        send(kafka, acks=1, **{"enable.idempotence": False})
+OF_REPLICAS = ("not-enough-replicas", "not-enough-replicas-after-append", "timed-out-after-append")
+
+
+@pytest.mark.parametrize("kind", OF_REPLICAS)
+def test_replicas_are_asked_about_only_by_who_waits_for_all(replicated, kind) -> None:
+    with replicated.explore(1, kinds=[kind], rate=1) as explorer:
+        send(replicated, acks=1, **{"enable.idempotence": False})
     assert not explorer.schedule
-    with kafka.explore(1, kinds=[kind], rate=1) as explorer:
-        send(kafka, acks="all")
+    with replicated.explore(1, kinds=[kind], rate=1) as explorer:
+        send(replicated, acks="all")
     assert explorer.schedule
+
+
+@pytest.mark.parametrize(
+    ("replicas", "least", "kinds"),
+    [(1, 1, ()), (1, 2, ()), (2, 1, OF_REPLICAS[2:]), (2, 2, OF_REPLICAS)],
+)
+def test_no_leader_lacks_replicas_that_there_are_not(replicas, least, kinds) -> None:
+    """What Apache Kafka waits for is the lesser of the two, and the leader counts."""
+    own = {"default.replication.factor": replicas, "min.insync.replicas": least}
+    with EmbeddedKafka(brokers=2, topics=["orders"], settings=own) as kafka:
+        for kind in OF_REPLICAS:
+            with kafka.explore(1, kinds=[kind], rate=1) as explorer:
+                send(kafka)
+            assert bool(explorer.schedule) == (kind in kinds)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +234,8 @@ def test_replicas_are_asked_about_only_by_who_waits_for_all(kafka, kind) -> None
         ("timed-out-after-append", Error.REQUEST_TIMED_OUT, True),
     ],
 )
-def test_what_a_producer_is_told(kafka, kind, error, is_there) -> None:
+def test_what_a_producer_is_told(replicated, kind, error, is_there) -> None:
+    kafka = replicated
     with kafka.explore(schedule=[Step(kind=kind)]):
         send(kafka)
     [refused] = told(kafka, "Produce")[0].response.responses[0].partition_responses
@@ -206,6 +281,44 @@ def test_an_empty_fetch_is_that_of_a_quota(kafka) -> None:
         assert read(kafka) == SENT
     first = told(kafka, "Fetch")[0].response
     assert (first.responses, first.session_id, first.throttle_time_ms) == ([], 0, 50)
+
+
+def test_an_empty_fetch_hides_nothing_that_a_session_does_not_tell_again(kafka) -> None:
+    """A high watermark without records: those of a transaction that is open."""
+    kafka.create_topic("open")
+    producer = shop(kafka, **{"transactional.id": "till"})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+
+    def ask(link: socket.socket, number: int, session_id: int, *topics: str) -> FetchResponse:
+        part = FetchRequest.Partition(partition=0, fetch_offset=0, partition_max_bytes=10_000)
+        link.sendall(asked(FetchRequest(
+            replica_id=-1, max_wait_ms=10, min_bytes=0, max_bytes=10_000, isolation_level=1,
+            session_id=session_id, session_epoch=number,
+            topics=[FetchRequest.Topic(topic=name, partitions=[part]) for name in topics],
+        ), 12))  # fmt: skip
+        with link.makefile("rb") as replies:
+            frame = replies.read(int.from_bytes(replies.read(4)))
+        return decode_response(frame, FetchRequest.API_KEY, 12)
+
+    steps = [Step(kind="empty-fetch", number=number) for number in (1, 2, 3)]
+    with (
+        kafka.explore(schedule=steps) as explorer,
+        socket.create_connection(("127.0.0.1", kafka.port), 10) as link,
+    ):
+        session_id = ask(link, 0, 0, "orders", "open").session_id
+        producer.produce("open", "one")
+        assert producer.flush(10) == 0
+        kafka.produce("orders", "one")
+        told = [ask(link, number, session_id) for number in (1, 2)]
+    marks = {
+        topic.topic: topic.partitions[0].high_watermark
+        for each in told
+        for topic in each.responses
+    }
+    assert marks == {"orders": 1, "open": 1}
+    assert [step.number for step in explorer.schedule] == [1]  # when it is about records alone
+    producer.abort_transaction(10)
 
 
 def fetched(kafka: EmbeddedKafka) -> Iterator[Any]:
@@ -255,6 +368,26 @@ def test_a_group_rebalances_and_its_member_goes_on(kafka, protocol) -> None:
         assert generation(kafka, protocol) > before
     assert len(explorer.schedule) == 1
     consumer.close()
+
+
+def test_nobody_joins_a_group_that_is_gone(kafka) -> None:
+    """A client that was a member of one, and asks for something else by the same name."""
+    config = {**kafka.client_config("confluent"), "client.id": "clerk"}
+    consumer = Consumer({
+        **config, "group.id": "staff", "group.instance.id": "one",  # so it leaves without a word
+        "auto.offset.reset": "earliest",
+    })  # fmt: skip
+    consumer.subscribe(["orders"])
+    steps = [Step(kind="rebalance", number=number, api="Fetch") for number in range(2, 9)]
+    with kafka.explore(schedule=steps) as explorer:
+        kafka.produce("orders", "one")
+        assert consumer.poll(20) is not None
+        consumer.close()
+        kafka.reset()
+        kafka.produce("orders", "one", "two")
+        read(kafka, 2)
+        assert not explorer.schedule
+    assert kafka.wait_for_group("staff", state=None, timeout=1).state == "Dead"
 
 
 def generation(kafka: EmbeddedKafka, protocol: str) -> int:

@@ -34,7 +34,9 @@ ORDERS = TopicPartition("orders", 0)
 
 @pytest.fixture
 def kafka() -> Iterator[EmbeddedKafka]:
-    with EmbeddedKafka(topics={"orders": 1, "bills": 1}) as kafka:
+    several = {"default.replication.factor": 2, "min.insync.replicas": 2}
+    topics = {"orders": 1, "bills": 1}
+    with EmbeddedKafka(brokers=2, topics=topics, settings=several) as kafka:
         yield kafka
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer, KafkaProducer
 
+from kafkalite.protocol.messages import FetchRequest, ProduceRequest
 from kafkalite.testing.embedded import EmbeddedKafka
+from kafkalite.testing.schedule import Step
 from kafkalite.testing.where import Where
+from tests.unit.log.making import batch
+from tests.unit.testing.between import asked
 
 TOPIC = "orders"
 
@@ -336,3 +342,39 @@ def test_where_knows_a_group(kafka) -> None:
     consumer.close()
     assert mine.count >= 4  # FindCoordinator, JoinGroup, SyncGroup, Heartbeat
     assert other.count == 0
+
+
+def test_what_waits_behind_a_held_request_is_let_go_by_nothing_else(kafka) -> None:
+    """A fetch before it is answered meanwhile, and throttled: by what it was given, so later."""
+    kafka.create_topic("later")
+    produce = partial(asked, version=8)
+    held = kafka.hold("Produce", times=1, when=Where(client_id="me"))
+    with (
+        kafka.explore(schedule=[Step(kind="throttle", api="Fetch")]) as explorer,
+        socket.create_connection(("127.0.0.1", kafka.port), 10) as link,
+    ):
+        fetch = FetchRequest.Partition(partition=0, fetch_offset=0, partition_max_bytes=10_000)
+        link.sendall(asked(FetchRequest(
+            replica_id=-1, max_wait_ms=9_000, min_bytes=1, max_bytes=10_000,
+            topics=[FetchRequest.Topic(topic=TOPIC, partitions=[fetch])],
+        ), 4))  # fmt: skip
+        for value in (b"held", b"behind it"):
+            part = ProduceRequest.PartitionData(index=0, records=batch([value]))
+            data = ProduceRequest.TopicData(name="later", partition_data=[part])
+            link.sendall(produce(ProduceRequest(acks=-1, timeout_ms=9_000, topic_data=[data])))
+        while not held.held:
+            time.sleep(0.01)
+        kafka.produce(TOPIC, "one")
+        assert len(link.recv(10_000)) > 0
+        time.sleep(0.3)
+        assert len(explorer.schedule) == 1
+        assert kafka.records("later", count=0) == []
+        held.release()
+        assert [each.text for each in kafka.records("later", count=2)] == ["held", "behind it"]
+
+
+def test_taking_all_back_ends_what_is_explored(kafka) -> None:
+    explorer = kafka.explore(1, rate=1, kinds=["delay"])
+    kafka.no_faults()
+    send(kafka, b"one")
+    assert not explorer.schedule

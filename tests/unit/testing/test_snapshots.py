@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 from kafka import KafkaConsumer, KafkaProducer
 
 from kafkalite.testing.embedded import BrokerFailed, EmbeddedKafka
+from kafkalite.testing.schedule import Step
 
 
 @pytest.fixture
@@ -214,3 +215,88 @@ def test_reset_makes_topics_with_their_configs_again() -> None:
             [described] = admin.describe_configs([short]).values()
             assert described.result(10)["retention.ms"].value == "1000"
             kafka.reset()
+
+
+@pytest.mark.parametrize("renew", ["reset", "restore", "snapshot", "restart"])
+def test_what_is_held_ends_with_its_broker_and_is_not_counted_any_more(kafka, renew) -> None:
+    """Neither the broker that has made way for another one does it, nor that one."""
+    then = kafka.snapshot()
+    faults = [kafka.hold(api, times=None) for api in ("Produce", "CreateTopics")]
+    admin = AdminClient(kafka.client_config("confluent"))
+    admin.create_topics([NewTopic("late", 1, 1)])
+    producer = Producer({**kafka.client_config("confluent"), "linger.ms": 0})
+    producer.produce("orders", b"old", partition=0)
+    wait_until(lambda: [each.held for each in faults] == [1, 1])
+    for fault in faults:
+        fault._faults.remove(fault)  # whoever comes again is not held
+    kafka.restore(then) if renew == "restore" else getattr(kafka, renew)()
+    assert [each.held for each in faults] == [0, 0]
+    producer.purge()
+    for fault in faults:
+        fault.release()
+    assert [each.held for each in faults] == [0, 0]
+
+
+def wait_until(is_so) -> None:
+    deadline = time.monotonic() + 10
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_members_whose_clients_are_connected_outlive_a_jump_behind_a_snapshot(kafka) -> None:
+    """The broker that goes on has not heard of them yet."""
+    kafka.produce("orders", "one")
+    consumer = Consumer({
+        **kafka.client_config("confluent"), "group.id": "clerks", "auto.offset.reset": "earliest",
+        "heartbeat.interval.ms": 3000, "session.timeout.ms": 10_000,
+    })  # fmt: skip
+    consumer.subscribe(["orders"])
+    assert consumer.poll(20) is not None
+    before = kafka.wait_for_group("clerks", members=1)
+    kafka.snapshot()
+    kafka.clock.advance(hours=1)
+    after = kafka.wait_for_group("clerks", state=None, timeout=1)
+    assert [each.member_id for each in after.members] == [
+        each.member_id for each in before.members
+    ]
+    consumer.close()
+
+
+def test_a_restore_that_fails_says_so() -> None:
+    with EmbeddedKafka(settings={"broker.id": 5}) as other:
+        then = other.snapshot()
+    with EmbeddedKafka() as kafka:
+        with pytest.raises(BrokerFailed, match=r"could not restore a snapshot: .*5"):
+            kafka.restore(then)
+        wait_until(lambda: not kafka.is_running)
+
+
+@pytest.mark.parametrize("renew", ["reset", "restore"])
+def test_a_connected_client_believes_the_leader_that_it_is_told_of(kafka, renew) -> None:
+    """It takes no epoch that is earlier than one that it has heard of."""
+    then = kafka.snapshot()
+    kafka.produce("orders", "one", partition=0)
+    consumer = Consumer({
+        **kafka.client_config("confluent"), "group.id": "clerks", "auto.offset.reset": "earliest"
+    })  # fmt: skip
+    moves = [Step(kind="moved-leader", number=number, api="Fetch") for number in (1, 2, 3)]
+    with kafka.explore(schedule=moves) as explorer:
+        consumer.assign([TopicPartition("orders", 0, 0)])
+        assert consumer.poll(20) is not None
+        assert len(explorer.schedule) == 3
+    kafka.restore(then) if renew == "restore" else kafka.reset()
+    kafka.produce("orders", "two", "three", partition=0)
+    message = consumer.poll(20)
+    assert message is not None
+    assert message.error() is None
+    consumer.close()
+
+
+def test_time_passes_for_a_member_whose_group_is_gone(kafka) -> None:
+    consumer = Consumer({**kafka.client_config("confluent"), "group.id": "clerks"})
+    consumer.subscribe(["orders"])
+    wait_until(lambda: consumer.poll(0.1) is None and consumer.assignment())
+    kafka.reset()
+    kafka.clock.advance(hours=1)
+    consumer.close()

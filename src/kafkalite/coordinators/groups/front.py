@@ -8,7 +8,7 @@ while this broker leads it.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.effects import Producer
@@ -26,6 +26,7 @@ from kafkalite.protocol.errors import Error, KafkaError
 
 if TYPE_CHECKING:
     from kafkalite.coordinators.groups.shard import GroupShard
+    from kafkalite.coordinators.runtime import Runtime
     from kafkalite.env.slicing import Pace
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -67,16 +68,24 @@ class Groups(Shards):
 
     def spare(self, group_id: str, member_id: str, by_ms: int) -> None:
         """A member that cannot have given a sign of life for so long is none the deader for it."""
-        runtime = self.runtimes.get(self.partition_for(group_id))
+        runtime = self._runtime(group_id)
         if runtime is not None:
             runtime.deadlines.postpone(session_key(group_id, member_id), by_ms)
 
+    def has_members(self, group_id: str) -> bool:
+        """Whether this is the coordinator of a group that has some."""
+        runtime = self._runtime(group_id)
+        shard = None if runtime is None else cast("GroupShard | None", runtime.shard)
+        group = None if shard is None else shard.state.groups.get(group_id)
+        return bool(getattr(group, "members", None))
+
+    def _runtime(self, group_id: str) -> Runtime | None:
+        count = self.partition_count()
+        return self.runtimes.get(partition_of(group_id, count)) if count else None
 
     def partition(self, group_id: str) -> Partition | None:
         """The log of this group's coordinator, when it is on this broker."""
-        if self.partition_count() == 0:
-            return None
-        runtime = self.runtimes.get(self.partition_for(group_id))
+        runtime = self._runtime(group_id)
         return None if runtime is None else runtime.partition
 
     def by_shard(self, group_ids: list[str]) -> Steps[dict[str, list[str]]]:

@@ -1,9 +1,6 @@
 #!/bin/bash
-# What bitnami/kafka has for an entry point: scripts of the user's first, then the command.
-if [ "$1" = /opt/bitnami/scripts/kafka/run.sh ] || [ "$1" = /run.sh ]; then
-    for script in /docker-entrypoint-initdb.d/*.sh; do
-        [ -r "$script" ] && bash "$script"
-    done
+# What bitnami/kafka has for an entry point: runs the command.
+if [ "$1" = /run.sh ]; then
     shift
     set -- /opt/bitnami/scripts/kafka/run.sh "$@"
 fi
