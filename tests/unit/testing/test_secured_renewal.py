@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from kafka import KafkaProducer
 
 from kafkalite.testing.embedded import EmbeddedKafka
@@ -15,7 +16,7 @@ SETTINGS = {
 }
 
 
-def test_clients_log_in_again_and_go_on() -> None:
+def test_clients_log_in_again_and_go_on(caplog: pytest.LogCaptureFixture) -> None:
     with EmbeddedKafka(settings=SETTINGS) as kafka:
         producer = KafkaProducer(
             bootstrap_servers=kafka.bootstrap_servers, security_protocol="SASL_PLAINTEXT",
@@ -30,3 +31,4 @@ def test_clients_log_in_again_and_go_on() -> None:
         kafka.reset()
         assert producer.send("orders", b"four").get(10).offset == 0
         producer.close()
+    assert "failed to log in" not in caplog.text, "it was asked for something before"
