@@ -43,7 +43,11 @@ TOPICS = "org.apache.kafka.tools.TopicCommand"
 PRODUCE = "org.apache.kafka.tools.ConsoleProducer"
 CONSUME = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 
-pytestmark = pytest.mark.xdist_group("tls")
+# A client of kafka-python that is kept out leaves its sockets to the garbage collector.
+pytestmark = [
+    pytest.mark.xdist_group("tls"),
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+]
 
 
 @dataclass(frozen=True)
@@ -189,7 +193,6 @@ def skip_if_it_chooses(guarded: Guarded, address: str) -> None:
         pytest.skip("it shows Apache Kafka no certificate of an issuer that is not named")
 
 
-@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # its own sockets
 def test_kafka_python_is_kept_out(guarded: Guarded, wrong) -> None:
     address, shown, trusted = wrong
     with pytest.raises(kafka.errors.KafkaTimeoutError):
