@@ -21,7 +21,7 @@ from tests.compat.waiting import PATIENCE_S
 
 # What kafkalite has not, by the names of its requests.
 ABSENT = {
-    "DelegationToken": "Delegation tokens", "Sasl": "SASL", "Share": "Share groups",
+    "DelegationToken": "Delegation tokens", "Share": "Share groups",
     "Streams": "Streams groups", "RaftVoter": "Voters that come and go",
 }
 

@@ -3,7 +3,7 @@
 A pool is asked by field name, or by API and field name. RUN in a text becomes the conversation's
 own word when it is sent, so that conversations on one broker do not meet; a group or transaction
 without a name, which they would share, is only named where it is refused. Not asked at all are
-UnregisterBroker, which would end the broker, and SASL, which kafkalite does not serve so far.
+UnregisterBroker, which would end the broker, and SASL, whose conversations are tests/compat's.
 """
 
 from __future__ import annotations

@@ -6,10 +6,18 @@ Owns what `EmbeddedKafka` offers beyond start and stop; the loop and what is on 
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from kafkalite.testing.arguments import HIGHEST_MOMENT_MS
 from kafkalite.testing.outcome import Outcome
+from kafkalite.testing.plan import CONTROLLER, BrokerFailed
 from kafkalite.testing.running import Run
+
+if TYPE_CHECKING:
+    from kafkalite.protocol.messages import (
+        AlterUserScramCredentialsRequest,
+        AlterUserScramCredentialsResponse,
+    )
 
 # Something has settled when nothing was at work at so many looks in a row.
 QUIET_LOOKS = 5
@@ -21,6 +29,23 @@ def disconnect(run: Run, outcome: Outcome) -> None:
     for broker in run.brokers.values():
         broker.server.disconnect()
     outcome.done()
+
+
+def add_users(
+    run: Run, request: AlterUserScramCredentialsRequest, outcome: Outcome
+) -> None:
+    """Users of SCRAM, as a client would make them."""
+    from kafkalite.coordinators.cluster.events import AlterUserScramCredentials
+    from kafkalite.protocol.errors import KafkaError
+
+    def told(answer: AlterUserScramCredentialsResponse | KafkaError) -> None:
+        if isinstance(answer, KafkaError):
+            outcome.fail(answer)
+            return
+        refused = [each.error_message or each.user for each in answer.results if each.error_code]
+        outcome.told(BrokerFailed("; ".join(refused)) if refused else None)
+
+    run.brokers[CONTROLLER].controller.submit(AlterUserScramCredentials(request)).then(told)
 
 
 def freeze(run: Run, at_ms: int | None, outcome: Outcome) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kafkalite.client.cluster import Cluster
     from kafkalite.client.groups import Group, Lag
     from kafkalite.records.record import Record
+    from kafkalite.security.client_login import Login
 
 LOOK_SECONDS = 0.02
 TIMEOUT_SECONDS = 10.0
@@ -95,6 +96,11 @@ class Asking(Protocol):
     @property
     def bootstrap_servers(self) -> str: ...
 
+    @property
+    def _login(self) -> Login | None:
+        """Who the helpers are, where one has to be somebody."""
+        return None
+
     def _can_be_asked(self, what: str) -> None:
         """Raises when whoever asks would wait for itself; nobody does who asks another process."""
         return
@@ -124,7 +130,7 @@ class Asking(Protocol):
         self._can_be_asked("be written to")
         pairs = _header_pairs(headers)
         records = [_key_and_value(each, key) for each in values]
-        with _cluster(self.bootstrap_servers) as cluster:
+        with _cluster(self.bootstrap_servers, login=self._login) as cluster:
             producer = Producer(
                 cluster, topic, partition=partition, headers=pairs, codec=0,
                 timeout_s=TIMEOUT_SECONDS, now_ms=self._now_ms,
@@ -150,7 +156,7 @@ class Asking(Protocol):
         seen: list[Records] = []
 
         def look() -> Records | None:
-            seen[:] = [_read(self.bootstrap_servers, topic, timeout, committed=committed)]
+            seen[:] = [_read(self, topic, timeout, committed=committed)]
             return seen[0] if len(seen[0]) >= count else None
 
         def said() -> str:
@@ -174,7 +180,7 @@ class Asking(Protocol):
         def look() -> Group | None:
             from kafkalite.client.groups import Groups
 
-            with _cluster(self.bootstrap_servers, timeout) as cluster:
+            with _cluster(self.bootstrap_servers, timeout, self._login) as cluster:
                 group = Groups(cluster, timeout).describe(group_id)
             seen[:] = [group]
             is_so = state is None or group.state.lower() == state.lower()
@@ -199,7 +205,7 @@ class Asking(Protocol):
         if isinstance(topics, str):
             raise TypeError(f"topics={topics!r}: expected a list, [{topics!r}]")
         self._can_be_asked("tell of a group")
-        with _cluster(self.bootstrap_servers, timeout) as cluster:
+        with _cluster(self.bootstrap_servers, timeout, self._login) as cluster:
             return Groups(cluster, timeout).lag(group_id, topics)
 
     def assert_lag(
@@ -228,11 +234,11 @@ class Asking(Protocol):
 # --- helpers --------------------------------------------------------------------------------------
 
 
-def _read(bootstrap: str, topic: str, timeout: float, *, committed: bool) -> Records:
+def _read(kafka: Asking, topic: str, timeout: float, *, committed: bool) -> Records:
     from kafkalite.client.consuming import Reader, Start
 
     found = Records()
-    with _cluster(bootstrap, timeout) as cluster:
+    with _cluster(kafka.bootstrap_servers, timeout, kafka._login) as cluster:
         reader = Reader(
             cluster, topic, partitions=(), start=Start(), follows=False, is_committed=committed,
             timeout_s=timeout, tell=lambda _: None,
@@ -316,13 +322,15 @@ def _wait(look: Callable[[], T | None], said: Callable[[], str], timeout: float)
 
 
 @contextmanager
-def _cluster(bootstrap: str, timeout: float = TIMEOUT_SECONDS) -> Iterator[Cluster]:
+def _cluster(
+    bootstrap: str, timeout: float = TIMEOUT_SECONDS, login: Login | None = None
+) -> Iterator[Cluster]:
     from kafkalite.client.addresses import addresses
     from kafkalite.client.cluster import Cluster
 
     patience_s = max(timeout, LEAST_SECONDS)
     known = addresses(bootstrap)
     with closing(
-        Cluster(known, cure=CURE, patience_s=patience_s, client_id=CLIENT_ID)
+        Cluster(known, cure=CURE, patience_s=patience_s, client_id=CLIENT_ID, login=login)
     ) as cluster:
         yield cluster

@@ -26,7 +26,12 @@ _SAME = {
 def client_config(library: str, bootstrap_servers: str) -> dict[str, str]:
     """What a client of this library needs to find the broker: `KafkaProducer(**config)`,
     `confluent_kafka.Producer(config)`, `reader.options(**config)`."""
+    return {_BOOTSTRAP[known_library(library)]: bootstrap_servers}
+
+
+def known_library(library: str) -> str:
+    """The usual name of a library."""
     known = _SAME.get(library, library)
     if known not in _BOOTSTRAP:
         raise ValueError(f"{library!r}: expected one of {', '.join(_BOOTSTRAP)}")
-    return {_BOOTSTRAP[known]: bootstrap_servers}
+    return known

@@ -18,7 +18,7 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -34,11 +34,13 @@ from kafkalite.testing.faults import Act, Fault, Faults, When, api_name, check_t
 from kafkalite.testing.observing import Observer, Observers
 from kafkalite.testing.plan import CONTROLLER, BrokerFailed, Controls, Plan
 from kafkalite.testing.running import Run
+from kafkalite.testing.secured import secured
 from kafkalite.testing.timing import Time
 
 if TYPE_CHECKING:
     from kafkalite.env.disk import Disk
     from kafkalite.env.memory import DiskImage
+    from kafkalite.security.client_login import Login
     from kafkalite.testing.exchange import Exchange
     from kafkalite.testing.exploring import Explorer
     from kafkalite.testing.outcome import Outcome
@@ -75,6 +77,9 @@ class EmbeddedKafka(Asking):
     settings: of a server.properties, {"num.partitions": 3, "auto.create.topics.enable": False}.
     host, port: where the first broker listens; port 0 is one that is free.
     brokers: how many there are.
+    security, mechanism, users: clients log in, as one of these: "sasl_plaintext", "PLAIN",
+        "SCRAM-SHA-256" or "SCRAM-SHA-512", {"alice": "secret"}. The first is who `client_config`
+        and the helpers are.
     profile: of which release of Apache Kafka they speak the versions, such as "kafka-2.8".
     """
 
@@ -88,6 +93,9 @@ class EmbeddedKafka(Asking):
         port: int = 0,
         brokers: int = 1,
         profile: str | None = None,
+        security: str | None = None,
+        mechanism: str | None = None,
+        users: Mapping[str, str] | None = None,
     ) -> None:
         self._run: Run | None = None
         self._guard = threading.RLock()  # also for a signal's handler on the same thread
@@ -104,7 +112,10 @@ class EmbeddedKafka(Asking):
             arguments.host(host),
             [arguments.port_number(port)] + [0] * (count - 1),
             arguments.profile(profile),
+            secured(security, mechanism, users),
         )
+        if self._plan.secured is not None and count > 1:
+            raise ValueError(f"brokers={count}: brokers do not log in at each other, so one does")
 
     # --- life -------------------------------------------------------------------------------
 
@@ -166,7 +177,24 @@ class EmbeddedKafka(Asking):
         finally:
             self._disk = run.disk
         self._plan = run.plan
+        self._add_users(run)
         return self
+
+    def _add_users(self, run: Run) -> None:
+        secured = self._plan.secured
+        for request in () if secured is None else secured.requests:
+            run.ask("add its users", partial(acting.add_users, run, request))
+
+    @property
+    def _login(self) -> Login | None:
+        return None if self._plan.secured is None else self._plan.secured.login
+
+    def client_config(self, library: str) -> dict[str, str]:
+        """What a client of a library is to be told: "kafka-python", "aiokafka", "confluent",
+        "java" or "spark"; where clients log in, as the first user."""
+        if self._plan.secured is None:
+            return super().client_config(library)
+        return self._plan.secured.client_config(library, self.bootstrap_servers)
 
     def stop(self, *, unclean: bool = False) -> None:
         """Ends connections, and makes what is in a directory last. Returns when all has ended, at
@@ -211,6 +239,7 @@ class EmbeddedKafka(Asking):
         run = self._running()
         run.ask("begin again", lambda outcome: renewing.restore(run, None, outcome))
         self._disk = run.disk
+        self._add_users(run)
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot, **options: Any) -> EmbeddedKafka:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kafkalite.testing.faults import Faults
     from kafkalite.testing.observing import Observers
     from kafkalite.testing.profiles import Profile
+    from kafkalite.testing.secured import Secured
 
 MEMORY = "/memory"
 CONTROLLER = 1  # its id
@@ -37,6 +38,7 @@ class Plan:
     host: str
     ports: list[int]
     profile: Profile | None = None  # of a release whose versions they speak
+    secured: Secured | None = None  # how clients log in
 
     @property
     def names_directories(self) -> bool:
@@ -52,10 +54,12 @@ class Plan:
         from kafkalite.testing.folder import broker_directory
 
         host = f"[{self.host}]" if ":" in self.host else self.host
+        protocol = "PLAINTEXT" if self.secured is None else self.secured.protocol
         directory = broker_directory(self.data_dir or MEMORY, node_id, len(self.ports))
         return {
             **({} if "broker.id" in self.settings else {"node.id": str(node_id)}),
-            "listeners": f"PLAINTEXT://{host}:{self.ports[node_id - 1]}",
+            "listeners": f"{protocol}://{host}:{self.ports[node_id - 1]}",
+            **({} if self.secured is None else self.secured.settings),
             **({} if self.names_directories else {"log.dirs": directory}),
             **self.settings,
         }

@@ -14,10 +14,12 @@ from kafkalite.cli.main import main
 from kafkalite.config import broker_config
 from kafkalite.config.properties import parse_properties
 from kafkalite.security.login_settings import login_settings
+from tests.unit.testing.test_plugin import run_suite
 
 PAGE = (Path(__file__).parents[3] / "docs" / "security.md").read_text()
 SETTINGS = dict(re.findall(r"```properties (\w+)\n(.*?)```", PAGE, re.DOTALL))
-PROGRAMS = dict(re.findall(r"```python (\w+)\n(.*?)```", PAGE, re.DOTALL))
+BLOCKS = dict(re.findall(r"```python (\w+)\n(.*?)```", PAGE, re.DOTALL))
+SUITES = {name: text for name, text in BLOCKS.items() if "def test_" in text}
 PROGRAM_S = 60
 
 
@@ -38,11 +40,17 @@ def test_the_settings_of_the_page_are_honoured(folder: Path, name: str) -> None:
     assert "0 ignored, 0 refused" in said.output
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", sorted(BLOCKS.keys() - SUITES))
 def test_the_programs_of_the_page_run(folder: Path, name: str) -> None:
-    call = [sys.executable, "-c", PROGRAMS[name]]
+    call = [sys.executable, "-c", BLOCKS[name]]
     done = subprocess.run(call, cwd=folder, capture_output=True, text=True, timeout=PROGRAM_S)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_the_suites_of_the_page_pass(tmp_path: Path, name: str) -> None:
+    said = run_suite(tmp_path, SUITES[name])
+    assert "1 passed" in said, said
 
 
 def test_the_logins_of_the_page_are_taken() -> None:
