@@ -30,7 +30,6 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("observe",),
     ("server",),
     ("handlers",),
-    ("security",),
     ("peers",),
     ("coordinators",),
     ("replication",),
@@ -43,6 +42,7 @@ ASIDE: dict[str, frozenset[str]] = {
     "config": frozenset(),
     "container": frozenset({"config"}),
     "jvm": frozenset(),
+    "security": frozenset({"config", "env"}),
     "spark": frozenset({"jvm"}),
     "pipelines": frozenset({"jvm", "spark"}),
 }

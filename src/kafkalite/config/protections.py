@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from kafkalite.config.authorization import STANDARD_AUTHORIZER
 from kafkalite.config.listeners import PLAINTEXT, parse_listeners, protocol_map
 from kafkalite.config.setting import TRIMMED, InvalidSetting
 from kafkalite.config.tables import base_name, broker_settings
@@ -27,7 +28,10 @@ def _is_other_than(usual: str) -> Callable[[str], bool]:
 
 # Each with the values that promise something, and what they promise.
 PROMISES: dict[str, tuple[Callable[[str], bool], str]] = {
-    "authorizer.class.name": (_is_given, "there is no authorizer: everybody may do everything"),
+    "authorizer.class.name": (
+        lambda text: text not in ("", STANDARD_AUTHORIZER),
+        f"there is no such authorizer, only {STANDARD_AUTHORIZER}",
+    ),
     "security.inter.broker.protocol": (
         _is_other_than(PLAINTEXT),
         "connections are neither encrypted nor authenticated",

@@ -31,8 +31,10 @@ from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.broker_loggers import levels
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.handlers.permission import require_for_settings
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
+from kafkalite.security.acl import DESCRIBE_CONFIGS
 
 UNKNOWN_TYPE = 0
 
@@ -47,29 +49,34 @@ def describe_configs(
         if asked.resource_type not in DESCRIBERS:
             why = f"Unexpected resource type {asked.resource_type}"
             raise KafkaError(Error.INVALID_REQUEST, f"{why} for resource {asked.resource_name}")
-    return InSteps(_answers(context, request))
+    return InSteps(_answers(context, call, request))
 
 
 def _answers(
-    context: Context, request: DescribeConfigsRequest
+    context: Context, call: Call, request: DescribeConfigsRequest
 ) -> Steps[DescribeConfigsResponse]:
     response = DescribeConfigsResponse()
     for asked in request.resources:
-        response.results.append(_resource(context, request, asked))
+        response.results.append(_resource(context, call, request, asked))
         yield
     return response
 
 
 def _resource(
-    context: Context, request: DescribeConfigsRequest, asked: DescribeConfigsRequest.Resource
+    context: Context,
+    call: Call,
+    request: DescribeConfigsRequest,
+    asked: DescribeConfigsRequest.Resource,
 ) -> Result:
     result = Result(
         error_code=Error.NONE,
         resource_type=asked.resource_type,
         resource_name=asked.resource_name,
     )
+    kind, name = asked.resource_type, asked.resource_name
     try:
-        answers = DESCRIBERS[asked.resource_type](context, asked.resource_name)
+        require_for_settings(context, call, DESCRIBE_CONFIGS, kind, name)
+        answers = DESCRIBERS[kind](context, name)
     except KafkaError as error:
         result.error_code, result.error_message = error.code, text_of(error)
         return result

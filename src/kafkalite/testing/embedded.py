@@ -25,6 +25,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
+from kafkalite.security.acl import Acl
 from kafkalite.testing import acting, arguments
 from kafkalite.testing.arguments import Settings, Topics
 from kafkalite.testing.asking import Asking
@@ -71,6 +72,7 @@ class EmbeddedKafka(Asking):
     host, port: where the first broker listens; port 0 is one that is free.
     brokers: how many there are.
     profile: of which release of Apache Kafka they speak the versions, such as "kafka-2.8".
+    acls: access rules, such as "User:alice read topic orders-*"; settings name the authorizer.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class EmbeddedKafka(Asking):
         port: int = 0,
         brokers: int = 1,
         profile: str | None = None,
+        acls: Iterable[str | Acl] = (),
     ) -> None:
         self._run: Run | None = None
         self._guard = threading.RLock()  # also for a signal's handler on the same thread
@@ -99,6 +102,7 @@ class EmbeddedKafka(Asking):
             arguments.host(host),
             [arguments.port_number(port)] + [0] * (count - 1),
             arguments.profile(profile),
+            arguments.acls(acls, texts),
         )
 
     # --- life -------------------------------------------------------------------------------
