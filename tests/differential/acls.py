@@ -248,7 +248,7 @@ def _compare(options: argparse.Namespace, runner: Runner, sides: tuple[Guest, Gu
         asked.update(step.api for step in outcome.steps)
         ledger.update(outcome.ledger)
         for found in outcome.differences[:1]:
-            if found.signature in ORDERS_OF_REFUSALS:
+            if found.signature in ORDERS_OF_REFUSALS or _is_never_answered(outcome.steps[-1]):
                 continue
             seen[found.signature] += 1
             if seen[found.signature] == 1:
@@ -261,6 +261,11 @@ def _compare(options: argparse.Namespace, runner: Runner, sides: tuple[Guest, Gu
     for signature, count in seen.items():
         print(count, *signature)
     return len(seen)
+
+
+def _is_never_answered(step: Step) -> bool:
+    """All users, asked for by who may not: Apache Kafka fails at saying so."""
+    return step.api == "DescribeUserScramCredentials" and step.request.users is None
 
 
 def _options() -> argparse.Namespace:

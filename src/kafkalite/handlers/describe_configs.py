@@ -55,28 +55,36 @@ def describe_configs(
 def _answers(
     context: Context, call: Call, request: DescribeConfigsRequest
 ) -> Steps[DescribeConfigsResponse]:
-    response = DescribeConfigsResponse()
+    """What is refused comes behind what is told."""
+    response, refused = DescribeConfigsResponse(), list[Result]()
     for asked in request.resources:
-        response.results.append(_resource(context, call, request, asked))
+        kind, name = asked.resource_type, asked.resource_name
+        try:
+            require_for_settings(context, call, DESCRIBE_CONFIGS, kind, name)
+        except KafkaError as error:
+            refused.append(
+                Result(
+                    error_code=error.code, error_message=text_of(error), resource_type=kind,
+                    resource_name=name,
+                )
+            )
+        else:
+            response.results.append(_resource(context, request, asked))
         yield
+    response.results += refused
     return response
 
 
 def _resource(
-    context: Context,
-    call: Call,
-    request: DescribeConfigsRequest,
-    asked: DescribeConfigsRequest.Resource,
+    context: Context, request: DescribeConfigsRequest, asked: DescribeConfigsRequest.Resource
 ) -> Result:
     result = Result(
         error_code=Error.NONE,
         resource_type=asked.resource_type,
         resource_name=asked.resource_name,
     )
-    kind, name = asked.resource_type, asked.resource_name
     try:
-        require_for_settings(context, call, DESCRIBE_CONFIGS, kind, name)
-        answers = DESCRIBERS[kind](context, name)
+        answers = DESCRIBERS[asked.resource_type](context, asked.resource_name)
     except KafkaError as error:
         result.error_code, result.error_message = error.code, text_of(error)
         return result

@@ -31,16 +31,18 @@ def _answer(
     context: Context, call: Call, request: OffsetForLeaderEpochRequest
 ) -> Steps[OffsetForLeaderEpochResponse]:
     response = OffsetForLeaderEpochResponse()
+    refused: list[OffsetForLeaderEpochResponse.Topic] = []
     may_all = may_cluster(context, call, CLUSTER_ACTION, is_quiet=True)
     for topic in request.topics:
         answer = OffsetForLeaderEpochResponse.Topic(topic=topic.topic)
-        response.topics.append(answer)
         is_refused = not (may_all or may(context, call, DESCRIBE, TOPIC, topic.topic))
+        (refused if is_refused else response.topics).append(answer)
         for number, asked in enumerate(topic.partitions):
             answer.partitions.append(_look_up(context, topic.topic, asked, is_refused))
             if number % STEP_PARTITIONS == STEP_PARTITIONS - 1:
                 yield
         yield
+    response.topics += refused
     return response
 
 

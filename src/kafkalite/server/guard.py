@@ -112,6 +112,8 @@ class _Part:
                 yield
         if not refused:
             return handler(context, call, request)
+        if self.ask.api == "DeleteGroups":  # which answers a group once
+            refused = list(dict.fromkeys(refused))
         setattr(request, self.array.name, refused)
         answers = refused_entries(request, call.version, REFUSALS[self.ask.kind])
         setattr(request, self.array.name, kept)
