@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from kafkalite.env.later import Later
@@ -138,7 +139,7 @@ class _Attempt:
     def _arrivals_of(self, wanted: list[Wanted]) -> Arrivals:
         return Arrivals(
             wanted,
-            self._find,
+            partial(_find, self.context, self.call, is_follower=self.is_follower),
             self.min_bytes,
             is_committed_only=self.request.isolation_level == READ_COMMITTED,
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kafkalite.coordinators.cluster.changes import Changes
@@ -51,8 +53,8 @@ def create(world: World, *acls: Acl) -> list[tuple[int, str | None]]:
     return [(each.error_code, each.error_message) for each in answer.results]
 
 
-def described(world: World, **wanted: object) -> set[Acl]:
-    asked = {
+def described(world: World, **wanted: Any) -> set[Acl]:
+    asked: dict[str, Any] = {
         "resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1,
         "permission_type": 1, "resource_name_filter": None, "principal_filter": None,
         "host_filter": None,
@@ -119,7 +121,7 @@ def test_rules_are_in_a_snapshot(guarded: World) -> None:
     ],
 )
 def test_what_is_no_rule_is_refused_alone(
-    guarded: World, change: dict[str, object], why: str
+    guarded: World, change: dict[str, Any], why: str
 ) -> None:
     good = acl_of("User:alice read topic orders")
     answers = create(guarded, good._replace(**change), good)
