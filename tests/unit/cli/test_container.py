@@ -368,7 +368,7 @@ def test_a_container_in_two_networks_is_told_by_its_first_address() -> None:
 @pytest.mark.parametrize(
     ("variable", "value"),
     [
-        ("KAFKA_AUTHORIZER_CLASS_NAME", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
+        ("KAFKA_AUTHORIZER_CLASS_NAME", "kafka.security.authorizer.AclAuthorizer"),
         ("KAFKA_AUTHORIZER_CLASSNAME", "x"),
         ("KAFKA_CFG_SSL_CLIENT_AUTH", "required"),
         ("KAFKA_LISTENERS", "SASL_SSL://:9092"),
