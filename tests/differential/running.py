@@ -65,7 +65,7 @@ class Speaker(Side):
     def receive(self, step: Step) -> Any:
         frame = self.wire().receive(SILENT_AFTER_S.get(step.api, REPLY_TIMEOUT_S))
         view = self.understand(frame, step.request.API_KEY, step.version)
-        return _only_ours(view, step) if isinstance(view, dict) else view
+        return only_ours(view, step) if isinstance(view, dict) else view
 
     def answer(self, step: Step) -> Any:
         """The view of the answer, or why there is none."""
@@ -239,7 +239,7 @@ _LISTED = {
 }
 
 
-def _only_ours(view: dict[str, Any], step: Step) -> dict[str, Any]:
+def only_ours(view: dict[str, Any], step: Step) -> dict[str, Any]:
     """Of what lists everything on a broker, what this conversation made."""
     name = _LISTED.get(step.api)
     if step.api == "DescribeLogDirs":

@@ -35,7 +35,7 @@ FOUND_BY_DECORATOR = ("command", "pytest.fixture", "atexit.register")
 _BETWEEN_BROKERS = "replication between brokers will call it; its scenarios do"
 # Each with the reason why nothing names it.
 ROWS = {
-    "protocol/traversal.py resources_of": "what an authorizer asks of a request; there is none yet",
+    "protocol/traversal.py resources_of": "what an audit says of a request; there is none yet",
     "broker/broker.py TURNS_ALONE": "env.turns looks for it in the module of a frame",
     "server/dispatch.py describe_turn": "env.turns looks for it in the module of a frame",
     "replication/follower.py Follower.told_range": _BETWEEN_BROKERS,

@@ -9,10 +9,11 @@ failed that the broker cannot do without.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from kafkalite.broker.authorizing import as_request, authorizer_of, first_refusal, follow
 from kafkalite.broker.encryption import Keys
 from kafkalite.broker.identity import find_cluster_id
 from kafkalite.broker.known import Known, LocalBrokers
@@ -31,7 +32,7 @@ from kafkalite.coordinators.cluster.brokers import (
 )
 from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.configs import apply_dynamic_config
-from kafkalite.coordinators.cluster.events import CreateTopics
+from kafkalite.coordinators.cluster.events import CreateAcls, CreateTopics
 from kafkalite.coordinators.cluster.local_controller import LocalController
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.groups.front import OFFSETS_TOPIC, Groups, settings_of
@@ -57,6 +58,7 @@ from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.waiting import Waiting
+from kafkalite.security.acl import Acl
 from kafkalite.server.dispatch import Dispatcher
 from kafkalite.server.limits import LimitedLog
 from kafkalite.server.listener import Keep, Server
@@ -96,17 +98,11 @@ class Broker:
             metadata.cluster_id if metadata is not None else find_cluster_id(env, config.log_dirs)
         )
         self.logs = LogManager(
-            env,
-            config.log_dirs,
-            node_id=self.node_id,
-            cluster_id=self.cluster_id,
-            settings=log_settings(config),
-            config_of=self.known.config_of,
-            topic_of=self.known.topic_of,
-            named_directory=self.known.named_directory,
-            name_directory=self._name_directory,
-            on_offline=self._went_offline,
-        )
+            env, config.log_dirs, node_id=self.node_id, cluster_id=self.cluster_id,
+            settings=log_settings(config), config_of=self.known.config_of,
+            topic_of=self.known.topic_of, named_directory=self.known.named_directory,
+            name_directory=self._name_directory, on_offline=self._went_offline,
+        )  # fmt: skip
         self.failure: OSError | None = None
         # Filled when nothing is served more, with the failure that it ended for if it did.
         self.ended: Later[OSError | None] = Later()
@@ -116,6 +112,7 @@ class Broker:
             FetchSessions(config.get_int("max.incremental.fetch.session.cache.slots"), env.random),
         )
         self._log = LimitedLog(env.clock)
+        self.context.authorizer = authorizer_of(config, self._log)
         dispatchers = {
             kind: Dispatcher(self.context, self._log, apis)
             for kind, apis in self.context.api_sets.items()
@@ -210,6 +207,8 @@ class Broker:
 
     def _take_up(self) -> None:
         self._build_coordinators()
+        if self.context.authorizer is not None:
+            follow(self.context.authorizer, self.metadata, self.env.slices)
         self.server.start()
         self.known.own_host = self.server.addresses[self.config.inter_broker_listener][0]
         if self.is_controller:
@@ -316,6 +315,10 @@ class Broker:
 
         asked = CreateTopics(CreateTopicsRequest(topics=[topic]))
         return self.controller.submit(asked).map(refusal)
+
+    def create_acls(self, acls: Sequence[Acl]) -> Later[KafkaError | None]:
+        """The same for access rules."""
+        return self.controller.submit(CreateAcls(as_request(acls))).map(first_refusal)
 
     # --- stopping ---------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from kafkalite.config.authorization import STANDARD_AUTHORIZER
 from kafkalite.config.setting import TRIMMED
 from kafkalite.config.tables import base_name
 from kafkalite.config.together import PRINCIPAL_BUILDER
@@ -26,7 +27,10 @@ def _is_other_than(*usual: str) -> Callable[[str], bool]:
 
 # Each with the values that promise something, and what they promise.
 PROMISES: dict[str, tuple[Callable[[str], bool], str]] = {
-    "authorizer.class.name": (_is_given, "there is no authorizer: everybody may do everything"),
+    "authorizer.class.name": (
+        lambda text: text not in ("", STANDARD_AUTHORIZER),
+        f"there is no such authorizer, only {STANDARD_AUTHORIZER}",
+    ),
     "principal.builder.class": (
         _is_other_than(PRINCIPAL_BUILDER),
         "no class of another runtime names the user of a connection",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from kafkalite.config.authorization import AUTHORIZER, STANDARD_AUTHORIZER, SUPER_USERS, super_users
 from kafkalite.config.layers import HOUR_MS
 from kafkalite.config.listeners import PLAINTEXT, pairs_of
 from kafkalite.config.reopening import check_listeners
@@ -40,6 +41,8 @@ def check_together(config: BrokerConfig) -> None:
         )
     _check_connections(config)
     _check_principals(config)
+    if config.get_str(AUTHORIZER).strip() == STANDARD_AUTHORIZER:
+        super_users(config.text(SUPER_USERS))
     _check_assignment_intervals(config)
     _check_compaction_lags(config)
 

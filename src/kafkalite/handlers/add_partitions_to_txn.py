@@ -7,16 +7,19 @@ all others of its transaction: OPERATION_NOT_ATTEMPTED.
 
 from __future__ import annotations
 
+from kafkalite.coordinators.cluster.view import INTERNAL_TOPICS
 from kafkalite.coordinators.transactions.events import AddPartitions, VerifyPartitions
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.group_replies import PARTITIONS_PER_STEP, unless_many
+from kafkalite.handlers.permission import may, permitted
 from kafkalite.handlers.stepwise import pieces
 from kafkalite.handlers.transactional import code_of, partitions_of
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+from kafkalite.security.acl import TOPIC, TRANSACTIONAL_ID, WRITE
 
 BATCHED_VERSION = 4
 FENCED_SINCE_VERSION = 2
@@ -87,14 +90,27 @@ def _add(
 ) -> Steps[Later[Steps[Topics]]]:
     """What works out the answer of each topic, once it can be."""
     partitions = partitions_of(last.topics)
+    is_asked = call.version < BATCHED_VERSION
+    if is_asked and not may(
+        context, call, WRITE, TRANSACTIONAL_ID, transaction.transactional_id
+    ):
+        return Later.of(_repeated(first, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+    forbidden: set[str] = set()
+    if is_asked and context.authorizer is not None:
+        names = {name for name, _ in partitions}
+        allowed = yield from permitted(context, call, WRITE, TOPIC, names - {*INTERNAL_TOPICS})
+        forbidden = names - allowed
     unknown: set[tuple[str, int]] = set()
     for some in pieces(list(partitions), PARTITIONS_PER_STEP):
         unknown.update(one for one in some if context.metadata.image.partition(*one) is None)
         if len(partitions) > PARTITIONS_PER_STEP:
             yield
-    if unknown:
+    if unknown or forbidden:
         codes = dict.fromkeys(partitions, Error.OPERATION_NOT_ATTEMPTED)
         codes.update(dict.fromkeys(unknown, Error.UNKNOWN_TOPIC_OR_PARTITION))
+        for one in partitions:
+            if one[0] in forbidden:
+                codes[one] = Error.TOPIC_AUTHORIZATION_FAILED
         return Later.of(_topics(codes))
     if not transaction.transactional_id:
         return Later.of(_repeated(first, Error.INVALID_REQUEST))

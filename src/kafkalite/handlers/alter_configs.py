@@ -22,6 +22,7 @@ def alter_configs(
 ) -> AlterConfigsResponse | Later[AlterConfigsResponse] | InSteps:
     return alter(
         context,
+        call,
         request.resources,
         _change,
         _response,

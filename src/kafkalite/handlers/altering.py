@@ -21,8 +21,11 @@ from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps, in_steps
 from kafkalite.handlers.broker_loggers import check_levels, set_levels
 from kafkalite.handlers.broker_settings import check_broker_change, check_logger_node
+from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.handlers.permission import may_cluster, require_for_settings
 from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.security.acl import ALTER_CONFIGS
 
 # Kinds that are decided by the cluster.
 DECIDED = (
@@ -43,6 +46,7 @@ T = TypeVar("T")
 
 def alter(
     context: Context,
+    call: Call,
     resources: Sequence[Q],
     change_of: Callable[[Q], ResourceChange],
     answer_to: Callable[[ResourceChange, Outcome], S],
@@ -53,10 +57,12 @@ def alter(
     """The response with an answer to each change, in their order; a slice per turn when there are
     many."""
     if len(resources) > _AT_ONCE:
-        return InSteps(_altered(context, resources, change_of, answer_to, respond, validate_only))
+        return InSteps(
+            _altered(context, call, resources, change_of, answer_to, respond, validate_only)
+        )
     changes = [change_of(resource) for resource in resources]
     counts = _counted(changes)
-    outcomes = [_look_at(context, change, counts, validate_only) for change in changes]
+    outcomes = [_look_at(context, call, change, counts, validate_only) for change in changes]
 
     def made(outcomes: list[Outcome]) -> R:
         return respond([answer_to(*pair) for pair in zip(changes, outcomes, strict=True)])
@@ -66,6 +72,7 @@ def alter(
 
 def _altered(
     context: Context,
+    call: Call,
     resources: Sequence[Q],
     change_of: Callable[[Q], ResourceChange],
     answer_to: Callable[[ResourceChange, Outcome], S],
@@ -75,7 +82,7 @@ def _altered(
     changes = yield from in_steps(map(change_of, resources))
     counts = _counted(changes)
     outcomes = yield from in_steps(
-        _look_at(context, change, counts, validate_only) for change in changes
+        _look_at(context, call, change, counts, validate_only) for change in changes
     )
 
     def responded(outcomes: list[Outcome]) -> Steps[R]:
@@ -98,6 +105,7 @@ def _counted(changes: list[ResourceChange]) -> Counter[tuple[int, str]]:
 
 def _look_at(
     context: Context,
+    call: Call,
     change: ResourceChange,
     counts: Counter[tuple[int, str]],
     validate_only: bool,
@@ -106,7 +114,9 @@ def _look_at(
         if counts[change.resource_type, change.name] > 1:
             why = "Each resource must appear at most once."
             raise KafkaError(Error.INVALID_REQUEST, why)
-        _prepare(context, change, validate_only=validate_only)
+        _prepare(context, call, change, validate_only=validate_only)
+        if change.resource_type in DECIDED:
+            require_for_settings(context, call, ALTER_CONFIGS, change.resource_type, change.name)
     except KafkaError as error:
         return error
     return None
@@ -139,7 +149,9 @@ def _decided(
     return context.controller.submit(event).map(decided)
 
 
-def _prepare(context: Context, change: ResourceChange, *, validate_only: bool) -> None:
+def _prepare(
+    context: Context, call: Call, change: ResourceChange, *, validate_only: bool
+) -> None:
     names = [step.name for step in change.steps]
     if len(set(names)) < len(names):
         raise KafkaError(Error.INVALID_REQUEST, "Error due to duplicate config keys")
@@ -155,6 +167,8 @@ def _prepare(context: Context, change: ResourceChange, *, validate_only: bool) -
         why = f"Null value not supported for : {', '.join(nulls)}"
         raise KafkaError(Error.INVALID_REQUEST, why)
     if change.resource_type == ResourceType.BROKER_LOGGER and not change.is_whole:
+        if not may_cluster(context, call, ALTER_CONFIGS):
+            raise KafkaError(Error.CLUSTER_AUTHORIZATION_FAILED, "")
         check_logger_node(context, change.name)
         check_levels(change.steps)
         if not validate_only:

@@ -25,6 +25,7 @@ from kafkalite.handlers.telemetry import Telemetry
 from kafkalite.log.manager import LogManager
 from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.waiting import Waiting
+from kafkalite.security.authorizer import Authorizer
 
 
 @dataclass(slots=True)
@@ -49,6 +50,8 @@ class Context:
     check_keys: Callable[[BrokerConfig], None] = lambda config: None
     telemetry: Telemetry = field(default_factory=Telemetry)
     kept_replies: KeptReplies = field(default_factory=KeptReplies)
+    # None: everybody may do everything.
+    authorizer: Authorizer | None = None
     long_work: LongWork = field(init=False)
     produce_order: ProduceOrder = field(default_factory=ProduceOrder)
     # By the kind of listener.

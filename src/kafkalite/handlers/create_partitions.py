@@ -6,15 +6,48 @@ reply goes out.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from kafkalite.coordinators.cluster.events import CreatePartitions
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.protocol.errors import KafkaError
+from kafkalite.handlers.permission import permitted
+from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
+from kafkalite.security.acl import ALTER, TOPIC
 
 
 def create_partitions(
     context: Context, call: Call, request: CreatePartitionsRequest
-) -> Later[CreatePartitionsResponse | KafkaError]:
-    return context.controller.submit(CreatePartitions(request))
+) -> InSteps | Later[CreatePartitionsResponse | KafkaError]:
+    if context.authorizer is None:
+        return context.controller.submit(CreatePartitions(request))
+    return InSteps(_permitted(context, call, request))
+
+
+def _permitted(
+    context: Context, call: Call, request: CreatePartitionsRequest
+) -> Steps[Later[CreatePartitionsResponse | KafkaError]]:
+    """Those that may be changed, and those that are named twice: they are refused for that."""
+    counts = Counter(topic.name for topic in request.topics)
+    names = [name for name, count in counts.items() if count == 1]
+    allowed = yield from permitted(context, call, ALTER, TOPIC, names)
+    refused = [
+        CreatePartitionsResponse.Result(name=name, error_code=Error.TOPIC_AUTHORIZATION_FAILED)
+        for name in names
+        if name not in allowed
+    ]
+    request.topics = [
+        topic for topic in request.topics if counts[topic.name] > 1 or topic.name in allowed
+    ]
+
+    def answered(
+        answer: CreatePartitionsResponse | KafkaError,
+    ) -> CreatePartitionsResponse | KafkaError:
+        if not isinstance(answer, KafkaError):
+            answer.results += refused
+        return answer
+
+    return context.controller.submit(CreatePartitions(request)).map(answered)

@@ -7,23 +7,79 @@ reply goes out the topic is there on every path.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from kafkalite.coordinators.cluster.controller import is_refusal
 from kafkalite.coordinators.cluster.events import CreateTopics
-from kafkalite.coordinators.cluster.view import text_of
+from kafkalite.coordinators.cluster.view import METADATA_TOPIC, text_of
+from kafkalite.coordinators.java_hash import in_hash_order
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.protocol.errors import KafkaError
+from kafkalite.handlers.permission import may_cluster, permitted
+from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
+from kafkalite.security.acl import CREATE, DESCRIBE_CONFIGS, TOPIC
 
 
 def create_topics(
     context: Context, call: Call, request: CreateTopicsRequest
+) -> InSteps | Later[CreateTopicsResponse | KafkaError]:
+    if context.authorizer is not None:
+        return InSteps(_permitted(context, call, request))
+    return _create(context, request)
+
+
+def _create(
+    context: Context, request: CreateTopicsRequest
 ) -> Later[CreateTopicsResponse | KafkaError]:
     def answered(answer: CreateTopicsResponse | KafkaError) -> CreateTopicsResponse | KafkaError:
         return _all_refused(request, answer) if is_refusal(answer) else answer
 
     return context.controller.submit(CreateTopics(request)).map(answered)
+
+
+def _permitted(
+    context: Context, call: Call, request: CreateTopicsRequest
+) -> Steps[Later[CreateTopicsResponse | KafkaError]]:
+    """Those that may be created, and those that are refused for another reason."""
+    counts = Counter(topic.name for topic in request.topics)
+    names = [name for name, count in counts.items() if count == 1 and name != METADATA_TOPIC]
+    allowed = set(names)
+    if not may_cluster(context, call, CREATE, is_quiet=True):
+        allowed = yield from permitted(context, call, CREATE, TOPIC, names)
+    shown = yield from permitted(context, call, DESCRIBE_CONFIGS, TOPIC, names, is_quiet=True)
+    refused = [
+        CreateTopicsResponse.Topic(
+            name=name,
+            error_code=Error.TOPIC_AUTHORIZATION_FAILED,
+            error_message="Authorization failed.",
+            configs=[],
+        )
+        for name in in_hash_order(names)
+        if name not in allowed
+    ]
+    hidden = set(names) - allowed
+    request.topics = [topic for topic in request.topics if topic.name not in hidden]
+
+    def answered(
+        answer: CreateTopicsResponse | KafkaError,
+    ) -> CreateTopicsResponse | KafkaError:
+        if not isinstance(answer, KafkaError):
+            for topic in answer.topics:
+                if topic.error_code == Error.NONE and topic.name not in shown:
+                    _hide_settings(topic)
+            answer.topics += refused
+        return answer
+
+    return _create(context, request).map(answered)
+
+
+def _hide_settings(topic: CreateTopicsResponse.Topic) -> None:
+    topic.topic_config_error_code = Error.TOPIC_AUTHORIZATION_FAILED
+    topic.num_partitions = topic.replication_factor = -1
+    topic.configs = []
 
 
 def _all_refused(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:

@@ -11,23 +11,27 @@ from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import find_partition
+from kafkalite.handlers.permission import require
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import DeleteRecordsRequest, DeleteRecordsResponse
+from kafkalite.security.acl import DELETE, TOPIC
 
 NO_LOW_WATERMARK = -1
 AT_ONCE = 32  # partitions
 
 
 def delete_records(context: Context, call: Call, request: DeleteRecordsRequest) -> InSteps:
-    return InSteps(_delete_all(context, request))
+    return InSteps(_delete_all(context, call, request))
 
 
-def _delete_all(context: Context, request: DeleteRecordsRequest) -> Steps[DeleteRecordsResponse]:
+def _delete_all(
+    context: Context, call: Call, request: DeleteRecordsRequest
+) -> Steps[DeleteRecordsResponse]:
     response = DeleteRecordsResponse()
     for name, offsets in _by_topic(request).items():
         topic = DeleteRecordsResponse.Topic(name=name)
         for index, offset in offsets.items():
-            topic.partitions.append(_delete(context, name, index, offset))
+            topic.partitions.append(_delete(context, call, name, index, offset))
             if len(topic.partitions) % AT_ONCE == 0:
                 yield
         if topic.partitions:
@@ -46,12 +50,13 @@ def _by_topic(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
 
 
 def _delete(
-    context: Context, topic: str, index: int, offset: int
+    context: Context, call: Call, topic: str, index: int, offset: int
 ) -> DeleteRecordsResponse.Partition:
     answer = DeleteRecordsResponse.Partition(
         partition_index=index, low_watermark=NO_LOW_WATERMARK
     )
     try:
+        require(context, call, DELETE, TOPIC, topic)
         answer.low_watermark = _move_start(context, topic, index, offset)
     except KafkaError as error:
         answer.error_code = error.code

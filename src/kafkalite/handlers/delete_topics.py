@@ -6,12 +6,18 @@ out the topic is gone: its files may outlive it by file.delete.delay.ms under an
 
 from __future__ import annotations
 
+from collections import Counter
+
 from kafkalite.coordinators.cluster.events import DeleteTopics
+from kafkalite.coordinators.cluster.view import ZERO_UUID
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.handlers.permission import may_cluster, permitted
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
+from kafkalite.security.acl import DELETE, DESCRIBE, TOPIC
 
 # Older clients do not know TOPIC_DELETION_DISABLED.
 DISABLED_VERSION = 3
@@ -19,10 +25,60 @@ DISABLED_VERSION = 3
 
 def delete_topics(
     context: Context, call: Call, request: DeleteTopicsRequest
-) -> Later[DeleteTopicsResponse | KafkaError]:
+) -> InSteps | Later[DeleteTopicsResponse | KafkaError]:
     if not context.config.get_bool("delete.topic.enable"):
         if call.version < DISABLED_VERSION:
             why = "This version does not support topic deletion."
             raise KafkaError(Error.INVALID_REQUEST, why)
         raise KafkaError(Error.TOPIC_DELETION_DISABLED)
-    return context.controller.submit(DeleteTopics(request))
+    if context.authorizer is None or may_cluster(context, call, DELETE, is_quiet=True):
+        return context.controller.submit(DeleteTopics(request))
+    return InSteps(_permitted(context, call, request))
+
+
+def _permitted(
+    context: Context, call: Call, request: DeleteTopicsRequest
+) -> Steps[Later[DeleteTopicsResponse | KafkaError]]:
+    """Those that may be deleted, and those that are refused for another reason. Whether what may
+    not be described is there is not told."""
+    image, topics = context.metadata.image, request.topics
+    counts = Counter(request.topic_names)
+    counts.update(each.name for each in topics if each.name is not None and not any(each.topic_id))
+    ids = Counter(each.topic_id for each in topics if each.name is None)
+    names = {name for name, count in counts.items() if count == 1}
+    by_id = {one: image.topic_name(one) for one, count in ids.items() if count == 1}
+    asked = [*names, *(name for name in by_id.values() if name is not None)]
+    seen = yield from permitted(context, call, DESCRIBE, TOPIC, asked)
+    deletable = yield from permitted(context, call, DELETE, TOPIC, asked)
+    # Of what may be described and is not there that is told.
+    hidden = {
+        name for name in names
+        if name not in seen or (name not in deletable and name in image.topics)
+    }  # fmt: skip
+    hidden_ids = {
+        one: name for one, name in by_id.items() if name is not None and name not in deletable
+    }
+    request.topic_names = [name for name in request.topic_names if name not in hidden]
+    request.topics = [
+        each for each in topics
+        if (each.name is None and each.topic_id not in hidden_ids)
+        or (each.name is not None and (any(each.topic_id) or each.name not in hidden))
+    ]  # fmt: skip
+    refused = [_refused(name, ZERO_UUID) for name in hidden]
+    refused += [_refused(name if name in seen else None, one) for one, name in hidden_ids.items()]
+
+    def answered(
+        answer: DeleteTopicsResponse | KafkaError,
+    ) -> DeleteTopicsResponse | KafkaError:
+        if not isinstance(answer, KafkaError):
+            answer.responses += refused
+        return answer
+
+    return context.controller.submit(DeleteTopics(request)).map(answered)
+
+
+def _refused(name: str | None, topic_id: bytes) -> DeleteTopicsResponse.Response:
+    code = Error.TOPIC_AUTHORIZATION_FAILED
+    return DeleteTopicsResponse.Response(
+        name=name, topic_id=topic_id, error_code=code, error_message=code.message
+    )

@@ -10,7 +10,7 @@ from kafkalite.coordinators.cluster.nodes import nodes_for
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.metadata import controller_among
-from kafkalite.handlers.operations import CLUSTER, CLUSTER_NAME, NOT_ASKED, operations
+from kafkalite.handlers.operations import NOT_ASKED, cluster_operations
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
 
@@ -27,7 +27,7 @@ def describe_cluster(
     live = [node.node_id for node in nodes if not node.is_fenced]
     allowed = NOT_ASKED
     if request.include_cluster_authorized_operations:
-        allowed = operations(call.connection.principal, CLUSTER, CLUSTER_NAME)
+        allowed = cluster_operations(context, call)
     return DescribeClusterResponse(
         error_code=Error.NONE,
         endpoint_type=BROKERS,

@@ -31,8 +31,10 @@ from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.broker_loggers import levels
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.handlers.permission import require_for_settings
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
+from kafkalite.security.acl import DESCRIBE_CONFIGS
 
 UNKNOWN_TYPE = 0
 
@@ -47,16 +49,29 @@ def describe_configs(
         if asked.resource_type not in DESCRIBERS:
             why = f"Unexpected resource type {asked.resource_type}"
             raise KafkaError(Error.INVALID_REQUEST, f"{why} for resource {asked.resource_name}")
-    return InSteps(_answers(context, request))
+    return InSteps(_answers(context, call, request))
 
 
 def _answers(
-    context: Context, request: DescribeConfigsRequest
+    context: Context, call: Call, request: DescribeConfigsRequest
 ) -> Steps[DescribeConfigsResponse]:
-    response = DescribeConfigsResponse()
+    """What is refused comes behind what is told."""
+    response, refused = DescribeConfigsResponse(), list[Result]()
     for asked in request.resources:
-        response.results.append(_resource(context, request, asked))
+        kind, name = asked.resource_type, asked.resource_name
+        try:
+            require_for_settings(context, call, DESCRIBE_CONFIGS, kind, name)
+        except KafkaError as error:
+            refused.append(
+                Result(
+                    error_code=error.code, error_message=text_of(error), resource_type=kind,
+                    resource_name=name,
+                )
+            )
+        else:
+            response.results.append(_resource(context, request, asked))
         yield
+    response.results += refused
     return response
 
 

@@ -10,8 +10,10 @@ from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import find_partition
+from kafkalite.handlers.permission import require
 from kafkalite.protocol.errors import KafkaError
 from kafkalite.protocol.messages import DescribeProducersRequest, DescribeProducersResponse
+from kafkalite.security.acl import READ, TOPIC
 
 STEP_PARTITIONS = 25
 
@@ -19,28 +21,31 @@ STEP_PARTITIONS = 25
 def describe_producers(
     context: Context, call: Call, request: DescribeProducersRequest
 ) -> InSteps:
-    return InSteps(_answer(context, request))
+    return InSteps(_answer(context, call, request))
 
 
 def _answer(
-    context: Context, request: DescribeProducersRequest
+    context: Context, call: Call, request: DescribeProducersRequest
 ) -> Steps[DescribeProducersResponse]:
     response = DescribeProducersResponse()
     for asked in request.topics:
         topic = DescribeProducersResponse.Topic(name=asked.name)
         response.topics.append(topic)
         for number, index in enumerate(asked.partition_indexes):
-            topic.partitions.append(_describe(context, asked.name, index))
+            topic.partitions.append(_describe(context, call, asked.name, index))
             if number % STEP_PARTITIONS == STEP_PARTITIONS - 1:
                 yield
         yield
     return response
 
 
-def _describe(context: Context, topic: str, index: int) -> DescribeProducersResponse.Partition:
+def _describe(
+    context: Context, call: Call, topic: str, index: int
+) -> DescribeProducersResponse.Partition:
     answer = DescribeProducersResponse.Partition(partition_index=index)
     try:
         check_topic_name(topic)
+        require(context, call, READ, TOPIC, topic)
         partition = find_partition(context, topic, index)
         partition.check_leader()
     except KafkaError as error:

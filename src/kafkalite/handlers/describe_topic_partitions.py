@@ -14,12 +14,14 @@ from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import offline_replicas
-from kafkalite.handlers.operations import TOPIC, operations
+from kafkalite.handlers.operations import operations
+from kafkalite.handlers.permission import permitted
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
+from kafkalite.security.acl import DESCRIBE, TOPIC
 
 STEP_TOPICS = 25
 
@@ -36,7 +38,9 @@ def describe_topic_partitions(
 def _answer(
     context: Context, call: Call, request: DescribeTopicPartitionsRequest
 ) -> Steps[DescribeTopicPartitionsResponse]:
-    names = _names(context, request)
+    named = _names(context, request)
+    allowed = yield from permitted(context, call, DESCRIBE, TOPIC, named)
+    names = [name for name in named if name in allowed]
     if "" in names and request.cursor is None:
         # Without a cursor Apache Kafka takes this name for the cursor's, and fails.
         raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
@@ -56,16 +60,21 @@ def _answer(
         topic = context.metadata.image.topics.get(name)
         if topic is None:
             if request.topics:
-                response.topics.append(_with_operations(call, _missing(name)))
+                response.topics.append(_with_operations(context, call, _missing(name)))
             continue
         indexes = sorted(topic.partitions)[first : first + room]
         states = [topic.partitions[index] for index in indexes]
         answer = yield from _topic(context, name, topic.topic_id, states, reachable)
-        response.topics.append(_with_operations(call, answer))
+        response.topics.append(_with_operations(context, call, answer))
         room -= len(states)
         if first + len(states) < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=first + len(states))
             break
+    if request.topics:
+        code = Error.TOPIC_AUTHORIZATION_FAILED
+        response.topics += [
+            Answer(error_code=code, name=name) for name in named if name not in allowed
+        ]
     return response
 
 
@@ -85,8 +94,8 @@ def _names(context: Context, request: DescribeTopicPartitionsRequest) -> list[st
     return sorted(name for name in named if name >= start)
 
 
-def _with_operations(call: Call, answer: Answer) -> Answer:
-    allowed = operations(call.connection.principal, TOPIC, answer.name or "")
+def _with_operations(context: Context, call: Call, answer: Answer) -> Answer:
+    allowed = operations(context, call, TOPIC, answer.name or "")
     answer.topic_authorized_operations = allowed
     return answer
 

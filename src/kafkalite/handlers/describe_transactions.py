@@ -8,12 +8,14 @@ from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps, finish
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.handlers.permission import may
 from kafkalite.handlers.stepwise import pieces
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
 )
+from kafkalite.security.acl import DESCRIBE, TOPIC, TRANSACTIONAL_ID
 
 FEW, ASKED_PER_STEP = 16, 5
 
@@ -24,39 +26,47 @@ def describe_transactions(
     context: Context, call: Call, request: DescribeTransactionsRequest
 ) -> InSteps | Later[DescribeTransactionsResponse | InSteps]:
     names = request.transactional_ids
-    steps = _ask_all(context, names)
+    steps = _ask_all(context, call, names)
     return InSteps(steps) if len(names) > FEW else finish(steps)
 
 
 def _ask_all(
-    context: Context, names: list[str]
+    context: Context, call: Call, names: list[str]
 ) -> Steps[Later[DescribeTransactionsResponse | InSteps]]:
     asked: list[Later[Transaction | KafkaError]] = []
     for some in pieces(names, ASKED_PER_STEP):
-        asked += [_ask(context, transactional_id) for transactional_id in some]
+        asked += [_ask(context, call, transactional_id) for transactional_id in some]
         yield
 
     def respond(
         answers: list[Transaction | KafkaError],
     ) -> DescribeTransactionsResponse | InSteps:
-        steps = _respond(names, answers)
+        steps = _respond(context, call, names, answers)
         return InSteps(steps) if len(names) > FEW else finish(steps)
 
     return Later.all(asked).map(respond)
 
 
 def _respond(
-    names: list[str], answers: list[Transaction | KafkaError]
+    context: Context, call: Call, names: list[str], answers: list[Transaction | KafkaError]
 ) -> Steps[DescribeTransactionsResponse]:
     response = DescribeTransactionsResponse()
     for name, answer in zip(names, answers, strict=True):
-        response.transaction_states.append(_describe(name, answer))
+        described = _describe(name, answer)
+        described.topics = [
+            each for each in described.topics if may(context, call, DESCRIBE, TOPIC, each.topic)
+        ]
+        response.transaction_states.append(described)
         if len(response.transaction_states) % ASKED_PER_STEP == 0:
             yield
     return response
 
 
-def _ask(context: Context, transactional_id: str) -> Later[Transaction | KafkaError]:
+def _ask(
+    context: Context, call: Call, transactional_id: str
+) -> Later[Transaction | KafkaError]:
+    if not may(context, call, DESCRIBE, TRANSACTIONAL_ID, transactional_id):
+        return Later.of(KafkaError(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
     if not transactional_id:
         return Later.of(KafkaError(Error.INVALID_REQUEST))
     return context.transactions.submit(transactional_id, Describe(transactional_id))

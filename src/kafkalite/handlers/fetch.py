@@ -36,14 +36,19 @@ from kafkalite.handlers.leaders import (
     find_partition,
     find_topic_name,
 )
+from kafkalite.handlers.permission import may_cluster, require
 from kafkalite.handlers.stepwise import pieces
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import FetchRequest, FetchResponse
 from kafkalite.replication.partition import Partition, PartitionRead
 from kafkalite.replication.waiting import Parked, Watched
+from kafkalite.security.acl import CLUSTER_ACTION, READ, TOPIC
 
-# Of what the metadata does not know nothing is read, and the rest of the fetch waits as it would.
-_UNKNOWN = (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID)
+# Of what the metadata does not know, or who asks may not read, nothing is read, and the rest of the
+# fetch waits as it would.
+_UNKNOWN = (
+    Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID, Error.TOPIC_AUTHORIZATION_FAILED
+)  # fmt: skip
 LAST_OLD_FORMAT_VERSION = 3
 LIMITED_VERSION = 3
 TOPIC_ID_VERSION = 13
@@ -134,17 +139,20 @@ class _Attempt:
     def _arrivals_of(self, wanted: list[Wanted]) -> Arrivals:
         return Arrivals(
             wanted,
-            partial(_find, self.context, self.call),
+            partial(_find, self.context, self.call, is_follower=self.is_follower),
             self.min_bytes,
             is_committed_only=self.request.isolation_level == READ_COMMITTED,
         )
+
+    def _find(self, wanted: Wanted) -> Partition:
+        return _find(self.context, self.call, wanted, is_follower=self.is_follower)
 
     def names_a_partition(self) -> bool:
         return any(self._is_there(wanted) for wanted in self.asked.wanted)
 
     def _is_there(self, wanted: Wanted) -> bool:
         with suppress(KafkaError):
-            _find(self.context, self.call, wanted)
+            self._find(wanted)
             return True
         return False
 
@@ -265,7 +273,7 @@ class _Attempt:
             if not length:
                 continue
             try:
-                partition = _find(self.context, self.call, wanted)
+                partition = self._find(wanted)
                 answer.records = yield from old_format(
                     partition, wanted.position, answer.records, magic
                 )
@@ -291,7 +299,7 @@ class _Attempt:
 
     def _read_one(self, wanted: Wanted, room: int, min_one: bool) -> FetchResponse.Partition:
         try:
-            partition = _find(self.context, self.call, wanted)
+            partition = self._find(wanted)
             return self._read_partition(partition, wanted, room, min_one)
         except KafkaError as error:
             return FetchResponse.Partition(
@@ -430,13 +438,17 @@ def _refuse(answer: FetchResponse.Partition, code: Error) -> None:
     answer.error_code, answer.high_watermark, answer.records = code, -1, b""
 
 
-def _find(context: Context, call: Call, wanted: Wanted) -> Partition:
-    if call.version < TOPIC_ID_VERSION:
-        return find_partition(context, wanted.topic, wanted.index)
-    # A session keeps the name that an id had when it was first seen.
-    wanted.topic = wanted.topic or find_topic_name(context, wanted.topic_id)
+def _find(context: Context, call: Call, wanted: Wanted, *, is_follower: bool) -> Partition:
+    """Asked each time: who waits loses at once what he may not read any more."""
+    if is_follower and not may_cluster(context, call, CLUSTER_ACTION):
+        raise KafkaError(Error.TOPIC_AUTHORIZATION_FAILED)
+    if call.version >= TOPIC_ID_VERSION:
+        # A session keeps the name that an id had when it was first seen.
+        wanted.topic = wanted.topic or find_topic_name(context, wanted.topic_id)
+    if context.authorizer is not None and not is_follower:
+        require(context, call, READ, TOPIC, wanted.topic)
     partition = find_partition(context, wanted.topic, wanted.index)
-    if partition.topic_id != wanted.topic_id:
+    if call.version >= TOPIC_ID_VERSION and partition.topic_id != wanted.topic_id:
         raise KafkaError(Error.INCONSISTENT_TOPIC_ID)
     return partition
 

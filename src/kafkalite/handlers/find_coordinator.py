@@ -14,18 +14,26 @@ from kafkalite.env.slicing import InSteps, Steps, finish
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import is_offline
+from kafkalite.handlers.permission import may, may_cluster
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
+from kafkalite.security.acl import CLUSTER_ACTION, DESCRIBE, GROUP, TRANSACTIONAL_ID
 
 BATCHED_SINCE = 4
 SHARE_SINCE = 6
 GROUP_KEY_TYPE = 0
+TRANSACTION_KEY_TYPE = 1
 SHARE_KEY_TYPE = 2
 STEP_KEYS = 25
 INTERNAL_TOPICS = {
     GROUP_KEY_TYPE: "__consumer_offsets",
-    1: "__transaction_state",
+    TRANSACTION_KEY_TYPE: "__transaction_state",
     SHARE_KEY_TYPE: "__share_group_state",
+}
+_REFUSED = {
+    GROUP_KEY_TYPE: Error.GROUP_AUTHORIZATION_FAILED,
+    TRANSACTION_KEY_TYPE: Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    SHARE_KEY_TYPE: Error.CLUSTER_AUTHORIZATION_FAILED,
 }
 
 Coordinator = FindCoordinatorResponse.Coordinator
@@ -42,12 +50,17 @@ def find_coordinator(
         return _respond(call, [_failed(key, Error.INVALID_REQUEST, why) for key in keys])
     if request.key_type == SHARE_KEY_TYPE and call.version < SHARE_SINCE:
         return _respond(call, [_failed(key, Error.INVALID_REQUEST) for key in keys])
+    refused = _REFUSED[request.key_type]
+    if request.key_type == SHARE_KEY_TYPE and not may_cluster(context, call, CLUSTER_ACTION):
+        return _respond(call, [_failed(key, refused, refused.message) for key in keys])
 
     def found(_: object) -> FindCoordinatorResponse | InSteps:
         steps = _find_all(context, call, request, topic, keys)
         return InSteps(steps) if len(keys) > STEP_KEYS else finish(steps)
 
-    if topic in context.metadata.image.topics:
+    if topic in context.metadata.image.topics or not any(
+        _may(context, call, request.key_type, key) for key in keys
+    ):
         return found(None)
     return context.auto_creation.create_internal(topic).map(found)
 
@@ -59,10 +72,19 @@ def _find_all(
     for number, key in enumerate(keys):
         if number % STEP_KEYS == STEP_KEYS - 1:
             yield
+        if not _may(context, call, request.key_type, key):
+            answers.append(_failed(key, _REFUSED[request.key_type]))
+            continue
         if request.key_type == GROUP_KEY_TYPE:
             context.groups.looked_up(key, call.connection.peer_address)
         answers.append(_find(context, call, request, topic, key))
     return _respond(call, answers)
+
+
+def _may(context: Context, call: Call, key_type: int, key: str) -> bool:
+    """Of share groups it was asked before, for all of them."""
+    kind = {GROUP_KEY_TYPE: GROUP, TRANSACTION_KEY_TYPE: TRANSACTIONAL_ID}.get(key_type)
+    return kind is None or may(context, call, DESCRIBE, kind, key)
 
 
 def _find(

@@ -14,8 +14,9 @@ from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps, begun, finish, in_steps, outcome_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.operations import GROUP, operations
+from kafkalite.handlers.operations import operations
 from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.security.acl import GROUP
 
 R = TypeVar("R")
 G = TypeVar("G")
@@ -165,7 +166,7 @@ def describe_by_shard(
         if request.include_authorized_operations:
             for group in groups:
                 if group.error_code == Error.NONE:
-                    allowed = operations(call.connection.principal, GROUP, group.group_id)
+                    allowed = operations(context, call, GROUP, group.group_id)
                     group.authorized_operations = allowed
         return kind(groups=groups)  # type: ignore[call-arg]
 

@@ -27,6 +27,7 @@ def incremental_alter_configs(
 ) -> IncrementalAlterConfigsResponse | Later[IncrementalAlterConfigsResponse] | InSteps:
     return alter(
         context,
+        call,
         request.resources,
         _change,
         _response,
@@ -46,7 +47,7 @@ def _change(resource: IncrementalAlterConfigsRequest.Resource) -> ResourceChange
 def _response(change: ResourceChange, outcome: Outcome) -> Response:
     return Response(
         error_code=Error.NONE if outcome is None else outcome.code,
-        error_message=None if outcome is None else text_of(outcome),
+        error_message=None if outcome is None else text_of(outcome) or None,
         resource_type=change.resource_type,
         resource_name=change.name,
     )

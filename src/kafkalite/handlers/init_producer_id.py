@@ -12,9 +12,11 @@ from kafkalite.coordinators.transactions.events import InitProducerId, ProducerI
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.handlers.permission import may_any, may_cluster, require
 from kafkalite.handlers.transactional import error_for
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
+from kafkalite.security.acl import IDEMPOTENT_WRITE, TOPIC, TRANSACTIONAL_ID, WRITE
 
 NONE = -1
 FENCED_SINCE_VERSION = 4
@@ -24,6 +26,7 @@ def init_producer_id(
     context: Context, call: Call, request: InitProducerIdRequest
 ) -> InitProducerIdResponse | Later[InitProducerIdResponse]:
     try:
+        _ask(context, call, request)
         had = _had(request)
         if request.transactional_id is None:
             return context.transactions.producer_ids.take().map(_without_transactions)
@@ -38,6 +41,16 @@ def init_producer_id(
         return _identity(value)
 
     return context.transactions.submit(request.transactional_id, event).map(answer)
+
+
+def _ask(context: Context, call: Call, request: InitProducerIdRequest) -> None:
+    """Whether one may write: with this transactional id, or anything at all."""
+    if request.transactional_id is not None:
+        require(context, call, WRITE, TRANSACTIONAL_ID, request.transactional_id)
+    elif not may_cluster(context, call, IDEMPOTENT_WRITE, is_quiet=True) and not may_any(
+        context, call, WRITE, TOPIC
+    ):
+        raise KafkaError(Error.CLUSTER_AUTHORIZATION_FAILED)
 
 
 def _without_transactions(taken: int | KafkaError) -> InitProducerIdResponse:

@@ -34,7 +34,7 @@ HELD_BYTES = 1 << 20
 def list_offsets(
     context: Context, call: Call, request: ListOffsetsRequest
 ) -> ListOffsetsResponse | Later[ListOffsetsResponse]:
-    if request.isolation_level not in ISOLATION_LEVELS:
+    if request.topics and request.isolation_level not in ISOLATION_LEVELS:
         raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
     return context.long_work.answer(call, _answer(context, call, request), HELD_BYTES)
 

@@ -14,8 +14,10 @@ from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.handlers.permission import may
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ListTransactionsRequest, ListTransactionsResponse
+from kafkalite.security.acl import DESCRIBE, TRANSACTIONAL_ID
 
 LISTED_PER_STEP = 500
 
@@ -34,13 +36,17 @@ def list_transactions(
             if isinstance(found, KafkaError):
                 return ListTransactionsResponse(error_code=Error.COORDINATOR_LOAD_IN_PROGRESS)
             listed += found
-        return InSteps(_respond(request, listed, now_ms))
+        return InSteps(_respond(context, call, request, listed, now_ms))
 
     return context.transactions.submit_all(List).map(respond)
 
 
 def _respond(
-    request: ListTransactionsRequest, listed: list[Transaction], now_ms: int
+    context: Context,
+    call: Call,
+    request: ListTransactionsRequest,
+    listed: list[Transaction],
+    now_ms: int,
 ) -> Steps[ListTransactionsResponse]:
     """In steps, by the work that the pattern makes."""
     characters = Alphabet(char for one in listed for char in one.transactional_id)
@@ -52,6 +58,8 @@ def _respond(
         if _is_wanted(one, request, now_ms) and (
             pattern is None or (yield from pattern.matching(one.transactional_id))
         ):
+            if not may(context, call, DESCRIBE, TRANSACTIONAL_ID, one.transactional_id):
+                continue
             wanted.append(_listed(one))
     return ListTransactionsResponse(
         unknown_state_filters=[

@@ -11,7 +11,7 @@ Clients ask the same again and again, so a reply without errors is kept in its b
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Container, Hashable
 
 from kafkalite.coordinators.cluster.create_topics import check_topic_name
 from kafkalite.coordinators.cluster.nodes import nodes_for
@@ -22,7 +22,8 @@ from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call, Encoded
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import offline_replicas
-from kafkalite.handlers.operations import CLUSTER, CLUSTER_NAME, TOPIC, operations
+from kafkalite.handlers.operations import cluster_operations, operations
+from kafkalite.handlers.permission import may, may_cluster, permitted
 from kafkalite.handlers.stepwise import encoded, let_go
 from kafkalite.protocol import codec
 from kafkalite.protocol.errors import Error, KafkaError
@@ -31,6 +32,7 @@ from kafkalite.protocol.messages import (
     MetadataRequest,
     MetadataResponse,
 )
+from kafkalite.security.acl import CREATE, DESCRIBE, TOPIC
 
 ALL_BY_NULL_VERSION = 1
 LISTENER_ERROR_VERSION = 6
@@ -48,20 +50,21 @@ def metadata(
 ) -> MetadataResponse | Encoded | InSteps:
     if call.version < TOPIC_ID_VERSION and _names_by_id(request):
         return _refuse(request)
-    offset, asked = context.metadata.features_epoch, _asked(call, request)
+    offset, asked = context.metadata.features_epoch, _asked(context, call, request)
     body = context.kept_replies.find(offset, *asked) if asked is not None else None
     return InSteps(_answer(context, call, request, asked)) if body is None else Encoded(body)
 
 
-def _asked(call: Call, request: MetadataRequest) -> Asked:
+def _asked(context: Context, call: Call, request: MetadataRequest) -> Asked:
     """All of a request that its reply depends on, but for the cluster's metadata: who, and what."""
-    connection, topics = call.connection, request.topics
+    connection, topics, authorizer = call.connection, request.topics, context.authorizer
     if topics is not None and len(topics) > MOST_NAMES_KEPT:
         return None
     return connection.principal, (
         call.version,
         connection.listener,
         connection.local_address,
+        None if authorizer is None else (connection.peer_address[0], authorizer.changes),
         request.include_cluster_authorized_operations,
         request.include_topic_authorized_operations,
         None if topics is None else tuple((topic.name, topic.topic_id) for topic in topics),
@@ -73,7 +76,11 @@ def _answer(
 ) -> Steps[MetadataResponse | Encoded | Later[InSteps]]:
     image = context.metadata.image
     if request.topics is None or (not request.topics and call.version < ALL_BY_NULL_VERSION):
-        return (yield from _of_names(context, call, request, sorted(image.topics), asked))
+        every = sorted(image.topics)
+        if context.authorizer is not None:
+            seen = yield from permitted(context, call, DESCRIBE, TOPIC, every, is_quiet=True)
+            every = [name for name in every if name in seen]
+        return (yield from _of_names(context, call, request, every, asked))
     names: dict[str, None] = {}
     ids: dict[bytes, None] = {}
     is_nameless = False
@@ -91,18 +98,32 @@ def _answer(
         return (yield from _of_ids(context, call, request, list(ids), asked))
     if is_nameless:
         raise KafkaError(Error.UNKNOWN_SERVER_ERROR, "a topic without a name and without an id")
-    missing = [name for name in names if name not in image.topics]
+    return (yield from _of_wanted(context, call, request, list(names), asked))
+
+
+def _of_wanted(
+    context: Context, call: Call, request: MetadataRequest, names: list[str], asked: Asked
+) -> Steps[MetadataResponse | Encoded | Later[InSteps]]:
+    """What is missing of these is created, where it may be."""
+    image, hidden = context.metadata.image, set[str]()
+    if context.authorizer is not None:
+        hidden = set(names) - (yield from permitted(context, call, DESCRIBE, TOPIC, names))
+    missing = [name for name in names if name not in image.topics and name not in hidden]
     is_wanted = missing and request.allow_auto_topic_creation
     if is_wanted and context.config.get_bool("auto.create.topics.enable"):
+        if not may_cluster(context, call, CREATE, is_quiet=True):
+            creatable = yield from permitted(context, call, CREATE, TOPIC, missing)
+            hidden.update(name for name in missing if name not in creatable)
+            missing = [name for name in missing if name in creatable]
         if context.config.get_bool("kafkalite.auto.create.waits"):
             # Why a topic could not be created is no answer to who asked where it is.
             return context.auto_creation.create(missing).map(
-                lambda _: InSteps(_of_names(context, call, request, list(names), None))
+                lambda _: InSteps(_of_names(context, call, request, names, None, hidden))
             )
-        response = yield from _of_names(context, call, request, list(names), None)
+        response = yield from _of_names(context, call, request, names, None, hidden)
         context.auto_creation.create(missing)  # nobody waits for what comes of it
         return response
-    return (yield from _of_names(context, call, request, list(names), asked))
+    return (yield from _of_names(context, call, request, names, asked, hidden))
 
 
 def _names_by_id(request: MetadataRequest) -> bool:
@@ -120,7 +141,12 @@ def _refuse(request: MetadataRequest) -> MetadataResponse:
 
 
 def _of_names(
-    context: Context, call: Call, request: MetadataRequest, names: list[str], asked: Asked
+    context: Context,
+    call: Call,
+    request: MetadataRequest,
+    names: list[str],
+    asked: Asked,
+    hidden: Container[str] = (),
 ) -> Steps[MetadataResponse | Encoded]:
     """Some at a time; between two steps topics may come and go."""
     view, offset = _View(context, call, request), context.metadata.features_epoch
@@ -128,7 +154,7 @@ def _of_names(
     for number, name in enumerate(names):
         if number % STEP_NAMES == STEP_NAMES - 1:
             yield
-        answers.append((yield from view.topic(name)))
+        answers.append(view.hidden(name) if name in hidden else (yield from view.topic(name)))
     return (yield from _kept(view, _respond(view, answers), offset, asked))
 
 
@@ -191,7 +217,15 @@ class _View:
             return self._with_operations(
                 Answer(error_code=Error.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
             )
+        if not may(self.context, self.call, DESCRIBE, TOPIC, name):
+            return self.hidden(None, topic_id)
         return (yield from self.topic(name))
+
+    def hidden(self, name: str | None, topic_id: bytes = ZERO_UUID) -> Answer:
+        """Of what may not be described, or be created."""
+        self.has_errors = True
+        code = Error.TOPIC_AUTHORIZATION_FAILED
+        return Answer(error_code=code, name=name, topic_id=topic_id)
 
     def topic(self, name: str) -> Steps[Answer]:
         topic: Topic | None = self.context.metadata.image.topics.get(name)
@@ -212,7 +246,7 @@ class _View:
 
     def _with_operations(self, answer: Answer) -> Answer:
         if self.request.include_topic_authorized_operations:
-            allowed = operations(self.principal, TOPIC, answer.name or "")
+            allowed = operations(self.context, self.call, TOPIC, answer.name or "")
             answer.topic_authorized_operations = allowed
         return answer
 
@@ -251,7 +285,7 @@ def _respond(view: _View, answers: list[Answer]) -> MetadataResponse:
         topics=answers,
     )
     if view.request.include_cluster_authorized_operations:
-        allowed = operations(view.principal, CLUSTER, CLUSTER_NAME)
+        allowed = cluster_operations(view.context, view.call)
         response.cluster_authorized_operations = allowed
     return response
 

@@ -13,10 +13,12 @@ from kafkalite.env.slicing import InSteps, Steps, finish, in_steps, outcome_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.group_replies import code_of
+from kafkalite.handlers.permission import may, permitted
 from kafkalite.handlers.stepwise import let_go
 from kafkalite.protocol.classes import ZERO_UUID
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
+from kafkalite.security.acl import DESCRIBE, GROUP, TOPIC
 
 GROUP_ERROR_SINCE = 2
 MANY_GROUPS_SINCE = 8
@@ -48,9 +50,13 @@ def _ask(
     refused: list[list[TopicAnswer]] = []
     asked: list[Later[Answer | InSteps | KafkaError]] = []
     for count, group in enumerate(groups, 1):
-        refused.append(_resolve(context, call, group))
-        event = FetchOffsets(group, request.require_stable)
-        asked.append(context.groups.submit(group.group_id, event))
+        if may(context, call, DESCRIBE, GROUP, group.group_id):
+            refused.append((yield from _resolve(context, call, group)))
+            event = FetchOffsets(group, request.require_stable)
+            asked.append(context.groups.submit(group.group_id, event))
+        else:
+            refused.append([])
+            asked.append(Later.of(KafkaError(Error.GROUP_AUTHORIZATION_FAILED)))
         if count % ASKED_PER_STEP == 0:
             yield
 
@@ -70,7 +76,7 @@ def _respond(
     answers = []
     for group, answer, refused in found:
         outcome = yield from outcome_of(answer)
-        answers.append(_answer(context, call, group, outcome, refused))
+        answers.append((yield from _answer(context, call, group, outcome, refused)))
         yield
     if call.version >= MANY_GROUPS_SINCE:
         return OffsetFetchResponse(groups=answers)
@@ -89,17 +95,23 @@ def _only_group(request: OffsetFetchRequest) -> Steps[Group]:
     return Group(group_id=request.group_id, topics=topics)
 
 
-def _resolve(context: Context, call: Call, group: Group) -> list[TopicAnswer]:
-    """Names the topics that came by id; answers those that no longer exist."""
-    if call.version < TOPIC_IDS_SINCE or group.topics is None:
+def _resolve(context: Context, call: Call, group: Group) -> Steps[list[TopicAnswer]]:
+    """Names the topics that came by id; answers those that no longer exist, or are hidden."""
+    has_ids = call.version >= TOPIC_IDS_SINCE
+    if group.topics is None or not (has_ids or context.authorizer):
         return []
     refused, known = [], []
-    for topic in group.topics:
-        topic.name = context.metadata.image.topic_name(topic.topic_id) or ""
-        if topic.name:
+    for count, topic in enumerate(group.topics, 1):
+        if has_ids:
+            topic.name = context.metadata.image.topic_name(topic.topic_id) or ""
+        if has_ids and not topic.name:
+            refused.append(_failed_topic(topic, Error.UNKNOWN_TOPIC_ID))
+        elif may(context, call, DESCRIBE, TOPIC, topic.name):
             known.append(topic)
         else:
-            refused.append(_failed_topic(topic, Error.UNKNOWN_TOPIC_ID))
+            refused.append(_failed_topic(topic, Error.TOPIC_AUTHORIZATION_FAILED))
+        if count % STEP_PARTITIONS == 0:
+            yield
     group.topics = known
     return refused
 
@@ -126,9 +138,13 @@ def _answer(
     group: Group,
     found: Answer | KafkaError,
     refused: list[TopicAnswer],
-) -> Answer:
+) -> Steps[Answer]:
     if isinstance(found, KafkaError):
         return _failed(call, group, code_of(found))
+    if group.topics is None and context.authorizer is not None:
+        names = (topic.name for topic in found.topics)
+        shown = yield from permitted(context, call, DESCRIBE, TOPIC, names)
+        found.topics = [topic for topic in found.topics if topic.name in shown]
     if call.version >= TOPIC_IDS_SINCE and group.topics is None:
         found.topics = [topic for topic in found.topics if _identify(context, topic)]
     found.topics += refused

@@ -10,11 +10,13 @@ from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import find_partition
-from kafkalite.protocol.errors import KafkaError
+from kafkalite.handlers.permission import may, may_cluster
+from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
+from kafkalite.security.acl import CLUSTER_ACTION, DESCRIBE, TOPIC
 
 STEP_PARTITIONS = 25
 
@@ -22,29 +24,35 @@ STEP_PARTITIONS = 25
 def offset_for_leader_epoch(
     context: Context, call: Call, request: OffsetForLeaderEpochRequest
 ) -> InSteps:
-    return InSteps(_answer(context, request))
+    return InSteps(_answer(context, call, request))
 
 
 def _answer(
-    context: Context, request: OffsetForLeaderEpochRequest
+    context: Context, call: Call, request: OffsetForLeaderEpochRequest
 ) -> Steps[OffsetForLeaderEpochResponse]:
     response = OffsetForLeaderEpochResponse()
+    refused: list[OffsetForLeaderEpochResponse.Topic] = []
+    may_all = may_cluster(context, call, CLUSTER_ACTION, is_quiet=True)
     for topic in request.topics:
         answer = OffsetForLeaderEpochResponse.Topic(topic=topic.topic)
-        response.topics.append(answer)
+        is_refused = not (may_all or may(context, call, DESCRIBE, TOPIC, topic.topic))
+        (refused if is_refused else response.topics).append(answer)
         for number, asked in enumerate(topic.partitions):
-            answer.partitions.append(_look_up(context, topic.topic, asked))
+            answer.partitions.append(_look_up(context, topic.topic, asked, is_refused))
             if number % STEP_PARTITIONS == STEP_PARTITIONS - 1:
                 yield
         yield
+    response.topics += refused
     return response
 
 
 def _look_up(
-    context: Context, topic: str, asked: OffsetForLeaderEpochRequest.Partition
+    context: Context, topic: str, asked: OffsetForLeaderEpochRequest.Partition, is_refused: bool
 ) -> OffsetForLeaderEpochResponse.Partition:
     answer = OffsetForLeaderEpochResponse.Partition(partition=asked.partition)
     try:
+        if is_refused:
+            raise KafkaError(Error.TOPIC_AUTHORIZATION_FAILED)
         partition = find_partition(context, topic, asked.partition)
         partition.check_leader(asked.current_leader_epoch)
         answer.leader_epoch, answer.end_offset = partition.end_offset_for_epoch(

@@ -24,6 +24,7 @@ from kafkalite.handlers.leaders import (
     find_partition,
     find_topic_name,
 )
+from kafkalite.handlers.permission import require
 from kafkalite.handlers.produce_acknowledged import acknowledged
 from kafkalite.handlers.produce_entry import Answer, Entry
 from kafkalite.handlers.produce_order import ProduceOrder
@@ -35,6 +36,7 @@ from kafkalite.protocol.messages import ProduceRequest, ProduceResponse
 from kafkalite.records.batch import BatchHeader, Compression, iterate_headers, read_header
 from kafkalite.records.errors import InvalidRecords, TruncatedRecords
 from kafkalite.replication.partition import Partition
+from kafkalite.security.acl import TOPIC, WRITE
 
 ALL_IN_SYNC = -1
 ACKS = (-1, 0, 1)
@@ -73,7 +75,7 @@ def produce(
     odd = [entry for entry in entries if entry.is_transactional or entry.answer.error_code]
     error = None
     if odd and call.version >= BATCHES_V2_VERSION:
-        error = finish(whole_refusal(request, entries))
+        error = finish(whole_refusal(context, call, request, entries))
     # A partition may be named twice, and a topic.
     if len(entries) > 1 and (odd or len(response.responses) > 1 or _has_twice(entries)):
         entries = finish(once_each(response, entries))
@@ -200,6 +202,8 @@ def _entries(
 def _find(context: Context, call: Call, topic: TopicData, index: int) -> Partition:
     is_named = call.version < TOPIC_ID_VERSION
     name = topic.name if is_named else find_topic_name(context, topic.topic_id)
+    if context.authorizer is not None:
+        require(context, call, WRITE, TOPIC, name)
     return find_partition(context, name, index)
 
 
@@ -361,7 +365,7 @@ def _many(
         yield
     error = None
     if is_odd and call.version >= BATCHES_V2_VERSION:
-        error = yield from whole_refusal(request, entries)
+        error = yield from whole_refusal(context, call, request, entries)
     entries = yield from once_each(response, entries)
     for some in pieces(entries, LOOKED_AT_PER_STEP):
         if error is not None:

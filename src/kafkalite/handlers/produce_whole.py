@@ -7,26 +7,35 @@ asked about the usual request, which is neither refused in part nor transactiona
 from __future__ import annotations
 
 from kafkalite.env.slicing import Steps
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.handlers.permission import may
 from kafkalite.handlers.produce_entry import Entry
 from kafkalite.handlers.stepwise import pieces
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ProduceRequest, ProduceResponse
 from kafkalite.records.batch import read_header
 from kafkalite.records.errors import CorruptRecords, TruncatedRecords
+from kafkalite.security.acl import TRANSACTIONAL_ID, WRITE
 
 Key = tuple[str, bytes, int]
 
 LOOKED_AT_PER_STEP = 64
 
 
-def whole_refusal(request: ProduceRequest, entries: list[Entry]) -> Steps[KafkaError | None]:
-    """A batch of no known format, or transactional records without a transactional id."""
+def whole_refusal(
+    context: Context, call: Call, request: ProduceRequest, entries: list[Entry]
+) -> Steps[KafkaError | None]:
+    """A batch of no known format, or transactional records without a transactional id, or with one
+    that is not the sender's."""
     try:
         is_transactional = yield from _has_transactional(entries)
     except CorruptRecords as error:
         return error
-    if is_transactional and request.transactional_id is None:
-        return KafkaError(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if is_transactional:
+        name = request.transactional_id
+        if name is None or not may(context, call, WRITE, TRANSACTIONAL_ID, name):
+            return KafkaError(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     return None
 
 

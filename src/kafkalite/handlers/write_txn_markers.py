@@ -15,8 +15,10 @@ from kafkalite.env.later import Later
 from kafkalite.env.slicing import ELEMENTS_PER_STEP, InSteps, Steps, begun, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.handlers.permission import may_cluster
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from kafkalite.security.acl import ALTER, CLUSTER_ACTION
 
 Response = WriteTxnMarkersResponse
 
@@ -24,13 +26,17 @@ Response = WriteTxnMarkersResponse
 def write_txn_markers(
     context: Context, call: Call, request: WriteTxnMarkersRequest
 ) -> Response | InSteps | Later[Response | InSteps]:
-    return begun(_written(context, request))
+    return begun(_written(context, call, request))
 
 
 def _written(
-    context: Context, request: WriteTxnMarkersRequest
+    context: Context, call: Call, request: WriteTxnMarkersRequest
 ) -> Steps[Response | Later[Response | InSteps]]:
     markers = yield from in_steps(_marker(entry) for entry in request.markers)
+    if not may_cluster(context, call, ALTER, is_quiet=True) and not may_cluster(
+        context, call, CLUSTER_ACTION
+    ):
+        return (yield from _refused(markers, Error.CLUSTER_AUTHORIZATION_FAILED))
     good: list[Marker] = []
     for marker in markers:
         if _is_of_nobody(context, marker):
@@ -41,12 +47,13 @@ def _written(
     written = context.transactions.markers.write_all(good)
     if len(good) == len(markers):
         return written.map(lambda outcomes: begun(_answered(zip(markers, outcomes, strict=True))))
-    unknown = Error.UNKNOWN_SERVER_ERROR
-    response = yield from _response({
-        marker.producer.producer_id: dict.fromkeys(marker.partitions, unknown)
-        for marker in markers
-    })
-    return response
+    return (yield from _refused(markers, Error.UNKNOWN_SERVER_ERROR))
+
+
+def _refused(markers: list[Marker], code: Error) -> Steps[Response]:
+    return (yield from _response({
+        marker.producer.producer_id: dict.fromkeys(marker.partitions, code) for marker in markers
+    }))
 
 
 def _answered(outcomes: Iterable[tuple[Marker, Outcomes]]) -> Steps[WriteTxnMarkersResponse]:

@@ -1,4 +1,4 @@
-"""Who is at the other end: the exchanges by which a peer says, and proves, who it is.
+"""Who somebody is, by which exchanges they prove it, and what they may do.
 
 Below the rooms that serve: it knows settings and chance, and no connection.
 """

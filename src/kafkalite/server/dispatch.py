@@ -28,6 +28,7 @@ from kafkalite.protocol.errors import Error, KafkaError, MalformedFrame
 from kafkalite.protocol.messages import message_class
 from kafkalite.protocol.runtime import ManyElements
 from kafkalite.server.error_reply import error_reply
+from kafkalite.server.guard import guarded
 from kafkalite.server.limits import LimitedLog
 from kafkalite.server.other_protocols import recognise
 from kafkalite.server.request_header import HEAD_BYTES, read_header
@@ -380,6 +381,8 @@ class Dispatcher:
         if handler is None or version not in handlers.versions(spec.api(key)):
             return None
         api = spec.api(key)
+        if self._context.authorizer is not None:
+            handler = guarded(handler, api, version, self._apis.kind)
         asked, response = (message_class(f"{api.name}{kind}") for kind in ("Request", "Response"))
         request_has_records = spec.message(asked.__name__).has_records
         decode = codec.prefix_decoder(asked, version)

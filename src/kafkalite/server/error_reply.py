@@ -7,6 +7,7 @@ at all gives None; its peer is cut off instead.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,22 @@ def error_reply(request: Any, version: int, code: Error, message: str | None = N
     if failure.mark(response, answered.root):
         return response
     return response if failure.mirror(request, asked.root, response, answered.root) else None
+
+
+def refused_entries(request: Any, version: int, code: Error) -> list[Any]:
+    """What the response to `request` has for each entry that it names, all of which are refused."""
+    asked: spec.Message = type(request).SPEC
+    assert asked.api is not None
+    failure = _Failure(message_class(f"{asked.api.name}Response"), version, code, None)
+    response = failure.cls()
+    failure.mirror(request, asked.root, response, failure.cls.SPEC.root)
+    entries: list[Any] = getattr(response, answered_array(failure.cls, version))
+    return entries
+
+
+def answered_array(cls: type[Any], version: int) -> str:
+    """The array of a response with an answer to each entry of its request."""
+    return next(_Failure(cls, version, Error.NONE, None).slots_of(cls.SPEC.root)).name
 
 
 @dataclass(slots=True)
@@ -51,8 +68,7 @@ class _Failure:
         self, request: Any, asked: spec.Struct, response: Any, answered: spec.Struct
     ) -> bool:
         """Gives the response an entry with the error for each entry of the request's array."""
-        slots = (field for field in self._fields(answered) if self._has_slot(field))
-        slot = next(slots, None)
+        slot = next(self.slots_of(answered), None)
         source = self._source(asked, slot) if slot is not None else None
         if slot is None or slot.struct is None or source is None:
             return False
@@ -64,6 +80,10 @@ class _Failure:
                 self.mirror(item, source.struct, entry, slot.struct)
             entries.append(entry)
         return True
+
+    def slots_of(self, struct: spec.Struct) -> Iterator[spec.Field]:
+        """The arrays of a struct that have slots for errors."""
+        return (field for field in self._fields(struct) if self._has_slot(field))
 
     def _fields(self, struct: spec.Struct) -> list[spec.Field]:
         return [field for field in struct.fields if self.version in field.versions]
@@ -89,7 +109,9 @@ def _copy_names(item: Any, entry: Any, source: spec.Field, struct: spec.Struct) 
     """What names the thing, or the value itself. A name has no default; what is told of the thing
     may have the same name as what was asked: a time, an epoch."""
     if source.struct is None:
-        name = next(field.name for field in struct.fields if field.type == source.type)
+        name = next(
+            field.name for field in struct.fields if _is_name(field) and field.type == source.type
+        )
         setattr(entry, name, item)
         return
     known = {field.name: field for field in source.struct.fields}

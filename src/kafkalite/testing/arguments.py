@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 if TYPE_CHECKING:
+    from kafkalite.security.acl import Acl
     from kafkalite.testing.profiles import Profile
 
 # Of settings and of topic configs; None leaves a setting as it is.
@@ -111,6 +112,17 @@ def _text(what: str, value: SettingValue) -> str:
     if isinstance(value, list | tuple):
         return ",".join(_text(what, each) for each in value)
     raise TypeError(f"{what}={value!r}: expected a str, a number, True or False, a path or a list")
+
+
+def acls(wanted: Iterable[str | Acl], given: Mapping[str, str]) -> tuple[Acl, ...]:
+    """Rules as they are, or as people write them."""
+    from kafkalite.config.authorization import AUTHORIZER
+    from kafkalite.security.acl import acl_of
+
+    found = tuple(acl_of(each) if isinstance(each, str) else each for each in wanted)
+    if found and not given.get(AUTHORIZER):
+        raise ValueError(f"acls are kept by an authorizer: settings={{{AUTHORIZER!r}: …}}")
+    return found
 
 
 def topics(wanted: Topics | None) -> dict[str, tuple[int, dict[str, str]]]:

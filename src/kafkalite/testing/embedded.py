@@ -25,6 +25,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
+from kafkalite.security.acl import Acl
 from kafkalite.testing import acting, arguments
 from kafkalite.testing.arguments import Settings, Topics
 from kafkalite.testing.asking import Asking
@@ -81,6 +82,7 @@ class EmbeddedKafka(Asking):
         "SCRAM-SHA-256" or "SCRAM-SHA-512", {"alice": "secret"}. The first is who `client_config`
         and the helpers are.
     profile: of which release of Apache Kafka they speak the versions, such as "kafka-2.8".
+    acls: access rules, such as "User:alice read topic orders-*"; settings name the authorizer.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class EmbeddedKafka(Asking):
         security: str | None = None,
         mechanism: str | None = None,
         users: Mapping[str, str] | None = None,
+        acls: Iterable[str | Acl] = (),
     ) -> None:
         self._run: Run | None = None
         self._guard = threading.RLock()  # also for a signal's handler on the same thread
@@ -113,6 +116,7 @@ class EmbeddedKafka(Asking):
             [arguments.port_number(port)] + [0] * (count - 1),
             arguments.profile(profile),
             secured(security, mechanism, users),
+            arguments.acls(acls, texts),
         )
         if self._plan.secured is not None and count > 1:
             raise ValueError(f"brokers={count}: brokers do not log in at each other, so one does")

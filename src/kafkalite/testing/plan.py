@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kafkalite.security.acl import Acl
     from kafkalite.testing.chosen import Explored
     from kafkalite.testing.clock import Shift
     from kafkalite.testing.faults import Faults
@@ -39,6 +40,7 @@ class Plan:
     ports: list[int]
     profile: Profile | None = None  # of a release whose versions they speak
     secured: Secured | None = None  # how clients log in
+    acls: tuple[Acl, ...] = ()  # that are there from the beginning
 
     @property
     def names_directories(self) -> bool:

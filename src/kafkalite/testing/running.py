@@ -408,7 +408,10 @@ class Run:
                     self._started.done()
                 then()
 
-        create_next(None)
+        if self.plan.acls:
+            controller.create_acls(self.plan.acls).then(create_next)
+        else:
+            create_next(None)
 
     def _give_up(self, error: Exception, then: Callable[[], None]) -> None:
         """Ends what has begun; who waits is told why when it has ended."""

@@ -403,7 +403,7 @@ def test_a_container_in_two_networks_is_told_by_its_first_address() -> None:
 @pytest.mark.parametrize(
     ("variable", "value"),
     [
-        ("KAFKA_AUTHORIZER_CLASS_NAME", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
+        ("KAFKA_AUTHORIZER_CLASS_NAME", "kafka.security.authorizer.AclAuthorizer"),
         ("KAFKA_AUTHORIZER_CLASSNAME", "x"),
         ("KAFKA_LISTENERS", "SASL_SSL://:9092"),
         ("KAFKA_ADVERTISED_LISTENERS", "SASL_SSL://kafka:9092"),

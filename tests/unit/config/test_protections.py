@@ -6,7 +6,7 @@ from kafkalite.config import RefusedSettings, Verdict, broker_config, broker_set
 from kafkalite.config.protections import ALLOW, PROMISES
 
 PROMISING = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
     "principal.builder.class": "com.example.Builder",
     "sasl.server.callback.handler.class": "com.example.Callback",
     "create.topic.policy.class.name": "com.example.Policy",
@@ -35,6 +35,17 @@ def test_a_promise_that_cannot_be_kept_ends_the_start(name):
     assert str(refused.value).startswith(f"{name}: ")
     (judgement,) = judge({name: PROMISING[name]})
     assert (judgement.key, judgement.verdict) == (name, Verdict.REFUSED), "config check says so"
+
+
+def test_the_one_authorizer_there_is_is_kept_with_its_settings():
+    named = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:root;User:ops",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    assert {each.verdict for each in judge(named)} == {Verdict.HONOURED}
+    with pytest.raises(RefusedSettings, match=r"super.users: expected .* but got root"):
+        broker_config({**named, "super.users": "root"})
 
 
 @pytest.mark.parametrize("name", list(PROMISING))

@@ -110,6 +110,7 @@ class Desk:
             auto_creation=self.cluster,
             groups=self.groups,
             transactions=None,
+            authorizer=None,
         )
 
     def send(self, request: Any, version: int, port: int = 50_000) -> Later[Any]:

@@ -8,6 +8,7 @@ import pytest
 
 from kafkalite.env.slicing import STEPS_PER_SLICE
 from kafkalite.handlers import delete_records as module
+from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import DeleteRecordsRequest, DeleteRecordsResponse
@@ -117,11 +118,11 @@ def test_what_fails_later_by_a_mistake_is_answered(
     delete_one = module._delete
 
     def fail(
-        context: Context, topic: str, index: int, offset: int
+        context: Context, call: Call, topic: str, index: int, offset: int
     ) -> DeleteRecordsResponse.Partition:
         if topic == "last":
             raise ValueError("a mistake")
-        return delete_one(context, topic, index, offset)
+        return delete_one(context, call, topic, index, offset)
 
     monkeypatch.setattr(module, "_delete", fail)
     names = [*(f"t{number}" for number in range(2 * STEPS_PER_SLICE)), "last"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from kafkalite import handlers
+from kafkalite.broker.authorizing import authorizer_of, follow
 from kafkalite.broker.log_configs import log_config, log_settings
 from kafkalite.broker.replicas import Replicas
 from kafkalite.config import BrokerConfig
@@ -33,6 +34,8 @@ from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.waiting import Waiting
 from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.error_reply import error_reply
+from kafkalite.server.guard import guarded
+from kafkalite.server.limits import LimitedLog
 from tests.unit.handlers.in_steps import settled
 
 TURNS = 1_000  # of the loop that a request may take, where time stands still
@@ -71,6 +74,10 @@ class Node:
         self.context.metadata, self.context.controller = metadata, controller
         self.context.auto_creation = AutoCreation(metadata, controller, self.config)
         apply_dynamic_config(metadata.image, self.config)
+        authorizer = authorizer_of(self.config, LimitedLog(self.env.clock))
+        if authorizer is not None:
+            self.context.authorizer = authorizer
+            follow(authorizer, metadata, self.env.slices)
         self.logs.start()
         controller.decide(
             RegisterBroker(
@@ -117,6 +124,8 @@ class World:
         handler = handlers.handler(api.key)
         assert handler is not None, f"{api.name} has no handler"
         context = self.context if node_id is None else self.nodes[node_id].context
+        if context.authorizer is not None:
+            handler = guarded(handler, api, version, self.connection.kind)
         asked = codec.decode(type(request), version, codec.encode(request, version))
         call = Call(api.key, version, 1, "a-client", self.connection)
         try:

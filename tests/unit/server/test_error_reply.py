@@ -11,6 +11,7 @@ from kafkalite.protocol import codec, spec
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     DeleteTopicsRequest,
+    DescribeGroupsRequest,
     MetadataRequest,
     ProduceRequest,
     message_class,
@@ -31,6 +32,15 @@ def test_every_served_api_can_tell_an_error(api: spec.Api, version: int):
     assert (reply is None) == (api.name in WITHOUT_A_SLOT)
     if reply is not None:
         assert codec.encode(reply, version)
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_a_group_is_named_where_its_name_belongs(version: int) -> None:
+    request = DescribeGroupsRequest(groups=["readers"])
+    reply = error_reply(request, version, Error.GROUP_AUTHORIZATION_FAILED)
+    assert reply is not None
+    [group] = reply.groups
+    assert (group.group_id, group.error_message) == ("readers", None)
 
 
 def filled(cls: type[Any], struct: spec.Struct, version: int) -> Any:

@@ -18,6 +18,7 @@ from kafkalite.coordinators.cluster.states import (
     QuotaEntity,
     Topic,
 )
+from kafkalite.security.acl import Acl
 
 K = TypeVar("K")
 
@@ -30,6 +31,8 @@ class Parts(Protocol):
     brokers: dict[int, BrokerState]
     features: dict[str, int]
     quotas: dict[QuotaEntity, dict[str, float]]
+
+    acl_ids: dict[Acl, bytes]
 
     @property
     def scram(self) -> Mapping[tuple[str, int], object]: ...
@@ -50,6 +53,7 @@ class Changes:
     features: dict[str, None] = field(default_factory=dict)
     quotas: dict[QuotaEntity, None] = field(default_factory=dict)
     credentials: dict[tuple[str, int], None] = field(default_factory=dict)
+    acls: dict[Acl, None] = field(default_factory=dict)  # that came or went
 
     @classmethod
     def between(cls, old: Parts, new: Parts) -> Changes:
@@ -71,6 +75,7 @@ class Changes:
             features=_different(old.features, new.features),
             quotas=_different(old.quotas, new.quotas),
             credentials=_different(old.scram, new.scram),
+            acls=dict.fromkeys(old.acl_ids.keys() ^ new.acl_ids.keys()),
         )
 
     def add(self, later: Changes) -> None:

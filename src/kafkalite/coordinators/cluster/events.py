@@ -16,10 +16,14 @@ from kafkalite.protocol.messages import (
     AlterPartitionReassignmentsResponse,
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
+    CreateAclsRequest,
+    CreateAclsResponse,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     ElectLeadersRequest,
@@ -62,6 +66,16 @@ class AlterClientQuotas(Requested[AlterClientQuotasResponse]):
 @dataclass(slots=True, eq=False)
 class AlterUserScramCredentials(Requested[AlterUserScramCredentialsResponse]):
     request: AlterUserScramCredentialsRequest
+
+
+@dataclass(slots=True, eq=False)
+class CreateAcls(Requested[CreateAclsResponse]):
+    request: CreateAclsRequest
+
+
+@dataclass(slots=True, eq=False)
+class DeleteAcls(Requested[DeleteAclsResponse]):
+    request: DeleteAclsRequest
 
 
 @dataclass(slots=True, eq=False)

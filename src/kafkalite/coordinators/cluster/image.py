@@ -22,6 +22,7 @@ from kafkalite.coordinators.cluster.states import (
     Topic,
 )
 from kafkalite.protocol import messages as m
+from kafkalite.security.acl import Acl
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -54,7 +55,8 @@ class Image:
     quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
     scram: dict[tuple[str, int], m.UserScramCredentialRecord] = field(default_factory=dict)
     tokens: dict[str, m.DelegationTokenRecord] = field(default_factory=dict)
-    acls: dict[bytes, m.AccessControlEntryRecord] = field(default_factory=dict)
+    acls: dict[bytes, Acl] = field(default_factory=dict)
+    acl_ids: dict[Acl, bytes] = field(default_factory=dict)
     next_producer_id: int = 0
     zk_migration_state: int | None = None
     # Topics, and keys of settings and quotas, that are not shared with the image that this one was
@@ -365,12 +367,30 @@ def _remove_token(image: Image, record: m.RemoveDelegationTokenRecord, changes: 
 
 
 def _set_acl(image: Image, record: m.AccessControlEntryRecord, changes: Changes) -> None:
-    image.acls[record.id] = record
+    acl = Acl(
+        record.resource_type, record.resource_name, record.pattern_type, record.principal,
+        record.host, record.operation, record.permission_type,
+    )  # fmt: skip
+    old = image.acls.get(record.id)
+    if old is not None:
+        _forget_acl(image, old, record.id, changes)
+    image.acls[record.id] = acl
+    image.acl_ids[acl] = record.id
+    changes.acls[acl] = None
 
 
 def _remove_acl(image: Image, record: m.RemoveAccessControlEntryRecord, changes: Changes) -> None:
-    if image.acls.pop(record.id, None) is None:
+    acl = image.acls.pop(record.id, None)
+    if acl is None:
         raise ImageConflict(f"there is no access rule {record.id.hex()}")
+    _forget_acl(image, acl, record.id, changes)
+
+
+def _forget_acl(image: Image, acl: Acl, acl_id: bytes, changes: Changes) -> None:
+    """Unless the same rule is there under another id."""
+    if image.acl_ids.get(acl) == acl_id:
+        del image.acl_ids[acl]
+    changes.acls[acl] = None
 
 
 def _register_controller(

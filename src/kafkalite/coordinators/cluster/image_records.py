@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from kafkalite.coordinators.cluster.image import METADATA_VERSION, Image
 from kafkalite.coordinators.cluster.states import BrokerState, PartitionState
 from kafkalite.protocol.messages import (
+    AccessControlEntryRecord,
     ClientQuotaRecord,
     ConfigRecord,
     FeatureLevelRecord,
@@ -20,6 +21,7 @@ from kafkalite.protocol.messages import (
     TopicRecord,
     ZkMigrationStateRecord,
 )
+from kafkalite.security.acl import Acl
 
 
 def records_of(image: Image) -> Iterator[object]:
@@ -40,11 +42,24 @@ def records_of(image: Image) -> Iterator[object]:
         yield ProducerIdsRecord(
             broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id
         )
-    yield from (image.acls[each] for each in sorted(image.acls))
+    yield from (acl_record(each, image.acls[each]) for each in sorted(image.acls))
     yield from (image.scram[each] for each in sorted(image.scram))
     yield from (image.tokens[each] for each in sorted(image.tokens))
     if image.zk_migration_state is not None:
         yield ZkMigrationStateRecord(zk_migration_state=image.zk_migration_state)
+
+
+def acl_record(acl_id: bytes, acl: Acl) -> AccessControlEntryRecord:
+    return AccessControlEntryRecord(
+        id=acl_id,
+        resource_type=acl.kind,
+        resource_name=acl.name,
+        pattern_type=acl.pattern,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission,
+    )
 
 
 def registration_of(broker: BrokerState) -> RegisterBrokerRecord:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster import (
+    acls,
     brokers,
     configs,
     events,
@@ -53,6 +54,8 @@ DECISIONS: dict[type[Event[object]], Decision] = {
     configs.AlterConfigs: configs.alter_configs,
     events.AlterClientQuotas: quotas.alter_client_quotas,
     events.AlterUserScramCredentials: scram.alter_user_scram_credentials,
+    events.CreateAcls: acls.create_acls,
+    events.DeleteAcls: acls.delete_acls,
     events.UpdateFeatures: features.update_features,
     events.ElectLeaders: elect_leaders,
     events.AlterPartitionReassignments: reassignments.alter_partition_reassignments,

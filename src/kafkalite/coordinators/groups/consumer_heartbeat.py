@@ -49,6 +49,7 @@ NOT_GIVEN = -1
 
 def consumer_heartbeat(state: GroupsState, turn: Turn, event: ConsumerHeartbeat) -> Steps[None]:
     request = event.request
+    turn.may_see = event.may_see or turn.may_see
     _check_request(state, event)
     if request.member_epoch in (LEFT_EPOCH, AWAY_EPOCH):
         yield from leave(state, turn, request)

@@ -6,6 +6,7 @@ takes long to tell is told in steps.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -115,6 +116,8 @@ class ConsumerHeartbeat(OfRequest[ConsumerGroupHeartbeatResponse]):
     version: int
     client_id: str
     client_host: str
+    # Of the topics that its expression matches: which may be shown to the member. None: all.
+    may_see: Callable[[str], bool] | None = None
 
 
 @dataclass(slots=True, eq=False)

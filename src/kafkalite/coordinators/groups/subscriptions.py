@@ -93,7 +93,7 @@ def _resolve(state: GroupsState, turn: Turn, expression: str) -> Steps[ResolvedR
         ) from None
     topics: list[str] = []
     for count, name in enumerate(list(state.topics.names()), 1):
-        if pattern.matches(name):
+        if pattern.matches(name) and turn.may_see(name):
             topics.append(name)
         if count % MATCHED_PER_STEP == 0:
             yield

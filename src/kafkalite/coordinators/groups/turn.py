@@ -6,17 +6,23 @@ here, so the state machines read as a list of what happens. It never touches sta
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from kafkalite.coordinators.effects import Effects, Record, Timer
 from kafkalite.coordinators.events import Event
 
 
+def _sees_all(topic: str) -> bool:
+    return True
+
+
 @dataclass(slots=True)
 class Turn:
     now_ms: int
     effects: Effects = field(default_factory=Effects)
+    # Whether a topic may be shown to who asked.
+    may_see: Callable[[str], bool] = _sees_all
 
     def reply(self, message: object) -> None:
         self.effects.reply = message

@@ -1,0 +1,96 @@
+"""The authorizer of one broker: made as its settings say, and kept at what the metadata says.
+
+Owns the way from the cluster's access rules to it, a slice per turn where there are many. What it
+refuses is a line of the log, with the command that would allow it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from functools import partial
+
+from kafkalite.config import BrokerConfig
+from kafkalite.config.authorization import (
+    ALLOW_WITHOUT_RULES,
+    AUTHORIZER,
+    STANDARD_AUTHORIZER,
+    SUPER_USERS,
+    allows_without_rules,
+    super_users,
+)
+from kafkalite.coordinators.cluster.changes import Changes
+from kafkalite.coordinators.cluster.metadata import Metadata
+from kafkalite.env.later import Later
+from kafkalite.env.slicing import Slices, Steps
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import CreateAclsRequest, CreateAclsResponse
+from kafkalite.security.acl import Acl
+from kafkalite.security.authorizer import Authorizer
+from kafkalite.security.denials import described
+from kafkalite.server.limits import LimitedLog
+
+logger = logging.getLogger(__name__)
+
+CHANGED_PER_STEP = 64
+
+
+def as_request(acls: Iterable[Acl]) -> CreateAclsRequest:
+    return CreateAclsRequest(
+        creations=[
+            CreateAclsRequest.Creation(
+                resource_type=each.kind,
+                resource_name=each.name,
+                resource_pattern_type=each.pattern,
+                principal=each.principal,
+                host=each.host,
+                operation=each.operation,
+                permission_type=each.permission,
+            )
+            for each in acls
+        ]
+    )
+
+
+def first_refusal(answer: CreateAclsResponse | KafkaError) -> KafkaError | None:
+    if isinstance(answer, KafkaError):
+        return answer
+    codes = ((Error(each.error_code), each.error_message) for each in answer.results)
+    return next((KafkaError(*each) for each in codes if each[0] is not Error.NONE), None)
+
+
+def authorizer_of(config: BrokerConfig, log: LimitedLog) -> Authorizer | None:
+    """None where everybody may do everything."""
+    if config.get_str(AUTHORIZER).strip() != STANDARD_AUTHORIZER:
+        return None
+    authorizer = Authorizer(
+        super_users(config.text(SUPER_USERS)),
+        allows_without_rules=allows_without_rules(config.text(ALLOW_WITHOUT_RULES)),
+    )
+    authorizer.on_denied = lambda *what: log.warn("denied", described(*what))
+    return authorizer
+
+
+def follow(authorizer: Authorizer, metadata: Metadata, slices: Slices) -> None:
+    """All rules that are there, and from now on what changes."""
+    for acl in metadata.image.acl_ids:
+        authorizer.add(acl)
+    metadata.subscribe(partial(_changed, authorizer, metadata, slices))
+
+
+def _changed(
+    authorizer: Authorizer, metadata: Metadata, slices: Slices, changes: Changes
+) -> Later[None] | None:
+    if not changes.acls:
+        return None
+    return slices.later(_take(authorizer, metadata, list(changes.acls)))
+
+
+def _take(authorizer: Authorizer, metadata: Metadata, acls: list[Acl]) -> Steps[None]:
+    for number, acl in enumerate(acls, 1):
+        if acl in metadata.image.acl_ids:
+            authorizer.add(acl)
+        else:
+            authorizer.remove(acl)
+        if number % CHANGED_PER_STEP == 0:
+            yield
