@@ -99,8 +99,9 @@ def _result(user: str, outcome: KafkaError | None) -> AlterUserScramCredentialsR
 def _record(
     change: Deletion | Upsertion,
 ) -> RemoveUserScramCredentialRecord | UserScramCredentialRecord:
-    if isinstance(change, Deletion):
-        return RemoveUserScramCredentialRecord(name=change.name, mechanism=change.mechanism)
+    match change:
+        case Deletion():
+            return RemoveUserScramCredentialRecord(name=change.name, mechanism=change.mechanism)
     return credential(change)
 
 
