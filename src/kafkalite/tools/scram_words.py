@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kafkalite.coordinators.cluster.records import SCRAM
-from kafkalite.coordinators.cluster.scram import Upsertion, credential
+from kafkalite.coordinators.cluster.scram import Upsertion, record_of
 from kafkalite.env.randomness import system_random
 from kafkalite.protocol.messages import UserScramCredentialRecord
 from kafkalite.security.scram import BY_NUMBER, MAX_ITERATIONS, MIN_ITERATIONS
@@ -37,7 +37,7 @@ def _credential(word: str) -> UserScramCredentialRecord:
     if not text.endswith("]"):
         raise TerseFailure("Expected configuration string to end with ]")
     fields = dict(_field(each.strip()) for each in text[1:-1].split(","))
-    return credential(_upsertion(name, fields))
+    return record_of(_upsertion(name, fields))
 
 
 def _field(word: str) -> tuple[str, str]:

@@ -6,6 +6,8 @@ what is stored proves a password without holding it (RFC 5802).
 
 from __future__ import annotations
 
+from typing import overload
+
 from kafkalite.coordinators.cluster.records import SCRAM
 from kafkalite.coordinators.cluster.view import View, decided_in_steps
 from kafkalite.coordinators.effects import Effects
@@ -46,7 +48,7 @@ def alter_user_scram_credentials(
     response = AlterUserScramCredentialsResponse(
         results=(yield from in_steps(_result(*one) for one in outcomes.items()))
     )
-    records = (_record(change) for change in wanted.values())
+    records = (record_of(change) for change in wanted.values())
     return (yield from decided_in_steps(view, records, response))
 
 
@@ -96,17 +98,21 @@ def _result(user: str, outcome: KafkaError | None) -> AlterUserScramCredentialsR
     return result
 
 
-def _record(
+@overload
+def record_of(change: Upsertion) -> UserScramCredentialRecord: ...
+@overload
+def record_of(
+    change: Deletion | Upsertion,
+) -> RemoveUserScramCredentialRecord | UserScramCredentialRecord: ...
+
+
+def record_of(
     change: Deletion | Upsertion,
 ) -> RemoveUserScramCredentialRecord | UserScramCredentialRecord:
+    """What proves a password without holding it, or that there is none any more."""
     match change:
         case Deletion():
             return RemoveUserScramCredentialRecord(name=change.name, mechanism=change.mechanism)
-    return credential(change)
-
-
-def credential(change: Upsertion) -> UserScramCredentialRecord:
-    """What proves a password without holding it."""
     stored_key, server_key = BY_NUMBER[change.mechanism].keys(bytes(change.salted_password))
     return UserScramCredentialRecord(
         name=change.name,
