@@ -11,6 +11,7 @@ import ssl
 import subprocess
 from pathlib import Path
 
+from kafkalite.jvm import java
 from kafkalite.security.authority import Authority, Issued, pem_of, utc_now
 
 PASSWORD = "of-tests-only"
@@ -123,7 +124,8 @@ class Keys:
         return self._keytool("-exportcert", "-rfc", "-alias", "server", "-keystore", name)
 
     def _keytool(self, *words: str) -> str:
-        program = shutil.which("keytool")
+        beside = java.find().resolve().with_name("keytool")
+        program = str(beside) if beside.exists() else shutil.which("keytool")
         assert program is not None, "a Java has a keytool"
         call = [program, *words, "-storepass", PASSWORD]
         done = subprocess.run(
