@@ -380,13 +380,20 @@ class Run:
 
     def _new_broker(self, node_id: int) -> Broker:
         from kafkalite.broker.broker import Broker
-        from kafkalite.config import broker_config
+        from kafkalite.config import InvalidSetting, broker_config
+        from kafkalite.config.listeners import SASL_PROTOCOLS
         from kafkalite.testing.staging import staged
         from kafkalite.testing.standing import StandingNetwork
 
         assert self.env is not None
         assert self.loop is not None
         config, _ = broker_config(self.plan.config_of(node_id))
+        among = config.inter_broker_listener
+        if len(self.plan.ports) > 1 and config.protocols.get(among, among) in SASL_PROTOCOLS:
+            raise InvalidSetting(
+                f"brokers do not log in at each other: several need a listener without SASL, named "
+                f"by inter.broker.listener.name, which is {among}"
+            )
         self.stages[node_id] = []
         network = self.networks.setdefault(node_id, StandingNetwork(self.loop))
         over = partial(staged, self, node_id)

@@ -1,11 +1,11 @@
-"""What a reset or a restore does to those who have logged in."""
+"""What a reset or a restore does to those who have logged in, and to brokers that would have to."""
 
 from __future__ import annotations
 
 import pytest
 from kafka import KafkaProducer
 
-from kafkalite.testing.embedded import EmbeddedKafka
+from kafkalite.testing.embedded import BrokerFailed, EmbeddedKafka
 
 LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SETTINGS = {
@@ -32,3 +32,8 @@ def test_clients_log_in_again_and_go_on(caplog: pytest.LogCaptureFixture) -> Non
         assert producer.send("orders", b"four").get(10).offset == 0
         producer.close()
     assert "failed to log in" not in caplog.text, "it was asked for something before"
+
+
+def test_brokers_that_would_have_to_log_in_do_not_start() -> None:
+    with pytest.raises(BrokerFailed, match="brokers do not log in at each other"):
+        EmbeddedKafka(brokers=3, settings=SETTINGS).start()
