@@ -266,7 +266,7 @@ FILES = (
             "KAFKA_OPTS": "-Djava.security.auth.login.config=/etc/kafka/kafka_server_jaas.conf",
             "KAFKA_SASL_ENABLED_MECHANISMS": "PLAIN",
         },
-        ("kafka:9091",), refused="KAFKA_OPTS: there are no users",
+        ("kafka:9091",), refused="KAFKA_SSL_KEY_CREDENTIALS: /etc/kafka/secrets",
     ),
     Compose(
         "tulios/kafkajs docker-compose.2_4.yml @274df30f (a cluster of 3)",
@@ -283,7 +283,8 @@ FILES = (
             "KAFKA_SSL_KEYSTORE_FILENAME": "kafka.server.keystore.jks",
             "KAFKA_SSL_KEYSTORE_CREDENTIALS": "keystore_creds",
         },
-        ("kafka1:29092",), host="kafka1", refused="KAFKA_SSL_KEYSTORE_CREDENTIALS: connections",
+        ("kafka1:29092",), host="kafka1",
+        refused="KAFKA_SSL_KEYSTORE_CREDENTIALS: /etc/kafka/secrets",
     ),
     Compose(
         "jaegertracing/jaeger docker-compose/kafka/docker-compose.yml @0b74f50f",

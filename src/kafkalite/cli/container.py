@@ -16,7 +16,7 @@ from kafkalite.container.clusters import name_cluster
 from kafkalite.container.directories import MOUNTS, mounted
 from kafkalite.container.prepared import Prepared, cluster_id, prepare
 from kafkalite.container.properties import properties_text
-from kafkalite.container.variables import with_files_read
+from kafkalite.container.variables import with_files_read, with_secrets_read
 
 # Where users of other images mount settings; the first that is there counts.
 SHARED_FILES = ("/mnt/shared/config/server.properties", "/bitnami/kafka/config/server.properties")
@@ -40,7 +40,7 @@ def command(
     from kafkalite.cli.main import main
 
     try:
-        environment = with_files_read(os.environ, _text_of)
+        environment = with_secrets_read(with_files_read(os.environ, _text_of), _text_of)
         if configured is not None and os.path.exists(configured):
             written = PropertiesFile().convert(configured, None, context)
             prepared = prepare({}, written, (), {"listeners", "log.dirs"})

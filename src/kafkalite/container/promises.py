@@ -12,14 +12,13 @@ from collections.abc import Mapping
 from kafkalite.config import InvalidSetting
 
 ALLOW = "KAFKA_KAFKALITE_ALLOW_INSECURE"
-_NO_USERS = "there are no users, everybody may connect"
-_NO_KEYS = "connections are neither encrypted nor authenticated"
+_NO_USERS = "users are named by listener.name.NAME.MECHANISM.sasl.jaas.config, there are none"
+_NO_KEYS = "keys are named by ssl.keystore.location or ssl.keystore.key, nothing is encrypted"
 
 # Names, and why such a one cannot be taken.
 _REFUSED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"KAFKA_(CLIENT|INTER_BROKER|CONTROLLER)_(USERS?|PASSWORDS?)"), _NO_USERS),
-    (re.compile(r"KAFKA_SSL_(KEYSTORE|TRUSTSTORE)_(FILENAME|CREDENTIALS)"), _NO_KEYS),
-    (re.compile(r"KAFKA_SSL_KEY_CREDENTIALS|KAFKA_CERTIFICATE_PASSWORD|KAFKA_TLS_\w+"), _NO_KEYS),
+    (re.compile(r"KAFKA_CERTIFICATE_PASSWORD|KAFKA_TLS_\w+"), _NO_KEYS),
 )
 _LOGIN_FILE = "-Djava.security.auth.login.config="
 

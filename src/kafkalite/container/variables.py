@@ -33,6 +33,17 @@ _TAKEN = re.compile(
 )
 # What Kubernetes adds for a service of that name.
 _OF_A_SERVICE = re.compile(r"KAFKA_(SERVICE_HOST|SERVICE_PORT\w*|PORT_\d+_(TCP|UDP)\w*)")
+# Where Apache Kafka's image has stores of keys, and files with their passwords.
+SECRETS = "/etc/kafka/secrets"
+_SECRETS = {
+    "KAFKA_SSL_KEYSTORE_FILENAME": "KAFKA_SSL_KEYSTORE_LOCATION",
+    "KAFKA_SSL_KEYSTORE_CREDENTIALS": "KAFKA_SSL_KEYSTORE_PASSWORD",
+    "KAFKA_SSL_KEY_CREDENTIALS": "KAFKA_SSL_KEY_PASSWORD",
+    "KAFKA_SSL_TRUSTSTORE_FILENAME": "KAFKA_SSL_TRUSTSTORE_LOCATION",
+    "KAFKA_SSL_TRUSTSTORE_CREDENTIALS": "KAFKA_SSL_TRUSTSTORE_PASSWORD",
+}
+_WITH_PROTOCOLS = ("KAFKA_ADVERTISED_LISTENERS", "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP")
+_TLS = re.compile(r"SSL://|:(SASL_)?SSL\b")
 # How Bitnami's image calls what the broker calls otherwise.
 _OTHER_NAMES = {
     "max.message.bytes": "message.max.bytes",
@@ -100,6 +111,23 @@ def with_files_read(environment: Mapping[str, str], read: Callable[[str], str]) 
         if meant != variable and path.strip() and _is_read(variable, meant):
             found[meant] = _content(variable, path, read)
             del found[variable]
+    return found
+
+
+def with_secrets_read(environment: Mapping[str, str], read: Callable[[str], str]) -> dict[str, str]:
+    """The environment in which stores of keys and files of passwords that lie in the folder of
+    secrets are named in full, and read, as settings have them. Only where a listener has TLS, as
+    in Apache Kafka's image."""
+    found = dict(environment)
+    protocols = (environment.get(variable, "") for variable in _WITH_PROTOCOLS)
+    if not any(_TLS.search(each) for each in protocols):
+        return found
+    for variable, meant in _SECRETS.items():
+        name = found.pop(variable, "").strip()
+        if name:
+            path = f"{SECRETS}/{name}"
+            is_store = variable.endswith("_FILENAME")
+            found.setdefault(meant, path if is_store else _content(variable, path, read))
     return found
 
 

@@ -16,7 +16,7 @@ from kafkalite.container.clusters import name_cluster
 from kafkalite.container.prepared import LISTENERS, cluster_id, prepare
 from kafkalite.container.properties import properties_text
 from kafkalite.container.topics import topics
-from kafkalite.container.variables import settings, unknown, with_files_read
+from kafkalite.container.variables import settings, unknown, with_files_read, with_secrets_read
 
 VOLUME = "/var/lib/kafka/data"
 
@@ -204,6 +204,35 @@ def test_a_file_of_somebody_elses_is_not_read(variable: str) -> None:
 )
 def test_whatever_is_taken_may_come_out_of_a_file(variable: str) -> None:
     assert with_files_read({f"{variable}_FILE": "/a"}, {"/a": "x\n"}.__getitem__) == {variable: "x"}
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"KAFKA_ADVERTISED_LISTENERS": "OUT://kafka:9092,SSL://kafka:9093"},
+        {"KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "OUT:PLAINTEXT,IN:SASL_SSL"},
+    ],
+)
+def test_keys_lie_in_the_folder_of_secrets(where: dict[str, str]) -> None:
+    named = {
+        "KAFKA_SSL_KEYSTORE_FILENAME": "kafka.jks",
+        "KAFKA_SSL_KEYSTORE_CREDENTIALS": "store",
+        "KAFKA_SSL_KEY_CREDENTIALS": "key",
+        "KAFKA_SSL_TRUSTSTORE_FILENAME": " ",
+    }
+    files = {"/etc/kafka/secrets/store": "one\n", "/etc/kafka/secrets/key": "two"}
+    found = with_secrets_read({**where, **named}, files.__getitem__)
+    assert found["KAFKA_SSL_KEYSTORE_LOCATION"] == "/etc/kafka/secrets/kafka.jks"
+    assert found["KAFKA_SSL_KEYSTORE_PASSWORD"] == "one"
+    assert found["KAFKA_SSL_KEY_PASSWORD"] == "two"
+    assert "KAFKA_SSL_TRUSTSTORE_LOCATION" not in found
+    assert with_secrets_read(named, files.__getitem__) == named, "nothing is encrypted"
+
+
+def test_a_secret_that_is_not_there_is_told() -> None:
+    named = {"KAFKA_ADVERTISED_LISTENERS": "SSL://kafka:9093", "KAFKA_SSL_KEY_CREDENTIALS": "no"}
+    with pytest.raises(InvalidSetting, match=r"KAFKA_SSL_KEY_CREDENTIALS: .*/secrets/no cannot be"):
+        with_secrets_read(named, lambda path: Path(path).read_text())
 
 
 @pytest.mark.parametrize("setting", ["log.dirs", "log.dir"])
@@ -421,9 +450,7 @@ def test_a_promise_that_cannot_be_kept_stops_it_still(variable: str, value: str)
         ("KAFKA_CLIENT_USERS", "app"),
         ("KAFKA_CLIENT_PASSWORDS", "pw"),
         ("KAFKA_INTER_BROKER_USER", "broker"),
-        ("KAFKA_SSL_KEYSTORE_FILENAME", "kafka.p12"),
-        ("KAFKA_SSL_KEY_CREDENTIALS", "kafka.pass"),
-        ("KAFKA_SSL_TRUSTSTORE_CREDENTIALS", "kafka.pass"),
+        ("KAFKA_CERTIFICATE_PASSWORD", "pw"),
         ("KAFKA_OPTS", "-Xmx1G -Djava.security.auth.login.config=/etc/kafka/jaas.conf"),
     ],
 )
