@@ -20,6 +20,7 @@ from kafkalite.tools.asking import Asking
 from kafkalite.tools.config_resources import Change, Subject
 from kafkalite.tools.failures import Failure, execution, illegal_argument, refused, wrapped
 from kafkalite.tools.java_maps import in_map_order, in_map_order_of
+from kafkalite.tools.java_numbers import real
 
 TYPES = ("users", "clients", "ips")
 _ENTITIES = {"users": "user", "clients": "client-id", "ips": "ip"}
@@ -199,7 +200,7 @@ def _alter_quotas(asking: Asking, subject: Subject, change: Change) -> None:
 
 def _number(key: str, text: str) -> float:
     try:
-        return float(text.replace("_", "no number"))
+        return real(text)
     except ValueError:
         raise illegal_argument(
             f"Cannot parse quota configuration value for {key}: {text}"

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Callable
-from pathlib import Path
 
 from kafkalite.tools import config_quotas, config_resources
 from kafkalite.tools.asking import connect
 from kafkalite.tools.config_names import NAMES
 from kafkalite.tools.config_resources import BROKERS, LOGGERS, Change, Subject
 from kafkalite.tools.failures import Failure, WrongUse, illegal_argument
+from kafkalite.tools.files import read_properties
 from kafkalite.tools.java_maps import in_map_order
+from kafkalite.tools.java_numbers import whole
 from kafkalite.tools.options import Given, Option
 from kafkalite.tools.running import begin, tell, tell_use
 
@@ -195,13 +196,16 @@ def _check_names(given: Given, subject: Subject) -> None:
 
 
 def _is_int(text: str) -> bool:
-    return re.fullmatch(r"[-+]?\d+", text) is not None
+    try:
+        return whole(text) is not None
+    except ValueError:
+        return False
 
 
 def _is_host(text: str) -> bool:
     try:
         socket.getaddrinfo(text, None)
-    except OSError:
+    except (OSError, UnicodeError):
         return False
     return True
 
@@ -276,7 +280,7 @@ def _act(given: Given) -> None:
 def _added(given: Given) -> dict[str, str]:
     found: dict[str, str] = {}
     if given.has("add-config-file"):
-        found |= _of_file(given.one("add-config-file"))
+        found |= read_properties(given.one("add-config-file"))
     if given.has("add-config"):
         pairs = [
             re.split(rf"\s*={_OUTSIDE_BRACKETS}\s*", text)
@@ -289,15 +293,6 @@ def _added(given: Given) -> dict[str, str]:
         )
         found |= {key.strip(): re.sub(r"\[?\]?", "", value).strip() for key, value in pairs}
     return {key: found[key] for key in in_map_order(found)}
-
-
-def _of_file(path: str) -> dict[str, str]:
-    from kafkalite.config.properties import parse_properties  # all of config comes along
-
-    try:
-        return dict(parse_properties(Path(path).read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        raise Failure("java.nio.file.NoSuchFileException", path) from None
 
 
 def _deleted(given: Given) -> list[str]:

@@ -11,8 +11,10 @@ from kafkalite.protocol.messages import DeleteRecordsRequest, MetadataRequest
 from kafkalite.tools import json_fields
 from kafkalite.tools.asking import Asking, connect
 from kafkalite.tools.failures import Failure, WrongUse, execution, refused, timeout
+from kafkalite.tools.files import read_text
 from kafkalite.tools.java_maps import TopicPartition, partitions_in_map_order
 from kafkalite.tools.options import Given, Option
+from kafkalite.tools.partition_offsets import invalid_topic
 from kafkalite.tools.running import begin, log, tell_failure, tell_use
 
 _ABOUT = "This tool helps to delete records of the given partitions down to the specified offset."
@@ -62,7 +64,7 @@ def main(words: list[str]) -> int:
 def _run(given: Given) -> int:
     asking = connect(given.one("bootstrap-server"), given.one("command-config"))
     try:
-        offsets = _offsets(json_fields.read_text(given.one("offset-json-file")))
+        offsets = _offsets(read_text(given.one("offset-json-file")))
         print("Executing records delete operation")
         print("Records delete operation completed:")
         outcomes = _delete(asking, offsets)
@@ -111,7 +113,9 @@ def _delete(asking: Asking, offsets: dict[TopicPartition, int]) -> dict[TopicPar
     deadline, tries = time.monotonic() + asking.timeout_s, 0
     while missing := {place: offsets[place] for place in offsets if place not in outcomes}:
         tries += 1
-        for leader, some in _by_leader(asking, missing).items():
+        topics = _topics(asking, missing)
+        outcomes |= _invalid(topics, missing)
+        for leader, some in _by_leader(topics, missing).items():
             outcomes |= _delete_at(asking, leader, some)
         if time.monotonic() >= deadline:
             late = _late(tries)
@@ -130,13 +134,28 @@ def _late(tries: int) -> Failure:
     )
 
 
-def _by_leader(
-    asking: Asking, offsets: dict[TopicPartition, int]
-) -> dict[int, dict[TopicPartition, int]]:
+def _topics(asking: Asking, offsets: dict[TopicPartition, int]) -> list[Any]:
+    """The metadata of the topics."""
     topics = [MetadataRequest.Topic(name=name) for name in dict.fromkeys(t for t, _ in offsets)]
     request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+    return list(asking.any("deleteRecords", request).topics)
+
+
+def _invalid(
+    topics: list[Any], offsets: dict[TopicPartition, int]
+) -> dict[TopicPartition, Failure]:
+    """The partitions of topics that nobody need look for."""
+    wrong = {each.name for each in topics if each.error_code == Error.INVALID_TOPIC_EXCEPTION}
+    return {
+        place: invalid_topic(place) for place in offsets if place[0] in wrong
+    }
+
+
+def _by_leader(
+    topics: list[Any], offsets: dict[TopicPartition, int]
+) -> dict[int, dict[TopicPartition, int]]:
     found: dict[int, dict[TopicPartition, int]] = {}
-    for topic in asking.any("deleteRecords", request).topics:
+    for topic in topics:
         for each in topic.partitions:
             place = topic.name, each.partition_index
             if place in offsets and each.leader_id >= 0:

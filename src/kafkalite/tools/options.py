@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from kafkalite.tools.failures import Failure, WrongUse
+from kafkalite.tools.java_numbers import INT, LONG, whole
 
 VERSION = "4.3.1"
 
@@ -63,8 +64,9 @@ class Given:
             if not word.startswith("-") or word == "-":
                 self.others.append(word)
                 continue
-            name, has_value, value = word.lstrip("-").partition("=")
-            self._take(name, value if has_value else None, rest)
+            name, has_value, value = word.removeprefix("-").removeprefix("-").partition("=")
+            is_short = not word.startswith("--") and name not in self._known
+            self._take(name[:1] if is_short else name, value if has_value else None, rest)
         self._check_together()
         return self
 
@@ -94,7 +96,8 @@ class Given:
         if option.argument is None:
             return
         if value is None and option.may_lack_argument:
-            value = rest.pop() if rest and not rest[-1].startswith("-") else None
+            has_next = rest and (rest[-1] == "-" or not rest[-1].startswith("-"))
+            value = rest.pop() if has_next else None
         elif value is None:
             value = rest.pop() if rest else _lacks_argument(name)
         if value is not None:
@@ -142,7 +145,7 @@ def _converted(option: Option, text: str) -> Any:
     if option.choices:
         return _chosen(option, text)
     try:
-        return option.type(text)
+        return whole(text, LONG if option.is_long else INT) if option.type is int else text
     except ValueError:
         message = f"Cannot parse argument '{text}' of option {option.name}"
         number = Failure("java.lang.NumberFormatException", f'For input string: "{text}"')

@@ -55,6 +55,15 @@ def offsets_at(
     return {each: found[each] for each in leaders}
 
 
+def invalid_topic(partition: TopicPartition) -> Failure:
+    """Nobody need look for it."""
+    return refused(
+        Error.INVALID_TOPIC_EXCEPTION,
+        f"Failed to fetch metadata for partition {shown(partition)} due to invalid topic "
+        f"`{partition[0]}`",
+    )
+
+
 def _joined(partitions: Iterable[TopicPartition]) -> str:
     return ",".join(shown(each) for each in partitions)
 

@@ -6,7 +6,6 @@ Owns the positions of a group's member, which it commits now and then and at the
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import time
@@ -32,6 +31,7 @@ from kafkalite.tools.asking import known_addresses, warn_of_nobody
 from kafkalite.tools.failures import Failure, kafka, refused, timeout
 from kafkalite.tools.message_formatter import Printer
 from kafkalite.tools.running import log, tell
+from kafkalite.tools.streams import is_output_lost
 
 _CLASS = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 _ANNOUNCED = (
@@ -101,8 +101,7 @@ class Receiving:
                 self._positions[topic, index] = record.offset + 1
                 self._print(index, record, header)
             sys.stdout.flush()
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except _NobodyReads:
             tell("Unable to write to standard out, closing consumer.")
         except ClientFailed as failure:
             self._end(kafka(str(failure)))
@@ -133,6 +132,8 @@ class Receiving:
                     yield topic, index, record, header
                     last = time.monotonic()
             sys.stdout.flush()
+            if is_output_lost():
+                raise _NobodyReads
             if 1000 * (time.monotonic() - last) > self._settings.timeout_ms:
                 raise _Ended(timeout("null"))
             if not self._readers:
@@ -283,6 +284,10 @@ class Receiving:
             with suppress(JoinAgain, ClientFailed):  # it is forgotten when its session ends
                 self._member.leave()
         self._cluster.close()
+
+
+class _NobodyReads(Exception):
+    """What is printed is lost."""
 
 
 class _Ended(Exception):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafkalite.tools.help import pieces
+from kafkalite.tools.java_numbers import whole
 
 _WIDTH = 75
 _HELP_COLUMN = 25
@@ -281,7 +282,7 @@ def _check_needed(command: Command, given: Mapping[str, Any]) -> None:
 
 def _value(argument: Argument, text: str) -> Any:
     try:
-        return argument.type(text)
+        return whole(text) if argument.type is int else argument.type(text)
     except ValueError:
         raise WrongWords(
             f"argument {'/'.join(argument.flags)}: could not convert '{text}' to Integer (For "
