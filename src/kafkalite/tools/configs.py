@@ -282,16 +282,19 @@ def _added(given: Given) -> dict[str, str]:
     if given.has("add-config-file"):
         found |= read_properties(given.one("add-config-file"))
     if given.has("add-config"):
-        pairs = [
-            re.split(rf"\s*={_OUTSIDE_BRACKETS}\s*", text)
-            for text in re.split(f",{_OUTSIDE_BRACKETS}", given.one("add-config"))
-        ]
+        texts = re.split(f",{_OUTSIDE_BRACKETS}", given.one("add-config"))
+        while len(texts) > 1 and not texts[-1]:  # Java leaves those at the end out
+            texts.pop()
+        pairs = [re.split(rf"\s*={_OUTSIDE_BRACKETS}\s*", text) for text in texts]
         _refuse_if(
             any(len(pair) != 2 for pair in pairs),
             "requirement failed: Invalid entity config: all configs to be added must be in the "
             'format "key=val" or  "key=[val1,val2]" to group values which contain commas.',
         )
         found |= {key.strip(): re.sub(r"\[?\]?", "", value).strip() for key, value in pairs}
+    for key in found:
+        is_wrong = re.fullmatch(r"[$a-zA-Z0-9._-]*", key) is None
+        _refuse_if(is_wrong, f"Invalid character found for config key: {key}")
     return {key: found[key] for key in in_map_order(found)}
 
 

@@ -9,6 +9,7 @@ from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import ApiVersionsRequest, UpdateFeaturesRequest
 from kafkalite.tools.asking import Asking, connect
 from kafkalite.tools.failures import Failure, execution, refused, wrapped
+from kafkalite.tools.java_numbers import SHORT, whole
 from kafkalite.tools.options import VERSION
 from kafkalite.tools.running import tell
 from kafkalite.tools.subcommands import Argument, Command, Parser, tell_terse
@@ -28,7 +29,6 @@ _DEFAULTS: dict[str, dict[int, int | None]] = {
 }  # fmt: skip
 _NEEDS = {("eligible.leader.replicas.version", 1): (METADATA, 23)}
 _UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE = 1, 2, 3
-_SHORTS = range(-(1 << 15), 1 << 15)
 _ADDRESSES = "A comma-separated list of host:port pairs to use for establishing the connection to"
 _SHARED = (
     Argument(
@@ -225,9 +225,7 @@ def _parsed(text: str) -> tuple[str, int]:
     if not mark:
         raise Wrong(f"Can't parse feature=level string {text}: equals sign not found.")
     try:
-        number = int(level.strip())
-        if number in _SHORTS:
-            return name.strip(), number
+        return name.strip(), whole(level.strip(), SHORT)
     except ValueError:
         pass
     raise Wrong(
@@ -268,13 +266,15 @@ def _update(asking: Asking, command: str, given: dict[str, Any]) -> None:
     levels = _wanted(command, given)
     if not levels:
         raise Wrong(f"You must specify at least one feature to {command}")
+    if "" in levels:
+        raise Wrong("Provided feature can not be empty.")
     kind = _UPGRADE if command == "upgrade" else _SAFE_DOWNGRADE
     updates = [
         UpdateFeaturesRequest.FeatureUpdate(
             feature=feature, max_version_level=level,
             upgrade_type=_UNSAFE_DOWNGRADE if given.get("unsafe") else kind,
         )
-        for feature, level in levels.items()
+        for feature, level in sorted(levels.items())
     ]  # fmt: skip
     request = UpdateFeaturesRequest(feature_updates=updates, validate_only=given["dry-run"])
     failure = _failure(asking, request, is_of_controllers="bootstrap-controller" in given)
@@ -314,7 +314,8 @@ def _wanted(command: str, given: dict[str, Any]) -> dict[str, int]:
         if texts or metadata is not None:
             raise Wrong("Can not specify `release-version` with other feature flags.")
         level = _level(release)
-        return {METADATA: level, **_defaults(level)}
+        levels = {METADATA: level, **_defaults(level)}
+        return {name: levels[name] for name in levels if levels[name] or command != "upgrade"}
     if metadata is not None:
         print(" `metadata` flag is deprecated and may be removed in a future release.")
         found[METADATA] = _level(metadata)

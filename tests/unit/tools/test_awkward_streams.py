@@ -101,7 +101,7 @@ def test_a_producer_that_is_ended_has_written_what_was_typed(kafka: EmbeddedKafk
 
 def test_words_and_output_in_any_encoding(kafka: EmbeddedKafka) -> None:
     for line in (
-        f"{PROGRAM} kafka-topics {{where}} --list --topic $'\\xff\\xfe'",
+        f"{PROGRAM} kafka-topics {{where}} --create --topic $'\\xff\\xfe'",
         f"PYTHONIOENCODING=ascii {PROGRAM} kafka-topics {{where}} --create --topic ünï",
         f"{PROGRAM} kafka-topics {{where}} --list --topic '[[a]]'",
     ):

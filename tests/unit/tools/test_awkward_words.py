@@ -152,7 +152,10 @@ def test_added_settings_of_a_file_that_is_none(
 
 def delete(kafka: EmbeddedKafka, file: Path, text: str) -> int:
     file.write_text(text, encoding="utf-8")
-    return ask(kafka, "kafka-delete-records", "--offset-json-file", str(file))
+    config = file.with_name("client.properties")
+    config.write_text("default.api.timeout.ms=2000\nrequest.timeout.ms=1000\n")
+    words = ["--offset-json-file", str(file), "--command-config", str(config)]
+    return ask(kafka, "kafka-delete-records", *words)
 
 
 def entry(**fields: object) -> str:
@@ -279,6 +282,68 @@ def test_lines_of_a_plan_end_in_any_way(data: bytes, tmp_path: Path) -> None:
 def test_plans_that_cannot_be(data: bytes, said: str, tmp_path: Path) -> None:
     with pytest.raises(Failure, match=said):
         of_file(tmp_path / "plan.csv", data)
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["--topic", " "], "Topic collection to subscribe to cannot contain null or empty topic"),
+    (["--include", ""], "Topic pattern to subscribe to cannot be empty"),
+])
+def test_a_consumer_of_nothing(
+    words: list[str], said: str, kafka: EmbeddedKafka, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ask(kafka, "kafka-console-consumer", *words, "--timeout-ms", "500") == 1
+    assert capsys.readouterr().err.strip().endswith(f"IllegalArgumentException: {said}")
+
+
+def test_fewer_records_than_none_are_none(
+    kafka: EmbeddedKafka, capfd: pytest.CaptureFixture[str]
+) -> None:
+    kafka.produce("t-1", "one")
+    words = ["--topic", "t-1", "--from-beginning", "--max-messages", "-5"]
+    assert ask(kafka, "kafka-console-consumer", *words) == 0
+    assert capfd.readouterr().err.endswith("Processed a total of 0 messages\n")
+
+
+def test_two_files_of_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = str(tmp_path / "client.properties")
+    words = ["cluster-id", "--bootstrap-server", NOWHERE, "--config", config]
+    assert main(["kafka-cluster", *words, "--command-config", config]) == 1
+    said = "--config and --command-config cannot be specified together."
+    assert capsys.readouterr().err.startswith(f"{said}\n")
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["--describe", "--topic", "a b"], "Topic name is invalid: 'a b' contains one or more"),
+    (["--describe", "--topic", ""], "Topic name is invalid: the empty string is not allowed"),
+    (["--alter", "--topic", "t", "--add-config", "ünï=1"],
+     "Invalid character found for config key: ünï"),
+    (["--alter", "--user", "u", "--add-config", "SCRAM-SHA-256=[iterations=,password=x]"],
+     'For input string: ""'),
+])
+def test_no_topic_and_no_setting(
+    words: list[str], said: str, kafka: EmbeddedKafka, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ask(kafka, "kafka-configs", *words) == 1
+    assert capsys.readouterr().err.startswith(said)
+
+
+def test_commas_behind_the_last_setting(kafka: EmbeddedKafka) -> None:
+    words = ["--alter", "--topic", "t", "--add-config", "retention.ms=5000,,"]
+    assert ask(kafka, "kafka-configs", *words) == 0
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["--feature", "metadata.version=1_0"],
+     "Can't parse feature=level string metadata.version=1_0: unable to parse 1_0 as a short."),
+    (["--feature", "=1"], "Provided feature can not be empty."),
+    (["--release-version", "4.0", "--dry-run"], "4 out of 4 operation(s) failed."),
+])
+def test_no_level_of_a_feature(
+    words: list[str], said: str, kafka: EmbeddedKafka, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = ["--bootstrap-server", kafka.bootstrap_servers]
+    assert main(["kafka-features", *address, "upgrade", *words]) == 1
+    assert capsys.readouterr().err == f"{said}\n"
 
 
 def test_numbers_of_a_command_with_words_before_its_options(
