@@ -70,5 +70,5 @@ class _Lenient(io.RawIOBase):
 def _lenient(stream: Any, errors: str) -> Any:
     return io.TextIOWrapper(
         io.BufferedWriter(_Lenient(stream)), stream.encoding, errors,
-        line_buffering=stream.line_buffering,
+        line_buffering=stream.line_buffering, write_through=True,  # bytes may come behind text
     )  # fmt: skip

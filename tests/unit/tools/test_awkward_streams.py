@@ -54,6 +54,13 @@ def test_a_tool_does_its_work_whoever_reads(line: str, code: int, kafka: Embedde
     assert b"Exception ignored" not in done.stderr
 
 
+def test_text_and_records_come_in_their_order(kafka: EmbeddedKafka) -> None:
+    words = "--topic t --partition 0 --from-beginning --max-messages 1 --property print.key=false"
+    lines = shell(f"{PROGRAM} kafka-console-consumer {{where}} {words}", kafka).stdout.splitlines()
+    assert lines[0].startswith(b"Option --property is deprecated")
+    assert lines[1:] == [b"record 0"]
+
+
 @needs_full
 def test_a_consumer_ends_when_its_output_is_lost(kafka: EmbeddedKafka) -> None:
     line = f"{PROGRAM} kafka-console-consumer {{where}} --topic t --from-beginning > /dev/full"
