@@ -55,10 +55,11 @@ def test_a_tool_does_its_work_whoever_reads(line: str, code: int, kafka: Embedde
 
 
 def test_text_and_records_come_in_their_order(kafka: EmbeddedKafka) -> None:
-    words = "--topic t --partition 0 --from-beginning --max-messages 1 --property print.key=false"
+    words = "--topic t --partition 0 --from-beginning --max-messages 1"
+    words += " --property print.partition=true"
     lines = shell(f"{PROGRAM} kafka-console-consumer {{where}} {words}", kafka).stdout.splitlines()
     assert lines[0].startswith(b"Option --property is deprecated")
-    assert lines[1:] == [b"record 0"]
+    assert lines[1:] == [b"Partition:0\trecord 0"]
 
 
 @needs_full
