@@ -22,7 +22,7 @@ class LazyGroup(click.Group):
     """A group whose commands are the modules of `kafkalite.cli`."""
 
     def main(self, *args: Any, **options: Any) -> Any:
-        from kafkalite.cli._streams import take_up
+        from kafkalite.tools.streams import take_up
 
         take_up()
         return super().main(*args, **options)

@@ -305,6 +305,7 @@ def _bytes(value: Value) -> bytes | None:
 def _wait(look: Callable[[], T | None], said: Callable[[], str], timeout: float) -> T:
     """What a look has found; a client that fails may do better a moment later."""
     from kafkalite.client.cluster import ClientFailed
+    from kafkalite.protocol.errors import Error
 
     deadline = time.monotonic() + timeout
     while True:
@@ -313,6 +314,8 @@ def _wait(look: Callable[[], T | None], said: Callable[[], str], timeout: float)
             found = look()
         except ClientFailed as error:
             failure = error
+            if error.code is Error.INVALID_TOPIC_EXCEPTION:  # waiting will not mend it
+                raise AssertionError(str(error)) from error
         if found is not None:
             return found
         if time.monotonic() >= deadline:

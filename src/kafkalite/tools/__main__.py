@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
-from kafkalite.tools.running import main
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback of what is only being loaded
+
+from kafkalite.tools.running import program
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(program(sys.argv[1:]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 
 from kafkalite.tools.acl_rules import (
@@ -30,6 +29,7 @@ from kafkalite.tools.asking import Asking, connect
 from kafkalite.tools.failures import Failure, WrongUse
 from kafkalite.tools.options import Given, Option
 from kafkalite.tools.running import begin, tell_use, wrong_words
+from kafkalite.tools.streams import read_line
 
 _ABOUT = "This tool helps to manage acls on kafka."
 _ACTIONS = ("add", "remove", "list")
@@ -255,7 +255,7 @@ def _remove(asking: Asking, given: Given) -> None:
 
 def _is_sure(question: str) -> bool:
     print(question, flush=True)
-    return sys.stdin.readline().strip("\r\n").lower() == "y"
+    return read_line().lower() == "y"
 
 
 def _list(asking: Asking, given: Given) -> None:

@@ -1,27 +1,27 @@
-"""The connection of a tool to its cluster: addresses and settings as given, failures as Java's.
-
-Security comes later: a configuration that asks for it is refused.
-"""
+"""The connection of a tool to its cluster: addresses and settings as given, failures as Java's."""
 
 from __future__ import annotations
 
 import re
 import socket
-import sys
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-from kafkalite.client.addresses import Address, addresses
+from kafkalite.client.addresses import HIGHEST_PORT, Address
 from kafkalite.client.admin import GROUP, TIMEOUT_S, Admin
 from kafkalite.client.cluster import ClientFailed, Cluster, TryAgain, Unreachable, Unserved
 from kafkalite.protocol.errors import Error
+from kafkalite.tools.client_settings import Number, numbers, settings_of
 from kafkalite.tools.failures import Failure, kafka, refused, timed_out, wrong_setting
-from kafkalite.tools.running import log, tell
+from kafkalite.tools.running import log
 
 CLIENT_ID = "adminclient-1"
-BOOTSTRAP = re.compile(r"[^,\s]+:\d+(,[^,\s]+:\d+)*")
+BOOTSTRAP = re.compile(r"[^,\s]+:\d+(,[^,\s]+:\d+)*,*")
 _CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
+_REQUEST = Number("request.timeout.ms", 30_000, is_long=False)
+_CALL = Number("default.api.timeout.ms", int(1000 * TIMEOUT_S), is_long=False)
+_SEPARATOR = re.compile(r"\s*,\s*")
+_URL = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)")
 _NO_ADMIN = "Failed to create new KafkaAdminClient"
 NETWORK = "org.apache.kafka.clients.NetworkClient"
 
@@ -94,51 +94,41 @@ def connect(
     """bootstrap: HOST:PORT, several with commas; config: a file of the admin client's settings;
     timeout_s: of each question, other than these say."""
     settings = settings_of(config)
-    client_id = settings.get("client.id", client_id)
+    client_id = settings.get("client.id", "").strip() or client_id
+    times = numbers(settings, (_REQUEST, _CALL))
+    found = known_addresses(bootstrap)
     if timeout_s is None:
-        timeout_s = float(settings.get("default.api.timeout.ms", 1000 * TIMEOUT_S)) / 1000
-    return Asking(known_addresses(bootstrap), client_id, timeout_s)
-
-
-def settings_of(config: str | None) -> dict[str, str]:
-    """The settings of a client, read from a file."""
-    if config is None:
-        return {}
-    from kafkalite.config.properties import parse_properties  # all of config comes along
-
-    try:
-        settings = parse_properties(Path(config).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise Failure("java.nio.file.NoSuchFileException", config) from None
-    except OSError as error:
-        raise Failure("java.io.IOException", f"{config}: {error.strerror}") from error
-    refuse_security(settings, config)
-    return settings
-
-
-def refuse_security(settings: Mapping[str, str], where: str) -> None:
-    protocol = settings.get("security.protocol", "PLAINTEXT")
-    if protocol != "PLAINTEXT":
-        tell(
-            f"{where}: security.protocol={protocol} is not there yet in kafkalite's tools: use "
-            "PLAINTEXT, or Apache Kafka's own tools"
-        )
-        sys.exit(1)
+        is_too_short = times[_CALL.name] < times[_REQUEST.name]
+        if is_too_short and _CALL.name in settings:
+            raise kafka(_NO_ADMIN, wrong_setting(
+                f"The specified value of {_CALL.name} must be no smaller than the value of "
+                f"{_REQUEST.name}."
+            ))  # fmt: skip
+        timeout_s = max(times.values()) / 1000
+    return Asking(found, client_id, timeout_s)
 
 
 def known_addresses(bootstrap: str, told: str = _NO_ADMIN) -> list[Address]:
     """Those whose hosts can be found; the failure of a client when there is none."""
-    found: list[Address] = []
-    for each in (part.strip() for part in bootstrap.split(",")):
-        try:
-            [address] = addresses(each) if each else [("", 0)]
-        except ValueError:
-            raise not_made(f"Invalid url in bootstrap.servers: {each}", told) from None
-        if each and _is_known(each, address):
-            found.append(address)
+    if not bootstrap.strip() and told == _NO_ADMIN:
+        raise not_made("You must set either bootstrap.servers or bootstrap.controllers", told)
+    texts = list(dict.fromkeys(_SEPARATOR.split(bootstrap.strip())))
+    if not all(texts):
+        raise wrong_setting("Configuration 'bootstrap.servers' values must not be empty.")
+    parts = [(text, _address(text, told)) for text in texts]
+    found = [address for text, address in parts if _is_known(text, address)]
     if not found:
         raise not_made("No resolvable bootstrap urls given in bootstrap.servers", told)
     return found
+
+
+def _address(text: str, told: str) -> Address:
+    found = _URL.fullmatch(text)
+    if found is None:
+        raise not_made(f"Invalid url in bootstrap.servers: {text}", told)
+    if int(found[2]) > HIGHEST_PORT:
+        raise not_made(f"Invalid port in bootstrap.servers: {text}", told)
+    return found[1] or "localhost", int(found[2])
 
 
 def not_made(reason: str, told: str) -> Failure:
@@ -157,7 +147,7 @@ def _resolved(host: str) -> str:
 def _is_known(text: str, address: Address) -> bool:
     try:
         socket.getaddrinfo(*address)
-    except OSError:
+    except (OSError, UnicodeError):  # a name that no resolver can be asked for
         log(
             "WARN",
             f"Couldn't resolve server {text} from bootstrap.servers as DNS resolution failed for "

@@ -1,13 +1,19 @@
-"""The settings of a tool's producer or consumer: a file, key=value words, options."""
+"""The settings of a tool's client: a file, key=value words, options.
+
+Security comes later: settings that ask for it are refused.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kafkalite.tools.asking import refuse_security, settings_of
 from kafkalite.tools.failures import wrong_setting
+from kafkalite.tools.files import read_properties
+from kafkalite.tools.java_numbers import INT, LONG, whole
 from kafkalite.tools.options import Given
+from kafkalite.tools.running import tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +24,33 @@ class Number:
     default: int
     least: int | None = 0
     is_long: bool = True
+
+
+_PROTOCOLS = ("SASL_SSL", "PLAINTEXT", "SSL", "SASL_PLAINTEXT")
+
+
+def settings_of(config: str | None) -> dict[str, str]:
+    """Those of a file."""
+    if config is None:
+        return {}
+    settings = read_properties(config)
+    refuse_security(settings, config)
+    return settings
+
+
+def refuse_security(settings: Mapping[str, str], where: str) -> None:
+    protocol = settings.get("security.protocol", "PLAINTEXT")
+    if protocol.strip().upper() not in _PROTOCOLS:
+        raise wrong_setting(
+            f"Invalid value {protocol.strip()} for configuration security.protocol: String must be "
+            f"one of (case insensitive): {', '.join(_PROTOCOLS)}"
+        )
+    if protocol.strip().upper() != "PLAINTEXT":
+        tell(
+            f"{where}: security.protocol={protocol} is not there yet in kafkalite's tools: use "
+            "PLAINTEXT, or Apache Kafka's own tools"
+        )
+        sys.exit(1)
 
 
 def client_settings(given: Given, file: str, pairs: str) -> dict[str, str]:
@@ -45,7 +78,7 @@ def _number(settings: Mapping[str, str], number: Number) -> int:
         return number.default
     text = settings[number.name].strip()
     try:
-        value = int(text)
+        value = whole(text, LONG if number.is_long else INT)
     except ValueError:
         kind = "LONG" if number.is_long else "INT"
         raise wrong_setting(
@@ -61,7 +94,7 @@ def _number(settings: Mapping[str, str], number: Number) -> int:
 
 def choice(settings: Mapping[str, str], name: str, known: Iterable[str], default: str) -> str:
     """One of those that a setting may be."""
-    value = settings.get(name, default)
+    value = settings.get(name, default).strip()
     if value not in known:
         raise wrong_setting(
             f"Invalid value {value} for configuration {name}: String must be one of: "

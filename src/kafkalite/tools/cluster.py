@@ -74,6 +74,11 @@ def main(words: list[str]) -> int:
 
 
 def _connect(given: dict[str, Any]) -> Asking:
+    if "config" in given and "command-config" in given:
+        raise Failure(
+            "net.sourceforge.argparse4j.inf.ArgumentParserException",
+            "--config and --command-config cannot be specified together.",
+        )
     if "config" in given:
         print(
             "Option --config has been deprecated and will be removed in a future version. Use "

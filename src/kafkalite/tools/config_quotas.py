@@ -20,6 +20,7 @@ from kafkalite.tools.asking import Asking
 from kafkalite.tools.config_resources import Change, Subject
 from kafkalite.tools.failures import Failure, execution, illegal_argument, refused, wrapped
 from kafkalite.tools.java_maps import in_map_order, in_map_order_of
+from kafkalite.tools.java_numbers import real, whole
 
 TYPES = ("users", "clients", "ips")
 _ENTITIES = {"users": "user", "clients": "client-id", "ips": "ip"}
@@ -199,7 +200,7 @@ def _alter_quotas(asking: Asking, subject: Subject, change: Change) -> None:
 
 def _number(key: str, text: str) -> float:
     try:
-        return float(text.replace("_", "no number"))
+        return real(text)
     except ValueError:
         raise illegal_argument(
             f"Cannot parse quota configuration value for {key}: {text}"
@@ -223,11 +224,18 @@ def _alter_credentials(asking: Asking, user: str, change: Change) -> None:
             raise refused(result.error_code, result.error_message)
 
 
+def _whole(text: str) -> int:
+    try:
+        return whole(text)
+    except ValueError:
+        raise illegal_argument(f'For input string: "{text}"') from None
+
+
 def _upsertion(user: str, name: str, text: str) -> Any:
     found = re.fullmatch(r"(?:iterations=(-?[0-9]*),)?password=(.*)", text)
     if found is None:
         raise illegal_argument(f"Invalid credential property {name.replace('-', '_')}={text}")
-    iterations = _LEAST_ITERATIONS if found[1] in (None, "-1") else int(found[1])
+    iterations = _LEAST_ITERATIONS if found[1] in (None, "-1") else _whole(found[1])
     if iterations < _LEAST_ITERATIONS:
         raise illegal_argument(
             f"Iterations {iterations} is less than the minimum {_LEAST_ITERATIONS} required for "

@@ -56,6 +56,8 @@ class Resources:
     def describe(self, subject: Subject, *, is_all: bool) -> None:
         kind = subject.types[0]
         names = subject.names[:1]
+        if kind == "topics" and names and not is_all:
+            _check_topic(names[0])
         if names and not is_all and not self._is_there(kind, names[0]):
             print(f"The {kind[:-1]} '{names[0]}' doesn't exist and doesn't have dynamic config.")
             return
@@ -98,7 +100,7 @@ class Resources:
             _check(answer)
 
     def _configs(self, kind: str, name: str, *, is_all: bool) -> list[Any]:
-        if kind == "topics":
+        if kind == "topics" and name:
             _check_topic(name)
         resource = DescribeConfigsRequest.Resource(
             resource_type=_NUMBERS[kind], resource_name=name, configuration_keys=None

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Callable
-from pathlib import Path
 
 from kafkalite.tools import config_quotas, config_resources
 from kafkalite.tools.asking import connect
 from kafkalite.tools.config_names import NAMES
 from kafkalite.tools.config_resources import BROKERS, LOGGERS, Change, Subject
 from kafkalite.tools.failures import Failure, WrongUse, illegal_argument
+from kafkalite.tools.files import read_properties
 from kafkalite.tools.java_maps import in_map_order
+from kafkalite.tools.java_numbers import whole
 from kafkalite.tools.options import Given, Option
 from kafkalite.tools.running import begin, tell, tell_use
 
@@ -195,13 +196,16 @@ def _check_names(given: Given, subject: Subject) -> None:
 
 
 def _is_int(text: str) -> bool:
-    return re.fullmatch(r"[-+]?\d+", text) is not None
+    try:
+        return whole(text) is not None
+    except ValueError:
+        return False
 
 
 def _is_host(text: str) -> bool:
     try:
         socket.getaddrinfo(text, None)
-    except OSError:
+    except (OSError, UnicodeError):
         return False
     return True
 
@@ -276,28 +280,22 @@ def _act(given: Given) -> None:
 def _added(given: Given) -> dict[str, str]:
     found: dict[str, str] = {}
     if given.has("add-config-file"):
-        found |= _of_file(given.one("add-config-file"))
+        found |= read_properties(given.one("add-config-file"))
     if given.has("add-config"):
-        pairs = [
-            re.split(rf"\s*={_OUTSIDE_BRACKETS}\s*", text)
-            for text in re.split(f",{_OUTSIDE_BRACKETS}", given.one("add-config"))
-        ]
+        texts = re.split(f",{_OUTSIDE_BRACKETS}", given.one("add-config"))
+        while len(texts) > 1 and not texts[-1]:  # Java leaves those at the end out
+            texts.pop()
+        pairs = [re.split(rf"\s*={_OUTSIDE_BRACKETS}\s*", text) for text in texts]
         _refuse_if(
             any(len(pair) != 2 for pair in pairs),
             "requirement failed: Invalid entity config: all configs to be added must be in the "
             'format "key=val" or  "key=[val1,val2]" to group values which contain commas.',
         )
         found |= {key.strip(): re.sub(r"\[?\]?", "", value).strip() for key, value in pairs}
+    for key in found:
+        is_wrong = re.fullmatch(r"[$a-zA-Z0-9._-]*", key) is None
+        _refuse_if(is_wrong, f"Invalid character found for config key: {key}")
     return {key: found[key] for key in in_map_order(found)}
-
-
-def _of_file(path: str) -> dict[str, str]:
-    from kafkalite.config.properties import parse_properties  # all of config comes along
-
-    try:
-        return dict(parse_properties(Path(path).read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        raise Failure("java.nio.file.NoSuchFileException", path) from None
 
 
 def _deleted(given: Given) -> list[str]:

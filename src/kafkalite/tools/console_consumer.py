@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from kafkalite.client.consuming import EARLIEST, LATEST
 from kafkalite.coordinators.java_hash import in_hash_order
-from kafkalite.tools.asking import settings_of
-from kafkalite.tools.client_settings import choice, client_settings, key_values
+from kafkalite.tools.client_settings import choice, client_settings, key_values, settings_of
 from kafkalite.tools.failures import Failure, WrongUse, wrong_setting
 from kafkalite.tools.message_formatter import ABSENT, DEFAULT, Printer, formatter
 from kafkalite.tools.options import Given, Option

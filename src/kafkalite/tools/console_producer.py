@@ -8,8 +8,15 @@ from contextlib import closing
 
 from kafkalite.client.cluster import ClientFailed
 from kafkalite.client.typed import pieces_of_input, split
-from kafkalite.tools.asking import BOOTSTRAP, settings_of
-from kafkalite.tools.client_settings import Number, choice, client_settings, key_values, numbers
+from kafkalite.tools.asking import BOOTSTRAP
+from kafkalite.tools.client_settings import (
+    Number,
+    choice,
+    client_settings,
+    key_values,
+    numbers,
+    settings_of,
+)
 from kafkalite.tools.failures import Failure, WrongUse, kafka
 from kafkalite.tools.line_reader import LineReader
 from kafkalite.tools.options import Given, Option
@@ -249,6 +256,11 @@ def _checked(given: Given, words: list[str]) -> int | None:
                 f"Warning: --{old} is deprecated and will be removed in a future version. Use "
                 f"--{new} instead."
             )
+    if given.has("max-partition-memory-bytes"):
+        print(
+            "Warning: --max-partition-memory-bytes is deprecated and will be removed in Apache "
+            "Kafka 5.0. Use --batch-size instead."
+        )
     bootstrap = given.one("bootstrap-server")
     if not bootstrap:
         raise WrongUse("Error while validating the bootstrap address\n")

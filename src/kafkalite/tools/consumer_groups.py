@@ -23,6 +23,7 @@ from kafkalite.tools.failures import (
 )
 from kafkalite.tools.group_questions import CLASSIC, CONSUMER, list_consumer_groups
 from kafkalite.tools.java_maps import TopicPartition, in_map_order
+from kafkalite.tools.java_numbers import java_split
 from kafkalite.tools.options import Given, Option
 from kafkalite.tools.partition_offsets import leaders_of
 from kafkalite.tools.running import begin, tell, tell_error, tell_uncaught, tell_use
@@ -269,7 +270,8 @@ def _connect(given: Given) -> Asking:
     try:
         return connect(where, config, timeout_s=given.one("timeout") / 1000)
     except Failure as failure:
-        raise (runtime(failure) if failure.java.startswith("java.") else failure) from None
+        is_of_file = failure.java.startswith(("java.io.", "java.nio."))
+        raise (runtime(failure) if is_of_file else failure) from None
 
 
 def _validate(expression: str) -> None:
@@ -313,7 +315,7 @@ def _chosen(text: str | None, known: Collection[str], what: str) -> list[str]:
     if not text:
         return []
     names = {name.lower(): name for name in known}
-    parts = [part.strip().lower() for part in text.split(",")]
+    parts = [part.strip().lower() for part in java_split(text, ",")]
     if not names.keys() >= set(parts):
         raise illegal_argument(
             f"Invalid {what} list '{text}'. Valid {what.removesuffix('s')}s are: {', '.join(known)}"

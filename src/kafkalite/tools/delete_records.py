@@ -10,6 +10,7 @@ from kafkalite.protocol.messages import DeleteRecordsRequest
 from kafkalite.tools import json_fields
 from kafkalite.tools.asking import Asking, connect
 from kafkalite.tools.failures import Failure, WrongUse, execution, refused
+from kafkalite.tools.files import read_text
 from kafkalite.tools.java_maps import TopicPartition, partitions_in_map_order
 from kafkalite.tools.led_partitions import MOVING, ask_leaders
 from kafkalite.tools.options import Given, Option
@@ -58,7 +59,7 @@ def main(words: list[str]) -> int:
 def _run(given: Given) -> int:
     asking = connect(given.one("bootstrap-server"), given.one("command-config"))
     try:
-        offsets = _offsets(json_fields.read_text(given.one("offset-json-file")))
+        offsets = _offsets(read_text(given.one("offset-json-file")))
         print("Executing records delete operation")
         print("Records delete operation completed:")
         outcomes = ask_leaders(

@@ -12,6 +12,7 @@ from kafkalite.protocol import codec
 from kafkalite.protocol.messages import KRaftVersionRecord, VotersRecord
 from kafkalite.records.control import ControlRecord, ControlType
 from kafkalite.tools.failures import Failure, illegal_argument, no_number
+from kafkalite.tools.java_numbers import whole
 
 _NEWEST_KRAFT_VERSION = 1
 
@@ -64,7 +65,7 @@ def _host(rest: str) -> tuple[str, str, str]:
 
 def _number(text: str, name: str) -> int:
     try:
-        return int(text)
+        return whole(text)
     except ValueError:
         raise _unparsed(name, no_number(text)) from None
 

@@ -197,13 +197,15 @@ def _update(asking: Asking, command: str, given: dict[str, Any]) -> None:
     levels = _wanted(command, given)
     if not levels:
         raise TerseFailure(f"You must specify at least one feature to {command}")
+    if "" in levels:
+        raise TerseFailure("Provided feature can not be empty.")
     kind = _UPGRADE if command == "upgrade" else _SAFE_DOWNGRADE
     updates = [
         UpdateFeaturesRequest.FeatureUpdate(
             feature=feature, max_version_level=level,
             upgrade_type=_UNSAFE_DOWNGRADE if given.get("unsafe") else kind,
         )
-        for feature, level in levels.items()
+        for feature, level in sorted(levels.items())
     ]  # fmt: skip
     request = UpdateFeaturesRequest(feature_updates=updates, validate_only=given["dry-run"])
     failure = _failure(asking, request, is_of_controllers="bootstrap-controller" in given)
@@ -244,7 +246,8 @@ def _wanted(command: str, given: dict[str, Any]) -> dict[str, int]:
             raise TerseFailure("Can not specify `release-version` with other feature flags.")
         level = level_of(release, NEWEST_LEVEL)
         begins = {name: each.begins_with(level) for name, each in FEATURES.items()}
-        return {METADATA_VERSION: level, **begins}
+        levels = {METADATA_VERSION: level, **begins}
+        return {name: levels[name] for name in levels if levels[name] or command != "upgrade"}
     if metadata is not None:
         print(" `metadata` flag is deprecated and may be removed in a future release.")
         found[METADATA_VERSION] = level_of(metadata, NEWEST_LEVEL)

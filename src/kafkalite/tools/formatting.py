@@ -78,6 +78,8 @@ def format_directories(given: dict[str, Any]) -> None:
     done = {*formatted, *failed}
     empty = [each for each in plan.settings.directories if each not in done]
     if not empty:
+        if not formatted:
+            raise TerseFailure("No available log directories to format.")
         print("All of the log directories are already formatted.")
         return
     print(f"Bootstrap metadata: {_told(plan)}")
@@ -169,7 +171,7 @@ def _formatted(plan: Plan) -> tuple[list[str], list[str]]:
         path = f"{directory}/{META_PROPERTIES}"
         try:
             found = meta_properties(path)
-        except OSError:
+        except Failure:
             failed.append(directory)
             continue
         if found is None:

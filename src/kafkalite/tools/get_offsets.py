@@ -9,7 +9,8 @@ from typing import Any
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import ListOffsetsRequest
 from kafkalite.tools.asking import BOOTSTRAP, Asking, connect
-from kafkalite.tools.failures import Failure, WrongUse, refused
+from kafkalite.tools.failures import Failure, WrongUse, no_number, refused
+from kafkalite.tools.java_numbers import LONG, java_split, whole
 from kafkalite.tools.options import Given, Option
 from kafkalite.tools.running import help_or_version, tell, tell_use
 from kafkalite.tools.topic_reports import TIMEOUT_MS, all_topics, topic_filter
@@ -114,15 +115,20 @@ def _run(given: Given) -> int:
         offsets = _offsets(asking, _wanted(given, asking, is_wanted), moment)
     finally:
         asking.close()
-    for (topic, partition), offset in sorted(offsets.items()):
+    for (topic, partition), offset in sorted(offsets.items(), key=_place):
         if offset != _NO_OFFSET:
             print(f"{topic}:{partition}:{offset}")
     return 0
 
 
+def _place(item: tuple[tuple[str, int], int]) -> str:
+    (topic, partition), _ = item
+    return f"{topic}-{partition}"
+
+
 def _moment(text: str) -> int:
     try:
-        return _MOMENTS[text] if text in _MOMENTS else int(text)
+        return _MOMENTS[text] if text in _MOMENTS else whole(text, LONG)
     except ValueError:
         raise Refused(
             f"Malformed time argument {text}. Please use {_MOMENTS_SHOWN}, or a specified long "
@@ -143,14 +149,14 @@ def _filter(given: Given) -> Filter:
 def _one_filter(topics: str | None, partitions: str | None) -> Filter:
     pattern = topic_filter(".*" if topics is None else topics)
     try:
-        numbers = None if partitions is None else {int(text) for text in partitions.split(",")}
+        numbers = {whole(text) for text in java_split(partitions, ",")} if partitions else None
     except ValueError:
         raise Refused(
             "--partitions expects a comma separated list of numeric partition ids, but received: "
             f"{partitions}"
         ) from None
     return lambda topic, partition: (
-        pattern.fullmatch(topic) is not None and (numbers is None or partition in numbers)
+        pattern.fullmatch(topic) is not None and (not numbers or partition in numbers)
     )
 
 
@@ -162,15 +168,20 @@ def _rule(text: str) -> Filter:
         cause = Failure(terse, f"Invalid rule specification: {text}")
         raise Failure("java.lang.RuntimeException", f"{terse}: {cause.message}", cause)
     pattern = topic_filter(found[1] or ".*")
-    number = int(found[2]) if found[2] else None
-    lower = int(found[3]) if found[3] else 0
-    upper = int(found[4]) if found[4] else None
+    number, lower, upper = (_bound(text) for text in found.group(2, 3, 4))
     return lambda topic, partition: (
         pattern.fullmatch(topic) is not None
         and (number is None or partition == number)
-        and partition >= lower
+        and (lower is None or partition >= lower)
         and (upper is None or partition < upper)
     )
+
+
+def _bound(text: str | None) -> int | None:
+    try:
+        return whole(text) if text else None
+    except ValueError:
+        raise no_number(text or "") from None
 
 
 def _wanted(given: Given, asking: Asking, is_wanted: Filter) -> dict[tuple[str, int], int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -30,6 +29,8 @@ from kafkalite.tools.group_questions import (
     list_groups,
 )
 from kafkalite.tools.java_maps import TopicPartition, in_map_order, partitions_in_map_order
+from kafkalite.tools.java_numbers import java_split, whole
+from kafkalite.tools.led_partitions import invalid_topic
 from kafkalite.tools.options import Given
 from kafkalite.tools.partition_offsets import (
     EARLIEST,
@@ -124,18 +125,17 @@ def _named(asking: Asking, texts: Sequence[str]) -> list[TopicPartition]:
 
 def partitions_of(text: str) -> list[TopicPartition]:
     """A topic, a colon, and numbers of partitions with commas between."""
-    parts = text.split(":")
-    while parts and not parts[-1]:
-        parts.pop()  # as Java splits
+    parts = java_split(text, ":")
     if len(parts) != 2:
         raise illegal_argument(f"Invalid topic arg '{text}', expected topic name and partitions")
     found = []
-    for number in parts[1].split(","):
-        if not re.fullmatch(r"[-+]?\d+", number):
+    for number in java_split(parts[1], ","):
+        try:
+            found.append((parts[0], whole(number)))
+        except ValueError:
             raise illegal_argument(
                 f"Invalid partition '{number}' specified in topic arg '{text}''"
-            )
-        found.append((parts[0], int(number)))
+            ) from None
     return found
 
 
@@ -239,6 +239,8 @@ def _leaders_beside(asking: Asking, partition: TopicPartition) -> dict[TopicPart
     try:
         leaders = leaders_of(asking, partition[:1])
     except Failure as failure:
+        if code_of(failure) == Error.INVALID_TOPIC_EXCEPTION.name:
+            raise invalid_topic(partition) from None
         if code_of(failure) != Error.UNKNOWN_TOPIC_OR_PARTITION.name:
             raise
         message = (

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from kafkalite.tools.failures import Failure
+from kafkalite.tools.java_numbers import INT, LONG, is_whole
 
 _MAPPING = "com.fasterxml.jackson.databind.JsonMappingException"
 _NAMES = {int: "Integer", str: "String"}
+_BITS = {"Integer": INT, "Long": LONG}
+_BLANKS = " \t\r\n"
 
 
-def read_text(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        cause = Failure("java.nio.file.NoSuchFileException", path)
-    except OSError as error:
-        cause = Failure("java.nio.file.FileSystemException", f"{path}: {error.strerror}")
-    raise Failure("java.io.IOException", f"Unable to read file {path}", cause)
+NOTHING = object()  # of a text that is blank
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(name)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
 def parsed(text: str, wrong: Failure) -> Any:
+    """The first value in a text; what stands behind it is not looked at."""
+    if text and not text.strip(_BLANKS):
+        return NOTHING
     try:
-        return json.loads(text)
-    except ValueError:
+        return _DECODER.raw_decode(text.lstrip(_BLANKS))[0]
+    except (ValueError, RecursionError):
         raise wrong from None
 
 
@@ -47,11 +52,17 @@ def field(value: Any, name: str, kind: type[Any], shown: str = "") -> Any:
     if name not in fields:
         raise Failure(_MAPPING, f"No such field exists: `{name}`")
     found = fields[name]
-    if not isinstance(found, kind) or isinstance(found, bool):
-        kind_shown = shown or _NAMES[kind]
+    kind_shown = shown or _NAMES[kind]
+    if not isinstance(found, kind) or isinstance(found, bool) or _is_too_large(found, kind_shown):
         raise Failure(_MAPPING, f"Expected `{kind_shown}` value, received {_shown(found)}")
-    return found
+    return found.encode(errors="replace").decode() if isinstance(found, str) else found
+
+
+def _is_too_large(found: Any, kind: str) -> bool:
+    return isinstance(found, int) and not is_whole(found, _BITS[kind])
 
 
 def _shown(value: Any) -> str:
+    if value is NOTHING:
+        return ""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

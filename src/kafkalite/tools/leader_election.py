@@ -10,6 +10,7 @@ from kafkalite.protocol.messages import ElectLeadersRequest
 from kafkalite.tools import json_fields
 from kafkalite.tools.asking import Asking, connect
 from kafkalite.tools.failures import Failure, WrongUse, execution, refused
+from kafkalite.tools.files import read_text
 from kafkalite.tools.java_maps import TopicPartition, partitions_in_map_order
 from kafkalite.tools.options import Given, Option
 from kafkalite.tools.running import begin, tell_failure, tell_use
@@ -134,7 +135,7 @@ def _places(given: Given) -> list[TopicPartition] | None:
         return None
     operation = f"{_PACKAGE}AdminOperationException"
     try:
-        text = json_fields.read_text(given.one("path-to-json-file"))
+        text = read_text(given.one("path-to-json-file"))
         empty = Failure(operation, "Replica election data is empty")
         whole = json_fields.as_object(json_fields.parsed(text, empty))
         if "partitions" not in whole:

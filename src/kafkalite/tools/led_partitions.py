@@ -55,7 +55,7 @@ def _leaders(
     found: dict[TopicPartition, int | Failure] = {}
     for topic in asking.any(call, request).topics:
         if topic.error_code == Error.INVALID_TOPIC_EXCEPTION:
-            found |= {place: _invalid(place) for place in places if place[0] == topic.name}
+            found |= {place: invalid_topic(place) for place in places if place[0] == topic.name}
         for each in topic.partitions:
             place = topic.name, each.partition_index
             if place in places and each.leader_id >= 0:
@@ -63,7 +63,8 @@ def _leaders(
     return found
 
 
-def _invalid(place: TopicPartition) -> Failure:
+def invalid_topic(place: TopicPartition) -> Failure:
+    """Nobody need look for it."""
     return refused(
         Error.INVALID_TOPIC_EXCEPTION,
         f"Failed to fetch metadata for partition {place[0]}-{place[1]} due to invalid topic "

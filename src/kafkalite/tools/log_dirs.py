@@ -11,6 +11,7 @@ from kafkalite.protocol.messages import DescribeClusterRequest, DescribeLogDirsR
 from kafkalite.tools.asking import Asking, connect
 from kafkalite.tools.failures import Failure, WrongUse, execution, no_number, refused
 from kafkalite.tools.java_maps import in_map_order, partitions_in_map_order
+from kafkalite.tools.java_numbers import whole
 from kafkalite.tools.options import Given, Option
 from kafkalite.tools.running import begin, tell, tell_failure, tell_use
 
@@ -85,7 +86,7 @@ def _parts(text: str) -> list[str]:
 
 def _number(text: str) -> int:
     try:
-        return int(text)
+        return whole(text)
     except ValueError:
         raise no_number(text) from None
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kafkalite.log.names import META_PROPERTIES, parse_uuid, uuid_text
-from kafkalite.tools.asking import settings_of
+from kafkalite.tools.client_settings import settings_of
 from kafkalite.tools.failures import TerseFailure, illegal_argument, no_number
+from kafkalite.tools.files import Unreadable
+from kafkalite.tools.java_numbers import whole
 from kafkalite.tools.node_settings import listed, listener_addresses, meta_properties
 
 _IS_THIS = "Is this a valid controller configuration file?"
@@ -41,7 +43,7 @@ def _node_id(settings: dict[str, str]) -> int:
     if text is None:
         raise TerseFailure(f"node.id not found in configuration file. {_IS_THIS}")
     try:
-        node_id = int(text)
+        node_id = whole(text)
     except ValueError:
         raise no_number(text) from None
     if node_id < 0:
@@ -63,7 +65,7 @@ def _metadata_directory(settings: dict[str, str]) -> str:
 def _directory_id(directory: str) -> bytes:
     try:
         found = meta_properties(f"{directory}/{META_PROPERTIES}")
-    except OSError:
+    except Unreadable:
         found = None
     if found is None:
         raise TerseFailure(f"Unable to read meta.properties from {directory}")

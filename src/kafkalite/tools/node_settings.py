@@ -7,36 +7,22 @@ be formatted all the same.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
-from kafkalite.config.properties import parse_properties
-from kafkalite.tools.failures import Failure, illegal_argument, wrong_setting
+from kafkalite.tools.client_settings import Number, numbers
+from kafkalite.tools.failures import wrong_setting
+from kafkalite.tools.files import Absent, read_properties
+from kafkalite.tools.java_numbers import whole
 
+_NODE_ID = Number("node.id", default=-1, is_long=False)
 _NEEDED = ("process.roles", "node.id", "controller.listener.names")
 
 
 def meta_properties(path: str) -> dict[str, str] | None:
-    """What says whose a directory is, if anything does; raises OSError."""
+    """What says whose a directory is, if anything does."""
     try:
-        return {"version": "0"} | _parsed(path)
-    except FileNotFoundError:
+        return {"version": "0"} | read_properties(path)
+    except Absent:
         return None
-
-
-def _parsed(path: str) -> dict[str, str]:
-    try:
-        return parse_properties(Path(path).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise illegal_argument(f"{path}: {error}") from None
-
-
-def _properties(path: str) -> dict[str, str]:
-    try:
-        return _parsed(path)
-    except FileNotFoundError:
-        raise Failure("java.nio.file.NoSuchFileException", path) from None
-    except OSError as error:
-        raise Failure("java.io.IOException", f"{path}: {error.strerror}") from error
 
 
 def listed(settings: Mapping[str, str], name: str) -> list[str]:
@@ -50,21 +36,23 @@ def listener_addresses(settings: Mapping[str, str]) -> dict[str, tuple[str, int]
         for each in listed(settings, name):
             listener, _, address = each.partition("://")
             host, _, port = address.rpartition(":")
-            if not port.isdigit():
-                raise wrong_setting(f"Invalid value {each} for configuration {name}: no port")
-            found[listener.upper()] = host.strip("[]") or "localhost", int(port)
+            try:
+                found[listener.upper()] = host.strip("[]") or "localhost", whole(port)
+            except ValueError:
+                wrong = f"Invalid value {each} for configuration {name}: no port"
+                raise wrong_setting(wrong) from None
     return found
 
 
 class NodeSettings:
     def __init__(self, file: str) -> None:
-        self._found = _properties(file)
+        self._found = read_properties(file)
         for name in _NEEDED:
             if not self._found.get(name, "").strip():
                 raise wrong_setting(
                     f'Missing required configuration "{name}" which has no default value.'
                 )
-        self.node_id = self._number("node.id")
+        self.node_id = numbers(self._found, (_NODE_ID,))[_NODE_ID.name]
         self.is_controller = "controller" in self._list("process.roles")
         self.controller_listener = self._list("controller.listener.names")[0]
         self.has_static_voters = bool(self._list("controller.quorum.voters"))
@@ -94,12 +82,3 @@ class NodeSettings:
 
     def _list(self, name: str) -> list[str]:
         return listed(self._found, name)
-
-    def _number(self, name: str) -> int:
-        text = self._found[name].strip()
-        try:
-            return int(text)
-        except ValueError:
-            raise wrong_setting(
-                f"Invalid value {text} for configuration {name}: Not a number of type INT"
-            ) from None

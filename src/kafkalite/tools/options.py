@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from kafkalite.tools.failures import Failure, WrongUse
+from kafkalite.tools.java_numbers import INT, LONG, whole
 
 VERSION = "4.3.1"
 
@@ -75,8 +76,9 @@ class Given:
             if not word.startswith("-") or word == "-":
                 self.others.append(word)
                 continue
-            name, has_value, value = word.lstrip("-").partition("=")
-            self._take(name, value if has_value else None, rest)
+            name, has_value, value = word.removeprefix("-").removeprefix("-").partition("=")
+            is_short = not word.startswith("--") and name not in self._known
+            self._take(name[:1] if is_short else name, value if has_value else None, rest)
         self._check_together()
         return self
 
@@ -147,11 +149,11 @@ class Given:
 
 def _may_be_its(option: Option, word: str) -> bool:
     """Whether a word is the argument of an option that may lack one; a number may begin with -."""
-    if option.type is str:
-        return not word.startswith("-")
+    if option.type is str and word != "-" and word.startswith("-"):
+        return False
     try:
-        option.type(word)
-    except ValueError:
+        _converted(option, word)
+    except Failure:
         return False
     return True
 
@@ -165,7 +167,7 @@ def _converted(option: Option, text: str) -> Any:
     if option.choices:
         return _chosen(option, text)
     try:
-        return option.type(text)
+        return whole(text, LONG if option.is_long else INT) if option.type is int else text
     except ValueError:
         message = f"Cannot parse argument '{text}' of option {option.name}"
         number = Failure("java.lang.NumberFormatException", f'For input string: "{text}"')

@@ -6,7 +6,6 @@ Owns the positions of a group's member, which it commits now and then and at the
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import time
@@ -29,9 +28,10 @@ from kafkalite.protocol.messages import MetadataRequest
 from kafkalite.records.batch import BatchHeader
 from kafkalite.records.record import Record
 from kafkalite.tools.asking import known_addresses, warn_of_nobody
-from kafkalite.tools.failures import Failure, kafka, refused, timeout
+from kafkalite.tools.failures import Failure, illegal_argument, kafka, refused, timeout
 from kafkalite.tools.message_formatter import Printer
 from kafkalite.tools.running import log, tell
+from kafkalite.tools.streams import is_output_lost
 
 _CLASS = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 _ANNOUNCED = (
@@ -39,6 +39,7 @@ _ANNOUNCED = (
     "try it out. See https://kafka.apache.org/documentation/#consumer_rebalance_protocol"
 )
 _GROUP_PATIENCE_S = 60.0
+_ALL = -1  # as many records as there will be
 _LOOK_EVERY_S = 5.0
 _COMMIT_EVERY_S = 5.0
 
@@ -84,25 +85,33 @@ class Receiving:
         is_classic = self._settings.properties.get("group.protocol", "classic") == "classic"
         if self._settings.partition is None and is_classic:
             tell(_ANNOUNCED)
+        self._check_topics()
         try:
-            self._process(-1 if most is None else most)
+            self._process(_ALL if most is None else most)
         finally:
             self._close()
             tell(f"Processed a total of {self._count} messages")
             if self._settings.tells_events:
                 print("shutdown_complete")
 
+    def _check_topics(self) -> None:
+        if self._settings.include == "":
+            raise illegal_argument("Topic pattern to subscribe to cannot be empty")
+        if self._settings.include is None and not (self._settings.topic or "").strip():
+            raise illegal_argument(
+                "Topic collection to subscribe to cannot contain null or empty topic"
+            )
+
     def _process(self, most: int) -> None:
         try:
             found = self._found()
-            while self._count != most:
+            while self._count < most or most == _ALL:
                 topic, index, record, header = next(found)
                 self._count += 1
                 self._positions[topic, index] = record.offset + 1
                 self._print(index, record, header)
             sys.stdout.flush()
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except _NobodyReads:
             tell("Unable to write to standard out, closing consumer.")
         except ClientFailed as failure:
             self._end(kafka(str(failure)))
@@ -133,6 +142,8 @@ class Receiving:
                     yield topic, index, record, header
                     last = time.monotonic()
             sys.stdout.flush()
+            if is_output_lost():
+                raise _NobodyReads
             if 1000 * (time.monotonic() - last) > self._settings.timeout_ms:
                 raise _Ended(timeout("null"))
             if not self._readers:
@@ -283,6 +294,10 @@ class Receiving:
             with suppress(JoinAgain, ClientFailed):  # it is forgotten when its session ends
                 self._member.leave()
         self._cluster.close()
+
+
+class _NobodyReads(Exception):
+    """What is printed is lost."""
 
 
 class _Ended(Exception):

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kafkalite.tools.failures import TerseFailure, illegal_argument
+from kafkalite.tools.java_numbers import SHORT, whole
 
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
@@ -22,7 +23,6 @@ _NAMES = (
 NEWEST_LEVEL = OLDEST_LEVEL + len(_NAMES) - 1
 STABLE_LEVEL = NEWEST_LEVEL - 1  # what is formatted when nobody asks for another
 LEVELS = range(OLDEST_LEVEL, NEWEST_LEVEL + 1)
-_SHORTS = range(-(1 << 15), 1 << 15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +133,9 @@ def parsed(word: str) -> tuple[str, int]:
 
 def short(text: str) -> int | None:
     try:
-        level = int(text)
+        return whole(text.strip(), SHORT)
     except ValueError:
         return None
-    return level if level in _SHORTS else None
 
 
 def checked(name: str, level: int, metadata_version: int) -> None:

@@ -2,17 +2,50 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from typing import Any
 
 from kafkalite.tools.failures import Failure, WrongUse
 from kafkalite.tools.options import VERSION, Given
+from kafkalite.tools.streams import lose_what_cannot_be_written, take_up
 from kafkalite.tools.table import CLASSES, MODULES
 
-INTERRUPTED = 130
-NOBODY_READS = 141
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_KILLED = 128  # and the number of the signal
+
+
+class Ended(KeyboardInterrupt):
+    """By a signal: what has begun is brought to its end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.code = _KILLED + number
+
+
+def program(words: Sequence[str]) -> int:
+    """A process that is a tool: as Java's, it goes on without who reads it, and takes words that
+    are no UTF-8."""
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")  # of patterns that Java takes otherwise
+    take_up()
+    lose_what_cannot_be_written()
+    for number in _ENDING:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _end)
+    return main([os.fsencode(word).decode(errors="replace") for word in words])
+
+
+def _end(number: int, _: Any) -> None:
+    """A signal that was sent to the process and to its group comes twice."""
+    for each in _ENDING:
+        signal.signal(each, signal.SIG_IGN if each == number else signal.SIG_DFL)
+    raise Ended(number)
 
 
 def main(words: Sequence[str]) -> int:
@@ -24,12 +57,9 @@ def main(words: Sequence[str]) -> int:
     tool = import_module(f"kafkalite.tools.{MODULES[name]}")
     try:
         code: int = tool.main(list(words[1:]))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        sys.stderr.close()
-        return NOBODY_READS
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    except Ended as ended:
+        code = ended.code
+    sys.stdout.flush()
     return code
 
 

@@ -15,6 +15,7 @@ from kafkalite.env.randomness import system_random
 from kafkalite.protocol.messages import UserScramCredentialRecord
 from kafkalite.security.scram import BY_NUMBER, MAX_ITERATIONS, MIN_ITERATIONS
 from kafkalite.tools.failures import TerseFailure
+from kafkalite.tools.java_numbers import whole
 
 SCRAM_LEVEL: Final = SCRAM
 _MECHANISMS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
@@ -86,7 +87,7 @@ def _iterations(mechanism: str, text: str | None) -> int:
     if text is None:
         return MIN_ITERATIONS
     try:
-        iterations = int(text)
+        iterations = whole(text)
     except ValueError:
         raise TerseFailure(f"Failed to parse iterations count: {text}") from None
     end = f"for add-scram using {mechanism.replace('-', '_')}"

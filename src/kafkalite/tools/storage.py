@@ -4,11 +4,11 @@ each release has."""
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any
 
 from kafkalite.tools.arguments import Action, Argument, Command, Group
 from kafkalite.tools.failures import Failure, TerseFailure
+from kafkalite.tools.running import tell, tell_uncaught
 from kafkalite.tools.subcommands import Parser
 
 _CONFIG = Argument("config", "The Kafka configuration file to use.", "c", is_required=True)
@@ -102,9 +102,9 @@ def main(words: list[str]) -> int:
     try:
         return _ACTS[command](given)
     except TerseFailure as failure:
-        print(failure, file=sys.stderr)
+        tell(str(failure))
     except Failure as failure:
-        print(f'Exception in thread "main" {failure.stack()}', end="", file=sys.stderr)
+        tell_uncaught(failure)
     return 1
 
 

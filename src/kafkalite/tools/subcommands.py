@@ -12,6 +12,7 @@ from typing import Any
 
 from kafkalite.tools import subcommand_help
 from kafkalite.tools.arguments import Action, Argument, Command, Program
+from kafkalite.tools.java_numbers import INT, LONG, SHORT, whole
 
 
 class WrongWords(Exception):
@@ -145,18 +146,26 @@ def _check_needed(command: Command, given: Mapping[str, Any]) -> None:
             raise WrongWords(f"one of the arguments {names} is required")
 
 
-_JAVA_NUMBERS = {16: "Short", 32: "Integer", 64: "Long"}
+_JAVA_NUMBERS = {SHORT: "Short", INT: "Integer", LONG: "Long"}
 
 
 def _value(argument: Argument, text: str) -> Any:
     if argument.type is not int:
         return argument.type(text)
-    why = f'For input string: "{text}"'
-    if _NUMBER.fullmatch(text.removeprefix("+")):
-        bound = 1 << (argument.bits - 1)
-        if -bound <= int(text) < bound:
-            return int(text)
-        if argument.bits == min(_JAVA_NUMBERS) and abs(int(text)) < 1 << 31:
-            why = f'Value out of range. Value:"{text}" Radix:10'
-    kind = _JAVA_NUMBERS[argument.bits]
+    try:
+        return whole(text, argument.bits)
+    except ValueError:
+        kind = _JAVA_NUMBERS[argument.bits]
+        why = _why_no_number(text, argument.bits)
     raise WrongWords(f"argument {_named(argument)}: could not convert '{text}' to {kind} ({why})")
+
+
+def _why_no_number(text: str, bits: int) -> str:
+    """Java reads a short as an int, and looks at its size then."""
+    try:
+        whole(text)
+    except ValueError:
+        bits = INT
+    if bits == SHORT:
+        return f'Value out of range. Value:"{text}" Radix:10'
+    return f'For input string: "{text}"'

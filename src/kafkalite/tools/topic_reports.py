@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,7 @@ TIMEOUT_MS = 60_000
 PARTITIONS_AT_ONCE = 2000
 TOPIC = 2  # of the kinds of things that have settings
 DEFAULT_SOURCE = 5
+_LONGEST_UUID = 24  # in characters
 PARTITION_REPORTS = (
     "under-replicated-partitions", "under-min-isr-partitions", "at-min-isr-partitions",
     "unavailable-partitions",
@@ -168,6 +170,13 @@ def _topic_id(given: Given) -> bytes | None:
 def uuid_of(text: str) -> bytes:
     if len(text) == 1:
         raise illegal_argument("Input byte[] should at least have 2 bytes for base64 bytes")
+    if len(text) > _LONGEST_UUID:
+        prefix = text[:_LONGEST_UUID]
+        message = f"Input string with prefix `{prefix}` is too long to be decoded as a base64 UUID"
+        raise illegal_argument(message)
+    if wrong := re.search(r"[^A-Za-z0-9_=-]", text):
+        [byte] = struct.unpack("b", wrong[0].encode("latin-1", "replace"))
+        raise illegal_argument(f"Illegal base64 character {byte:x}")
     try:
         found = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except binascii.Error:

@@ -15,8 +15,9 @@ from kafkalite.protocol.messages import (
 from kafkalite.tools import topic_reports
 from kafkalite.tools.asking import Asking, connect
 from kafkalite.tools.failures import Failure, WrongUse, illegal_argument, no_number, refused
+from kafkalite.tools.java_numbers import whole
 from kafkalite.tools.options import Given, Option
-from kafkalite.tools.running import help_or_version, log, tell_failure, tell_use
+from kafkalite.tools.running import help_or_version, log, tell, tell_failure, tell_use
 from kafkalite.tools.topic_reports import TIMEOUT_MS, topic_names
 
 ACTIONS = ("create", "list", "alter", "describe", "delete")
@@ -165,7 +166,7 @@ def _checked(given: Given, words: list[str]) -> int | None:
     if (ended := help_or_version(given, about)) is not None:
         return ended
     if given.has("delete-config"):
-        print(
+        tell(
             "delete-config option is no longer supported and deprecated since version 4.0. The "
             "config will be fully removed in future releases."
         )
@@ -218,6 +219,9 @@ def _act(given: Given, asking: Asking) -> None:
 
 def _create(given: Given, asking: Asking) -> None:
     name = given.one("topic")
+    if not name:
+        message = f"The given topic name '{name}' cannot be represented in a request."
+        raise refused(Error.INVALID_TOPIC_EXCEPTION, message)
     partitions, factor = given.one("partitions"), given.one("replication-factor")
     assignment = _assignment(given)
     configs = dict(_config(text) for text in given.all("config"))
@@ -285,7 +289,7 @@ def _assignment(given: Given) -> list[list[int]]:
 
 def _number(text: str) -> int:
     try:
-        return int(text)
+        return whole(text)
     except ValueError:
         raise no_number(text) from None
 

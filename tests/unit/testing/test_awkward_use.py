@@ -378,6 +378,13 @@ def test_a_broker_that_says_nothing_is_not_waited_for_longer_than_was_said(kafka
         assert time.monotonic() - begun < 8
 
 
+def test_a_topic_that_cannot_be_is_not_waited_for(kafka) -> None:
+    begun = time.monotonic()
+    with pytest.raises(AssertionError, match="topic a b: INVALID_TOPIC_EXCEPTION"):
+        kafka.records("a b", count=1)
+    assert time.monotonic() - begun < 5
+
+
 def test_lag_counts_what_is_there_to_be_read(kafka) -> None:
     kafka.create_topic("short", configs={"retention.ms": 1000})
     kafka.produce("short", *range(5))

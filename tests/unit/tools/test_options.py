@@ -173,7 +173,7 @@ def test_other_security_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_nobody_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = tmp_path / "client.properties"
-    config.write_text("default.api.timeout.ms=120\nclient.id=me\n")
+    config.write_text("default.api.timeout.ms=120\nrequest.timeout.ms=50\nclient.id=me\n")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     where = f"localhost:{port}"
