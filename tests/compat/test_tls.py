@@ -325,11 +325,19 @@ def test_a_store_that_is_named_anew_is_shown_to_who_comes_next(guarded: Guarded)
         assert raised.value.args[0].code() == confluent_kafka.KafkaError.INVALID_REQUEST
         assert "update of SSLFactory failed" in raised.value.args[0].str()
     assert shown_by(guarded) == before
-    alter(guarded, "renewed.p12")
+    try:
+        alter(guarded, "renewed.p12")
+        wait_until_shown(guarded, wanted)
+    finally:  # others trust the one that was there
+        alter(guarded, "server.p12")
+        wait_until_shown(guarded, before)
+
+
+def wait_until_shown(guarded: Guarded, wanted: str) -> None:
+    """Apache Kafka's network threads take it one after the other."""
     end = time.monotonic() + PATIENCE_S
-    # Apache Kafka's network threads take it one after the other.
     while {shown_by(guarded) for _ in range(6)} != {wanted}:
-        assert time.monotonic() < end, "the old certificate is shown still"
+        assert time.monotonic() < end, "another certificate is shown still"
         time.sleep(0.1)
 
 
