@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Sequence
 from random import Random
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from kafkalite.env.disk import FileRange
 from kafkalite.env.handshakes import LAST_WORDS_MS, STEPS_PER_TURN
 from kafkalite.env.memory import MemoryDisk
+from kafkalite.env.network import Part
 from kafkalite.env.tls import server_context
 from kafkalite.env.tls_link import HANDSHAKE_BYTES, PIECE_BYTES, TURN_BYTES, WINDOW_BYTES
 from tests.unit.security import keys
@@ -261,6 +263,27 @@ def test_who_goes_in_the_middle_has_failed(is_silent: bool) -> None:
     world.run()
     assert world.failure("server") == "it has gone in the middle of it"
     assert world.outcomes["server"].is_silent is is_silent  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
+def test_who_is_found_gone_by_the_last_words_of_a_handshake_has_failed(
+    version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(offer(keys.server(), versions=[version]), offer())
+    sent: list[object] = []
+    send = world.near.send
+
+    def send_until_it_is_reset(parts: Sequence[Part]) -> None:
+        sent.append(parts)
+        send(parts)
+        if len(sent) == 2:  # the first was the hello, this is what ends the handshake
+            world.near.abort()
+
+    monkeypatch.setattr(world.near, "send", send_until_it_is_reset)
+    world.run()
+    assert len(sent) == 2
+    assert world.failure("server") == "it has gone in the middle of it"
+    assert len(world.handshakes) == 0
 
 
 def test_who_takes_nothing_is_not_waited_for() -> None:
