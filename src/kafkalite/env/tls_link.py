@@ -231,7 +231,7 @@ class TlsLink:
     def _answer(self) -> None:
         """What TLS itself has to say."""
         self._flush()
-        if self._link.unsent_bytes > ANSWERS_BYTES and not self._queue:
+        if self._link.unsent_bytes > ANSWERS_BYTES:
             self._fail(TlsFailure("it asks for new keys and takes no answers"))
 
     def _tell_done(self) -> None:

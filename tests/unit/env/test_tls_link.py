@@ -13,7 +13,13 @@ from kafkalite.env.handshakes import LAST_WORDS_MS, STEPS_PER_TURN
 from kafkalite.env.memory import MemoryDisk
 from kafkalite.env.network import Part
 from kafkalite.env.tls import server_context
-from kafkalite.env.tls_link import HANDSHAKE_BYTES, PIECE_BYTES, TURN_BYTES, WINDOW_BYTES
+from kafkalite.env.tls_link import (
+    ANSWERS_BYTES,
+    HANDSHAKE_BYTES,
+    PIECE_BYTES,
+    TURN_BYTES,
+    WINDOW_BYTES,
+)
 from tests.unit.security import keys
 from tests.unit.security.wire import TIMEOUT_MS, End, Listening, World, offer
 
@@ -146,6 +152,23 @@ def test_a_link_goes_on_with_another_receiver() -> None:
     world.run()
     assert not world.server.read
     assert other.read == b"for the next one"
+
+
+@pytest.mark.parametrize("owed_bytes", [0, 2 * WINDOW_BYTES])
+def test_who_has_tls_answer_and_takes_nothing_is_cut_off(
+    owed_bytes: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Answers are not paced as replies are: a peer may ask for new keys as often as it likes."""
+    world = World(client=offer()).meet()
+    world.server.link.send([bytes(owed_bytes)])
+    world.far.pause()
+    for _ in range(9):
+        world.server.link._outgoing.write(bytes(ANSWERS_BYTES // 8))
+        world.client.link.send([b"whatever makes it answer"])
+        world.run()
+        assert world.near.unsent_bytes <= ANSWERS_BYTES + 3 * WINDOW_BYTES
+    assert world.server.link._is_closing
+    assert "it asks for new keys and takes no answers" in caplog.text
 
 
 def test_garbage_on_an_open_link_ends_it(caplog: pytest.LogCaptureFixture) -> None:
