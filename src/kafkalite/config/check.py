@@ -15,6 +15,7 @@ from kafkalite.config.broker import BrokerConfig
 from kafkalite.config.protections import broken_promise
 from kafkalite.config.setting import TRIMMED, InvalidSetting
 from kafkalite.config.tables import (
+    LISTENER_PREFIX,
     SLIP,
     base_name,
     broker_settings,
@@ -25,6 +26,9 @@ from kafkalite.config.tables import (
 )
 from kafkalite.config.topic import STAND_IN
 
+JAAS = "sasl.jaas.config"
+LISTENERS_JAAS = f"{LISTENER_PREFIX}LISTENER.MECHANISM.{JAAS}, in small letters"
+PARTS_BEFORE_JAAS = LISTENERS_JAAS.count(".", 0, LISTENERS_JAAS.index(JAAS))
 TOGETHER = "(together)"  # in the place of a key, for a rule over several
 
 
@@ -101,7 +105,21 @@ def _judge(key: str, text: str, properties: Mapping[str, str]) -> Judgement:
         return Judgement(key, shown, Verdict.IGNORED, setting.ignored)
     if setting.update.value == "dynamic-only":
         return Judgement(key, shown, Verdict.IGNORED, "set it with AlterConfigs")
+    unread = _unread(key)
+    if unread is not None:
+        return Judgement(key, shown, Verdict.IGNORED, unread)
     return Judgement(key, shown, Verdict.HONOURED)
+
+
+def _unread(key: str) -> str | None:
+    """Why nobody looks a known setting up under the prefix that it has here."""
+    base = base_name(key)
+    prefix = key.removesuffix(base)
+    if prefix != prefix.lower():
+        return f"names before a setting stand in small letters: {prefix.lower()}{base}"
+    if base == JAAS and prefix.count(".") < PARTS_BEFORE_JAAS:
+        return "a broker reads users for one mechanism: " + LISTENERS_JAAS
+    return None
 
 
 def _is_text(text: str) -> bool:

@@ -128,6 +128,8 @@ class TlsLink:
             raise TlsFailure(str(error)) from None
         self._on_flight = None
         self._flush()
+        if self._has_ended:  # as the last words found
+            raise self._gone()
         return True
 
     @property
@@ -143,6 +145,9 @@ class TlsLink:
     def is_foreign(self) -> bool:
         """Whether what the peer has sent is no TLS."""
         return self.has_begun and not self.head.startswith(TLS_HANDSHAKE)
+
+    def _gone(self) -> TlsFailure:
+        return TlsFailure("it has gone in the middle of it", is_silent=not self.has_begun)
 
     def give_up(self) -> None:
         """Ends what is no link yet, after the last words of TLS."""
@@ -226,7 +231,7 @@ class TlsLink:
     def _answer(self) -> None:
         """What TLS itself has to say."""
         self._flush()
-        if self._link.unsent_bytes > ANSWERS_BYTES and not self._queue:
+        if self._link.unsent_bytes > ANSWERS_BYTES:
             self._fail(TlsFailure("it asks for new keys and takes no answers"))
 
     def _tell_done(self) -> None:
@@ -239,8 +244,7 @@ class TlsLink:
     def finished(self) -> None:
         self._peer_is_done = True
         if self._on_flight is not None:
-            gone = TlsFailure("it has gone in the middle of it", is_silent=not self.has_begun)
-            self._on_flight(gone)
+            self._on_flight(self._gone())
         else:
             self._read()
 
@@ -350,7 +354,6 @@ class TlsLink:
         on_flight, self._on_flight = self._on_flight, None
         receiver, self._receiver = self._receiver, None
         if on_flight is not None:
-            gone = TlsFailure("it has gone in the middle of it", is_silent=not self.has_begun)
-            on_flight(gone)
+            on_flight(self._gone())
         if receiver is not None:
             receiver.ended()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # Whoever asks for more wants to keep us busy: Apache Kafka's users have 16,384 at most.
 MOST_ITERATIONS = 1_000_000
+MOST_DIGITS = 9  # however many noughts there are in front
 
 
 class LoginFailed(Exception):
@@ -71,11 +72,14 @@ class _ScramClient:
         nonce, iterations = fields.get("r", ""), fields.get("i", "")
         if not nonce.startswith(self._nonce) or not iterations.isdecimal():
             raise LoginFailed("its challenge is none of SCRAM")
-        if not MIN_ITERATIONS <= int(iterations[:9]) <= MOST_ITERATIONS:
-            raise LoginFailed(f"it asks for {iterations[:9]} iterations")
-        salted = self._scram.salted(
-            self._password, b64decode(fields.get("s", "")), int(iterations)
-        )
+        count = int(iterations[:MOST_DIGITS])
+        if len(iterations) > MOST_DIGITS or not MIN_ITERATIONS <= count <= MOST_ITERATIONS:
+            raise LoginFailed(f"it asks for {iterations[:MOST_DIGITS]} iterations")
+        try:
+            salt = b64decode(fields.get("s", ""))
+        except ValueError:
+            raise LoginFailed("its salt is no base64") from None
+        salted = self._scram.salted(self._password, salt, count)
         last = f"c=biws,r={nonce}"
         said = f"{self._bare},{challenge},{last}".encode()
         stored, server_key = self._scram.keys(salted)

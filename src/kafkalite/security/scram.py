@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16384
 NONCE_BITS = 130
+# A message in more is none: clients have one extension at most, and each takes time to read.
+MOST_PARTS: Final = 1_000
 
 _NAME = re.compile(r"[\x01-\x2b\x2d-\x3c\x3e-\x7f]+")  # without a comma and an equals sign
 _VALUE = re.compile(r"[\x01-\x2b\x2d-\x7f]+")  # without a comma
@@ -204,7 +206,9 @@ def in_base_36(number: int) -> str:
 def _first_of(text: str) -> _First | None:
     """`n,[a=WANTED],[m=VALUE,]n=USER,r=NONCE[,EXTENSION…]`; None for anything else. What is
     reserved is passed over, and is missing in what is proved, as with Apache Kafka."""
-    parts = text.split(",")
+    parts = text.split(",", MOST_PARTS)
+    if len(parts) > MOST_PARTS:
+        return None
     if len(parts) > 2 and parts[2].startswith("m=") and _VALUE.fullmatch(parts[2], 2):
         del parts[2]
     if len(parts) < 4 or parts[0] != "n" or not all(map(_EXTENSION.fullmatch, parts[4:])):
@@ -223,8 +227,8 @@ def _first_of(text: str) -> _First | None:
 def _final_of(text: str) -> _Final | None:
     """`c=BINDING,r=NONCE[,EXTENSION…],p=PROOF`; None for anything else. Extensions are passed
     over."""
-    parts = text.split(",")
-    if len(parts) < 3:
+    parts = text.split(",", MOST_PARTS)
+    if not 3 <= len(parts) <= MOST_PARTS:
         return None
     binding, nonce, *extensions, proof = parts
     if not (binding.startswith("c=") and proof.startswith("p=")):

@@ -87,6 +87,28 @@ def test_a_password_is_not_shown():
     assert all("secret" not in each.text for each in judge({"ssl.key.password": "secret"}))
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("listener.name.OUTSIDE.ssl.client.auth", "required",
+         "small letters: listener.name.outside.ssl.client.auth"),
+        ("listener.name.outside.PLAIN.connections.max.reauth.ms", "1000",
+         "small letters: listener.name.outside.plain.connections.max.reauth.ms"),
+        ("sasl.jaas.config", "secret", "for one mechanism"),
+        ("listener.name.outside.sasl.jaas.config", "secret", "for one mechanism"),
+        ("listener.name.outside.ssl.client.auth", "required", None),
+        ("listener.name.outside.plain.connections.max.reauth.ms", "1000", None),
+        ("listener.name.outside.plain.sasl.jaas.config", "secret", None),
+    ],
+)  # fmt: skip
+def test_a_setting_under_a_name_that_nobody_looks_up_is_not_honoured(key, value, why):
+    """Apache Kafka passes over them, too; what kept nobody out must not read as if it did."""
+    (judgement,) = judge({key: value})
+    assert judgement.verdict is (Verdict.HONOURED if why is None else Verdict.IGNORED)
+    assert why is None or why in judgement.reason
+    assert "secret" not in judgement.text
+
+
 def test_a_refused_key_keeps_a_broker_from_starting():
     with pytest.raises(RefusedSettings) as refusal:
         broker_config({"log.retention.hour": "1", "num.partitions": "2"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Sequence
 from random import Random
 
 import pytest
@@ -10,8 +11,15 @@ import pytest
 from kafkalite.env.disk import FileRange
 from kafkalite.env.handshakes import LAST_WORDS_MS, STEPS_PER_TURN
 from kafkalite.env.memory import MemoryDisk
+from kafkalite.env.network import Part
 from kafkalite.env.tls import server_context
-from kafkalite.env.tls_link import HANDSHAKE_BYTES, PIECE_BYTES, TURN_BYTES, WINDOW_BYTES
+from kafkalite.env.tls_link import (
+    ANSWERS_BYTES,
+    HANDSHAKE_BYTES,
+    PIECE_BYTES,
+    TURN_BYTES,
+    WINDOW_BYTES,
+)
 from tests.unit.security import keys
 from tests.unit.security.wire import TIMEOUT_MS, End, Listening, World, offer
 
@@ -146,6 +154,23 @@ def test_a_link_goes_on_with_another_receiver() -> None:
     assert other.read == b"for the next one"
 
 
+@pytest.mark.parametrize("owed_bytes", [0, 2 * WINDOW_BYTES])
+def test_who_has_tls_answer_and_takes_nothing_is_cut_off(
+    owed_bytes: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Answers are not paced as replies are: a peer may ask for new keys as often as it likes."""
+    world = World(client=offer()).meet()
+    world.server.link.send([bytes(owed_bytes)])
+    world.far.pause()
+    for _ in range(9):
+        world.server.link._outgoing.write(bytes(ANSWERS_BYTES // 8))
+        world.client.link.send([b"whatever makes it answer"])
+        world.run()
+        assert world.near.unsent_bytes <= ANSWERS_BYTES + 3 * WINDOW_BYTES
+    assert world.server.link._is_closing
+    assert "it asks for new keys and takes no answers" in caplog.text
+
+
 def test_garbage_on_an_open_link_ends_it(caplog: pytest.LogCaptureFixture) -> None:
     world = World(client=offer()).meet()
     world.far.send([b"\x17\x03\x03\x00\x20" + bytes(32)])
@@ -261,6 +286,27 @@ def test_who_goes_in_the_middle_has_failed(is_silent: bool) -> None:
     world.run()
     assert world.failure("server") == "it has gone in the middle of it"
     assert world.outcomes["server"].is_silent is is_silent  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
+def test_who_is_found_gone_by_the_last_words_of_a_handshake_has_failed(
+    version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(offer(keys.server(), versions=[version]), offer())
+    sent: list[object] = []
+    send = world.near.send
+
+    def send_until_it_is_reset(parts: Sequence[Part]) -> None:
+        sent.append(parts)
+        send(parts)
+        if len(sent) == 2:  # the first was the hello, this is what ends the handshake
+            world.near.abort()
+
+    monkeypatch.setattr(world.near, "send", send_until_it_is_reset)
+    world.run()
+    assert len(sent) == 2
+    assert world.failure("server") == "it has gone in the middle of it"
+    assert len(world.handshakes) == 0
 
 
 def test_who_takes_nothing_is_not_waited_for() -> None:

@@ -87,6 +87,8 @@ def test_a_broker_that_does_not_know_the_password_is_found_out():
         b"", b"r=x,s=,i=4096", b"\xff", b"e=other-error",
         b"r=NONCE,s=c2FsdA==,i=1", b"r=NONCE,s=c2FsdA==,i=4095",
         b"r=NONCE,s=c2FsdA==,i=1000000000", b"r=NONCE,s=c2FsdA==,i=" + b"9" * 5_000,
+        b"r=NONCE,s=c2FsdA==,i=0000" + b"2" * 12, b"r=NONCE,s=c2Fsd,i=4096",
+        "r=NONCE,s=c2FsdA==,i=²".encode(),
     ],
 )  # fmt: skip
 def test_a_client_does_not_work_for_whoever_asks(challenge):
@@ -204,10 +206,21 @@ def test_enormous_names_and_nonces_take_their_bytes_and_no_more(size):
     for first in (
         b"n,,n=" + b"x" * size + b",r=abc",
         b"n,,n=user,r=" + b"x" * size,
-        b"n,,n=user,r=abc" + b",x=1" * (size // 4),
+        b"n,,n=user,r=abc,x=" + b"1" * size,
         b"n,,n=" + b"=2C" * (size // 3) + b",r=abc",
     ):
         assert isinstance(exchange().take(first), Challenge)
+
+
+@pytest.mark.parametrize(("count", "taken"), [(900, True), (1_000, False), (100_000, False)])
+def test_each_extension_takes_time_and_there_are_only_so_many(count, taken):
+    """Whoever connects may send them, before any password: the loop has no time for 100,000."""
+    extensions = ",a=b" * count
+    first = exchange().take(f"n,,n=user,r=abc{extensions}".encode())
+    assert isinstance(first, Challenge) is taken
+    speaker = Speaker()
+    last = speaker.last().replace(b",p=", f"{extensions},p=".encode())
+    assert isinstance(speaker.server.take(last), LoggedIn) is taken
 
 
 @given(st.binary(max_size=200), st.binary(max_size=200))
