@@ -6,20 +6,26 @@ from typing import Any
 
 import pytest
 
+from kafkalite import handlers
 from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.cluster.image_records import records_of
+from kafkalite.env.later import Later
+from kafkalite.handlers.call import Call
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     CreateAclsRequest,
     CreateTopicsRequest,
     DeleteAclsRequest,
+    DeleteTopicsRequest,
     DescribeAclsRequest,
     ListOffsetsRequest,
     MetadataRequest,
 )
 from kafkalite.security import acl as rules
 from kafkalite.security.acl import Acl, acl_of
+from kafkalite.server.guard import guarded as guarded_by_rules
+from tests.unit.handlers.in_steps import settled
 from tests.unit.handlers.world import World
 
 SETTINGS = {
@@ -182,3 +188,34 @@ def test_too_many_at_once_are_refused_as_a_whole(guarded: World) -> None:
     answers = create(guarded, *(reads._replace(name=f"t{number}") for number in range(10_001)))
     assert {code for code, _ in answers} == {Error.POLICY_VIOLATION}
     assert guarded.metadata.image.acls == {}
+
+
+def begun(world: World, principal: str, request: Any, version: int) -> Later[Any]:
+    """What is answered to this request, which the cluster has not decided on yet."""
+    world.connection.principal = principal
+    api = type(request).SPEC.api
+    handler = handlers.handler(api.key)
+    assert handler is not None
+    call = Call(api.key, version, 1, "a-client", world.connection)
+    guard = guarded_by_rules(handler, api, version, world.connection.kind)
+    answer: Later[Any] = settled(guard(world.context, call, request))
+    return answer
+
+
+def test_what_is_being_created_is_deleted_by_nobody_who_may_not(guarded: World) -> None:
+    """It is not there when it is asked about, and is there when the cluster decides."""
+    create(guarded, acl_of(f"{ALICE} describe topic *"))
+    topic = CreateTopicsRequest.Topic
+    names = ["mine", *(f"other-{number}" for number in range(200))]
+    creating = begun(guarded, ROOT, CreateTopicsRequest(topics=[
+        topic(name=name, num_partitions=1, replication_factor=1) for name in names
+    ]), 7)  # fmt: skip
+    deleting = begun(guarded, ALICE, DeleteTopicsRequest(topics=[
+        DeleteTopicsRequest.Topic(name="mine"), DeleteTopicsRequest.Topic(name="nothing")
+    ]), 6)  # fmt: skip
+    while not (creating.is_resolved and deleting.is_resolved):
+        guarded.clock.advance(0)
+    assert {each.error_code for each in creating.value.topics} == {Error.NONE}
+    assert "mine" in guarded.metadata.image.topics
+    codes = {each.name: each.error_code for each in deleting.value.responses}
+    assert codes == dict.fromkeys(("mine", "nothing"), Error.UNKNOWN_TOPIC_OR_PARTITION)
