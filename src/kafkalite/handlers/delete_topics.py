@@ -11,7 +11,7 @@ from collections import Counter
 from kafkalite.coordinators.cluster.events import DeleteTopics
 from kafkalite.coordinators.cluster.view import ZERO_UUID
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps
+from kafkalite.env.slicing import InSteps, Steps, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.permission import may_cluster, permitted
@@ -64,14 +64,16 @@ def _permitted(
         if (each.name is None and each.topic_id not in hidden_ids)
         or (each.name is not None and (any(each.topic_id) or each.name not in hidden))
     ]  # fmt: skip
-    refused = [
+    refused = yield from in_steps(
         _refused(
             name, ZERO_UUID,
             Error.UNKNOWN_TOPIC_OR_PARTITION if name in missing else NOT_ALLOWED,
         )
         for name in hidden
-    ]  # fmt: skip
-    refused += [_refused(name if name in seen else None, one) for one, name in hidden_ids.items()]
+    )  # fmt: skip
+    refused += yield from in_steps(
+        _refused(name if name in seen else None, one) for one, name in hidden_ids.items()
+    )
 
     def answered(
         answer: DeleteTopicsResponse | KafkaError,

@@ -10,12 +10,13 @@ from kafkalite import handlers
 from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.cluster.image_records import records_of
-from kafkalite.env.slicing import InSteps
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, InSteps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.find_coordinator import STEP_KEYS
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     CreateAclsRequest,
+    CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteAclsRequest,
     DeleteTopicsRequest,
@@ -241,3 +242,23 @@ def test_share_keys_are_refused_a_slice_per_turn(guarded: World) -> None:
     keys = [f"key-{number}" for number in range(1_000)]
     answer = begun(guarded, ALICE, FindCoordinatorRequest(key_type=2, coordinator_keys=keys), 6)
     assert len(list(answer.steps)) > 10
+
+
+NAMES = [f"topic-{number}" for number in range(1_000)]
+
+
+@pytest.mark.parametrize(
+    ("request_of_many", "version"),
+    [
+        (CreateTopicsRequest(topics=[CreateTopicsRequest.Topic(name=name) for name in NAMES]), 7),
+        (DeleteTopicsRequest(topics=[DeleteTopicsRequest.Topic(name=name) for name in NAMES]), 6),
+        (CreatePartitionsRequest(
+            topics=[CreatePartitionsRequest.Topic(name=name) for name in NAMES]
+        ), 3),
+    ],
+)  # fmt: skip
+def test_refusals_of_thousands_are_written_a_slice_per_turn(
+    guarded: World, request_of_many: Any, version: int
+) -> None:
+    answer = begun(guarded, ALICE, request_of_many, version)
+    assert len(list(answer.steps)) > len(NAMES) / ELEMENTS_PER_STEP
