@@ -13,6 +13,7 @@ from kafkalite.coordinators.cluster.image_records import records_of
 from kafkalite.env.slicing import ELEMENTS_PER_STEP, InSteps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.find_coordinator import STEP_KEYS
+from kafkalite.handlers.permission import NAMES_PER_STEP
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     CreateAclsRequest,
@@ -262,3 +263,9 @@ def test_refusals_of_thousands_are_written_a_slice_per_turn(
 ) -> None:
     answer = begun(guarded, ALICE, request_of_many, version)
     assert len(list(answer.steps)) > len(NAMES) / ELEMENTS_PER_STEP
+
+
+def test_entries_of_thousands_are_refused_a_slice_per_turn(guarded: World) -> None:
+    topics = [ListOffsetsRequest.Topic(name=name, partitions=[]) for name in NAMES]
+    answer = begun(guarded, ALICE, ListOffsetsRequest(replica_id=-1, topics=topics), 9)
+    assert len(list(answer.steps)) > 1.5 * len(NAMES) / NAMES_PER_STEP
