@@ -10,7 +10,7 @@ from collections import Counter
 
 from kafkalite.coordinators.cluster.events import CreatePartitions
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps
+from kafkalite.env.slicing import InSteps, Steps, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.permission import permitted
@@ -34,11 +34,11 @@ def _permitted(
     counts = Counter(topic.name for topic in request.topics)
     names = [name for name, count in counts.items() if count == 1]
     allowed = yield from permitted(context, call, ALTER, TOPIC, names)
-    refused = [
+    refused = yield from in_steps(
         CreatePartitionsResponse.Result(name=name, error_code=Error.TOPIC_AUTHORIZATION_FAILED)
         for name in names
         if name not in allowed
-    ]
+    )
     request.topics = [
         topic for topic in request.topics if counts[topic.name] > 1 or topic.name in allowed
     ]

@@ -14,7 +14,7 @@ from kafkalite.coordinators.cluster.events import CreateTopics
 from kafkalite.coordinators.cluster.view import METADATA_TOPIC, text_of
 from kafkalite.coordinators.java_hash import in_hash_order
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps
+from kafkalite.env.slicing import InSteps, Steps, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.permission import may_cluster, permitted
@@ -50,7 +50,7 @@ def _permitted(
     if not may_cluster(context, call, CREATE, is_quiet=True):
         allowed = yield from permitted(context, call, CREATE, TOPIC, names)
     shown = yield from permitted(context, call, DESCRIBE_CONFIGS, TOPIC, names, is_quiet=True)
-    refused = [
+    refused = yield from in_steps(
         CreateTopicsResponse.Topic(
             name=name,
             error_code=Error.TOPIC_AUTHORIZATION_FAILED,
@@ -59,7 +59,7 @@ def _permitted(
         )
         for name in in_hash_order(names)
         if name not in allowed
-    ]
+    )
     hidden = set(names) - allowed
     request.topics = [topic for topic in request.topics if topic.name not in hidden]
 

@@ -11,7 +11,7 @@ from collections import Counter
 from kafkalite.coordinators.cluster.events import DeleteTopics
 from kafkalite.coordinators.cluster.view import ZERO_UUID
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps
+from kafkalite.env.slicing import InSteps, Steps, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.permission import may_cluster, permitted
@@ -21,6 +21,7 @@ from kafkalite.security.acl import DELETE, DESCRIBE, TOPIC
 
 # Older clients do not know TOPIC_DELETION_DISABLED.
 DISABLED_VERSION = 3
+NOT_ALLOWED = Error.TOPIC_AUTHORIZATION_FAILED
 
 
 def delete_topics(
@@ -50,11 +51,10 @@ def _permitted(
     asked = [*names, *(name for name in by_id.values() if name is not None)]
     seen = yield from permitted(context, call, DESCRIBE, TOPIC, asked)
     deletable = yield from permitted(context, call, DELETE, TOPIC, asked)
-    # Of what may be described and is not there that is told.
-    hidden = {
-        name for name in names
-        if name not in seen or (name not in deletable and name in image.topics)
-    }  # fmt: skip
+    # Of what may be described and is not there that is told here: by the time that the controller
+    # looks it may be there.
+    hidden = {name for name in names if name not in seen or name not in deletable}
+    missing = {name for name in hidden if name in seen and name not in image.topics}
     hidden_ids = {
         one: name for one, name in by_id.items() if name is not None and name not in deletable
     }
@@ -64,8 +64,16 @@ def _permitted(
         if (each.name is None and each.topic_id not in hidden_ids)
         or (each.name is not None and (any(each.topic_id) or each.name not in hidden))
     ]  # fmt: skip
-    refused = [_refused(name, ZERO_UUID) for name in hidden]
-    refused += [_refused(name if name in seen else None, one) for one, name in hidden_ids.items()]
+    refused = yield from in_steps(
+        _refused(
+            name, ZERO_UUID,
+            Error.UNKNOWN_TOPIC_OR_PARTITION if name in missing else NOT_ALLOWED,
+        )
+        for name in hidden
+    )  # fmt: skip
+    refused += yield from in_steps(
+        _refused(name if name in seen else None, one) for one, name in hidden_ids.items()
+    )
 
     def answered(
         answer: DeleteTopicsResponse | KafkaError,
@@ -77,8 +85,9 @@ def _permitted(
     return context.controller.submit(DeleteTopics(request)).map(answered)
 
 
-def _refused(name: str | None, topic_id: bytes) -> DeleteTopicsResponse.Response:
-    code = Error.TOPIC_AUTHORIZATION_FAILED
+def _refused(
+    name: str | None, topic_id: bytes, code: Error = NOT_ALLOWED
+) -> DeleteTopicsResponse.Response:
     return DeleteTopicsResponse.Response(
         name=name, topic_id=topic_id, error_code=code, error_message=code.message
     )

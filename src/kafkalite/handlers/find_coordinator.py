@@ -10,7 +10,7 @@ from __future__ import annotations
 from kafkalite.coordinators.cluster.nodes import nodes_for
 from kafkalite.coordinators.shards import partition_of
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps, finish
+from kafkalite.env.slicing import InSteps, Steps, finish, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import is_offline
@@ -42,27 +42,47 @@ Coordinator = FindCoordinatorResponse.Coordinator
 def find_coordinator(
     context: Context, call: Call, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse | InSteps | Later[FindCoordinatorResponse | InSteps]:
-    is_batched = call.version >= BATCHED_SINCE
-    keys = request.coordinator_keys if is_batched else [request.key]
+    keys = request.coordinator_keys if call.version >= BATCHED_SINCE else [request.key]
+    steps = _ask(context, call, request, keys)
+    return InSteps(steps) if len(keys) > STEP_KEYS else finish(steps)
+
+
+def _ask(
+    context: Context, call: Call, request: FindCoordinatorRequest, keys: list[str]
+) -> Steps[FindCoordinatorResponse | Later[FindCoordinatorResponse | InSteps]]:
     topic = INTERNAL_TOPICS.get(request.key_type)
     if topic is None:
-        why = Error.INVALID_REQUEST.message
-        return _respond(call, [_failed(key, Error.INVALID_REQUEST, why) for key in keys])
+        return (yield from _all_failed(call, keys, Error.INVALID_REQUEST))
     if request.key_type == SHARE_KEY_TYPE and call.version < SHARE_SINCE:
-        return _respond(call, [_failed(key, Error.INVALID_REQUEST) for key in keys])
-    refused = _REFUSED[request.key_type]
+        return (yield from _all_failed(call, keys, Error.INVALID_REQUEST, ""))
     if request.key_type == SHARE_KEY_TYPE and not may_cluster(context, call, CLUSTER_ACTION):
-        return _respond(call, [_failed(key, refused, refused.message) for key in keys])
+        return (yield from _all_failed(call, keys, _REFUSED[SHARE_KEY_TYPE]))
 
     def found(_: object) -> FindCoordinatorResponse | InSteps:
         steps = _find_all(context, call, request, topic, keys)
         return InSteps(steps) if len(keys) > STEP_KEYS else finish(steps)
 
-    if topic in context.metadata.image.topics or not any(
-        _may(context, call, request.key_type, key) for key in keys
-    ):
-        return found(None)
+    is_there = topic in context.metadata.image.topics
+    if is_there or not (yield from _may_any(context, call, request.key_type, keys)):
+        return (yield from _find_all(context, call, request, topic, keys))
     return context.auto_creation.create_internal(topic).map(found)
+
+
+def _may_any(context: Context, call: Call, key_type: int, keys: list[str]) -> Steps[bool]:
+    for number, key in enumerate(keys, 1):
+        if _may(context, call, key_type, key):
+            return True
+        if number % STEP_KEYS == 0:
+            yield
+    return False
+
+
+def _all_failed(
+    call: Call, keys: list[str], code: Error, why: str | None = None
+) -> Steps[FindCoordinatorResponse]:
+    """All for the same reason."""
+    text = code.message if why is None else why
+    return _respond(call, (yield from in_steps(_failed(key, code, text) for key in keys)))
 
 
 def _find_all(

@@ -17,6 +17,7 @@ from kafkalite.handlers.afterwards import afterwards
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.permission import NAMES_PER_STEP, REFUSALS, may, refusal
+from kafkalite.handlers.stepwise import pieces
 from kafkalite.protocol import spec
 from kafkalite.protocol.errors import KafkaError
 from kafkalite.security.acl import CLUSTER, CLUSTER_NAME, TOPIC
@@ -114,8 +115,11 @@ class _Part:
             return handler(context, call, request)
         if self.ask.api == "DeleteGroups":  # which answers a group once
             refused = list(dict.fromkeys(refused))
-        setattr(request, self.array.name, refused)
-        answers = refused_entries(request, call.version, REFUSALS[self.ask.kind])
+        answers: list[Any] = []
+        for some in pieces(refused, NAMES_PER_STEP):
+            setattr(request, self.array.name, some)
+            answers += refused_entries(request, call.version, REFUSALS[self.ask.kind])
+            yield
         setattr(request, self.array.name, kept)
 
         def add(response: Any) -> Any:

@@ -6,20 +6,30 @@ from typing import Any
 
 import pytest
 
+from kafkalite import handlers
 from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.cluster.image_records import records_of
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, InSteps
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.find_coordinator import STEP_KEYS
+from kafkalite.handlers.permission import NAMES_PER_STEP
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     CreateAclsRequest,
+    CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteAclsRequest,
+    DeleteTopicsRequest,
     DescribeAclsRequest,
+    FindCoordinatorRequest,
     ListOffsetsRequest,
     MetadataRequest,
 )
 from kafkalite.security import acl as rules
 from kafkalite.security.acl import Acl, acl_of
+from kafkalite.server.guard import guarded as guarded_by_rules
+from tests.unit.handlers.in_steps import settled
 from tests.unit.handlers.world import World
 
 SETTINGS = {
@@ -182,3 +192,80 @@ def test_too_many_at_once_are_refused_as_a_whole(guarded: World) -> None:
     answers = create(guarded, *(reads._replace(name=f"t{number}") for number in range(10_001)))
     assert {code for code, _ in answers} == {Error.POLICY_VIOLATION}
     assert guarded.metadata.image.acls == {}
+
+
+def begun(world: World, principal: str, request: Any, version: int) -> Any:
+    """What a handler answers to this request, before others had their turn."""
+    world.connection.principal = principal
+    api = type(request).SPEC.api
+    handler = handlers.handler(api.key)
+    assert handler is not None
+    call = Call(api.key, version, 1, "a-client", world.connection)
+    guard = guarded_by_rules(handler, api, version, world.connection.kind)
+    return guard(world.context, call, request)
+
+
+def test_what_is_being_created_is_deleted_by_nobody_who_may_not(guarded: World) -> None:
+    """It is not there when it is asked about, and is there when the cluster decides."""
+    create(guarded, acl_of(f"{ALICE} describe topic *"))
+    topic = CreateTopicsRequest.Topic
+    names = ["mine", *(f"other-{number}" for number in range(200))]
+    creating = settled(begun(guarded, ROOT, CreateTopicsRequest(topics=[
+        topic(name=name, num_partitions=1, replication_factor=1) for name in names
+    ]), 7))  # fmt: skip
+    deleting = settled(begun(guarded, ALICE, DeleteTopicsRequest(topics=[
+        DeleteTopicsRequest.Topic(name="mine"), DeleteTopicsRequest.Topic(name="nothing")
+    ]), 6))  # fmt: skip
+    while not (creating.is_resolved and deleting.is_resolved):
+        guarded.clock.advance(0)
+    assert {each.error_code for each in creating.value.topics} == {Error.NONE}
+    assert "mine" in guarded.metadata.image.topics
+    codes = {each.name: each.error_code for each in deleting.value.responses}
+    assert codes == dict.fromkeys(("mine", "nothing"), Error.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+@pytest.mark.parametrize("key_type", [0, 1])
+def test_thousands_of_keys_are_refused_a_slice_per_turn(guarded: World, key_type: int) -> None:
+    told: list[str] = []
+    assert guarded.context.authorizer is not None
+    guarded.context.authorizer.on_denied = lambda *what: told.append(what[4])
+    keys = [f"key-{number}" for number in range(1_000)]
+    request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=keys)
+    answer = begun(guarded, ALICE, request, 6)
+    assert isinstance(answer, InSteps)
+    assert not told
+    for _ in answer.steps:
+        assert len(told) <= STEP_KEYS
+        told.clear()
+
+
+def test_share_keys_are_refused_a_slice_per_turn(guarded: World) -> None:
+    keys = [f"key-{number}" for number in range(1_000)]
+    answer = begun(guarded, ALICE, FindCoordinatorRequest(key_type=2, coordinator_keys=keys), 6)
+    assert len(list(answer.steps)) > 10
+
+
+NAMES = [f"topic-{number}" for number in range(1_000)]
+
+
+@pytest.mark.parametrize(
+    ("request_of_many", "version"),
+    [
+        (CreateTopicsRequest(topics=[CreateTopicsRequest.Topic(name=name) for name in NAMES]), 7),
+        (DeleteTopicsRequest(topics=[DeleteTopicsRequest.Topic(name=name) for name in NAMES]), 6),
+        (CreatePartitionsRequest(
+            topics=[CreatePartitionsRequest.Topic(name=name) for name in NAMES]
+        ), 3),
+    ],
+)  # fmt: skip
+def test_refusals_of_thousands_are_written_a_slice_per_turn(
+    guarded: World, request_of_many: Any, version: int
+) -> None:
+    answer = begun(guarded, ALICE, request_of_many, version)
+    assert len(list(answer.steps)) > len(NAMES) / ELEMENTS_PER_STEP
+
+
+def test_entries_of_thousands_are_refused_a_slice_per_turn(guarded: World) -> None:
+    topics = [ListOffsetsRequest.Topic(name=name, partitions=[]) for name in NAMES]
+    answer = begun(guarded, ALICE, ListOffsetsRequest(replica_id=-1, topics=topics), 9)
+    assert len(list(answer.steps)) > 1.5 * len(NAMES) / NAMES_PER_STEP

@@ -65,6 +65,16 @@ def test_what_was_added_may_be_written_to(broker: WholeBroker, version: int) -> 
     assert who.write(b"a").error_code == 0
 
 
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state"])
+def test_no_client_adds_internal_topics_also_where_nobody_asks_for_rights(
+    broker: WholeBroker, name: str
+) -> None:
+    who = writer(broker, version=1)
+    assert add(who, (name, 0), ("t", 0)) == {
+        (name, 0): Error.TOPIC_AUTHORIZATION_FAILED, ("t", 0): Error.OPERATION_NOT_ATTEMPTED,
+    }  # fmt: skip
+
+
 def test_adding_twice_is_adding_once(broker: WholeBroker) -> None:
     who = writer(broker, version=1)
     for _ in range(2):

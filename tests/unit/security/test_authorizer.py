@@ -103,6 +103,13 @@ def test_a_refusal_is_told_once_until_rules_change_and_never_when_asked_quietly(
     )
 
 
+def test_a_refusal_is_one_line_whatever_the_names_are() -> None:
+    forged = "a\nINFO all is well\r\x1b[2K\u2028é"
+    line = described(f"User:{forged}", HOST, rules.READ, rules.TOPIC, forged)
+    assert line.isprintable()
+    assert r"READ topic a\nINFO all is well\r\x1b[2K\u2028é;" in line
+
+
 def test_memory_for_answers_is_bounded() -> None:
     authorizer = authorizer_of()
     for number in range(MOST_ANSWERS + 10):

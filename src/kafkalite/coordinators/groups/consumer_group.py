@@ -122,6 +122,8 @@ class ConsumerGroup:
     has_topic_metadata_record: bool = False
     # Volatile: topics have changed since the metadata hash was computed.
     must_refresh: bool = True
+    # Volatile: when it was last looked what all patterns match.
+    matched_ms: int = 0
 
     @property
     def type_name(self) -> str:

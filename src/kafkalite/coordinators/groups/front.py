@@ -139,6 +139,7 @@ def settings_of(config: BrokerConfig) -> GroupSettings:
         consumer_session_timeout_ms=config.get_int("group.consumer.session.timeout.ms"),
         consumer_heartbeat_interval_ms=config.get_int("group.consumer.heartbeat.interval.ms"),
         consumer_max_size=config.get_int("group.consumer.max.size"),
+        consumer_regex_refresh_ms=config.get_int("group.consumer.regex.refresh.interval.ms"),
         consumer_assignors=config.get_list("group.consumer.assignors"),
         consumer_migration_policy=MigrationPolicy(policy),
     )

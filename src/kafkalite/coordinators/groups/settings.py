@@ -55,6 +55,7 @@ class GroupSettings:
     consumer_session_timeout_ms: int = 45_000
     consumer_heartbeat_interval_ms: int = 5_000
     consumer_max_size: int = MAX_INT
+    consumer_regex_refresh_ms: int = 600_000
     consumer_assignors: list[str] = field(default_factory=lambda: ["uniform", "range"])
     consumer_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
     # Dynamic configs of one group (`consumer.session.timeout.ms` …), when it has any.

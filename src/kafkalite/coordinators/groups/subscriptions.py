@@ -43,8 +43,9 @@ def change_subscription(
             yield
     has_changed = old.subscribed_topics != new.subscribed_topics
     has_changed = (yield from _change_regex(state, turn, draft, old, new)) or has_changed
-    if has_changed or group.must_refresh:
+    if has_changed or group.must_refresh or _is_stale(state, turn, group):
         if not has_changed:
+            group.matched_ms = turn.now_ms
             yield from _resolve_again(state, turn, draft)
         written = len(turn.effects.records)
         yield from refresh(state, turn, draft, must_bump=has_changed)
@@ -74,8 +75,14 @@ def _change_regex(
     return True
 
 
+def _is_stale(state: GroupsState, turn: Turn, group: ConsumerGroup) -> bool:
+    """Whether by now members may be allowed to see other topics than those that were found."""
+    interval_ms = state.settings.consumer_regex_refresh_ms
+    return bool(group.regexes) and turn.now_ms - group.matched_ms >= interval_ms
+
+
 def _resolve_again(state: GroupsState, turn: Turn, draft: Draft) -> Steps[None]:
-    """Topics have come or gone: what do the expressions match now?"""
+    """Topics or rights have come or gone: what do the expressions match now?"""
     for expression, known in draft.regexes.items():
         resolved = yield from _resolve(state, turn, expression)
         if resolved.topics != known.topics:
