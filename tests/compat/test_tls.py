@@ -13,6 +13,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,8 +86,21 @@ def guarded(broker_kind: str, keys: Keys, tmp_path_factory) -> Iterator[Guarded]
     }
     folder: Path = tmp_path_factory.mktemp("tls")
     broker = brokers.start(broker_kind, folder, settings, port=plain)
+    for port in ports:
+        wait_for(port)
     yield Guarded(broker, keys, of_listeners)
     broker.stop()
+
+
+def wait_for(port: int) -> None:
+    """Apache Kafka opens its listeners one after the other."""
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        with suppress(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        assert time.monotonic() < end, "a listener was never opened"
+        time.sleep(0.05)
 
 
 def shown_at(listener: str, keys: Keys) -> Issued | None:
