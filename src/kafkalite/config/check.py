@@ -6,8 +6,9 @@ reaches a broker.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from kafkalite.config.authorization import AUTHORIZER, READ_BY_AUTHORIZER
@@ -29,6 +30,8 @@ from kafkalite.config.topic import STAND_IN
 JAAS = "sasl.jaas.config"
 LISTENERS_JAAS = f"{LISTENER_PREFIX}LISTENER.MECHANISM.{JAAS}, in small letters"
 PARTS_BEFORE_JAAS = LISTENERS_JAAS.count(".", 0, LISTENERS_JAAS.index(JAAS))
+HIDDEN = "[hidden]"
+SECRET = re.compile("password|jaas|secret|credential|token", re.IGNORECASE)
 TOGETHER = "(together)"  # in the place of a key, for a rule over several
 
 
@@ -63,7 +66,7 @@ class RefusedSettings(InvalidSetting):
 
 def judge(properties: Mapping[str, str]) -> list[Judgement]:
     """One judgement per key, as they stand; then one for a broken rule over several keys."""
-    judgements = [_judge(key, text, properties) for key, text in properties.items()]
+    judgements = [_hidden(_judge(key, text, properties)) for key, text in properties.items()]
     if not any(each.verdict is Verdict.REFUSED for each in judgements):
         try:
             BrokerConfig(dict(properties))
@@ -82,9 +85,23 @@ def broker_config(properties: Mapping[str, str]) -> tuple[BrokerConfig, list[Jud
     return BrokerConfig(dict(properties)), ignored
 
 
+def _hidden(judgement: Judgement) -> Judgement:
+    return replace(judgement, text=HIDDEN) if _is_secret(judgement.key) else judgement
+
+
+def _is_secret(key: str) -> bool:
+    """Also by its name: that of a secret may be written with a slip of the pen."""
+    setting = broker_settings().get(base_name(key))
+    if setting is None and SECRET.search(key) is None:
+        setting = broker_settings().get(nearest_to(key) or "")
+        return setting is not None and setting.sensitive
+    return setting is None or setting.sensitive
+
+
 def _judge(key: str, text: str, properties: Mapping[str, str]) -> Judgement:
     if not _is_text(key + text):
-        return Judgement(key, text, Verdict.REFUSED, f"{text!r} is not UTF-8")
+        what = "its value" if _is_secret(key) else repr(text)
+        return Judgement(key, text, Verdict.REFUSED, f"{what} is not UTF-8")
     setting = broker_settings().get(base_name(key))
     if setting is None:
         if key in READ_BY_AUTHORIZER and properties.get(AUTHORIZER, "").strip(TRIMMED):
@@ -94,21 +111,20 @@ def _judge(key: str, text: str, properties: Mapping[str, str]) -> Judgement:
         setting.parse(text)
     except InvalidSetting as error:
         return Judgement(key, text, Verdict.REFUSED, str(error))
-    shown = "[hidden]" if setting.sensitive else text
     try:
         broken = broken_promise(key, properties)
     except InvalidSetting:
         broken = None  # another key is at fault, and is told of itself
     if broken is not None:
-        return Judgement(key, shown, Verdict.REFUSED, broken)
+        return Judgement(key, text, Verdict.REFUSED, broken)
     if setting.ignored is not None:
-        return Judgement(key, shown, Verdict.IGNORED, setting.ignored)
+        return Judgement(key, text, Verdict.IGNORED, setting.ignored)
     if setting.update.value == "dynamic-only":
-        return Judgement(key, shown, Verdict.IGNORED, "set it with AlterConfigs")
+        return Judgement(key, text, Verdict.IGNORED, "set it with AlterConfigs")
     unread = _unread(key)
     if unread is not None:
-        return Judgement(key, shown, Verdict.IGNORED, unread)
-    return Judgement(key, shown, Verdict.HONOURED)
+        return Judgement(key, text, Verdict.IGNORED, unread)
+    return Judgement(key, text, Verdict.HONOURED)
 
 
 def _unread(key: str) -> str | None:

@@ -83,8 +83,20 @@ def test_judges_each_key(key, value, verdict, reason):
     assert reason in judgement.reason
 
 
-def test_a_password_is_not_shown():
-    assert all("secret" not in each.text for each in judge({"ssl.key.password": "secret"}))
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("ssl.key.password", "of-tests-only"),
+        ("ssl.key.pasword", "of-tests-only"),
+        ("listener.name.outside.plain.sasl.jaas.confg", 'user_alice="of-tests-only";'),
+        ("my.plugins.api.token", "of-tests-only"),
+        ("ssl.key.password", "of-tests-only\udcff"),
+    ],
+)
+def test_a_secret_is_not_shown(key, value):
+    """Also under a name that is misspelt, and where it is no text."""
+    for each in judge({key: value}):
+        assert "of-tests-only" not in each.text + each.reason
 
 
 @pytest.mark.parametrize(
