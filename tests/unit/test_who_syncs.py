@@ -67,6 +67,7 @@ WHO_SYNCS: dict[str, str] = {
     "log/truncation.truncate_fully": CUT,
     "log/vacated.Vacated._sync": WORKER,
     "replication/acting._do": CUT,
+    "tools/formatting._format": "kafka-storage, which serves nobody",
 }
 
 

@@ -434,11 +434,15 @@ def _is_durable(group: Group) -> bool:
     return group.is_stored and group.state.value in ("Stable", "Empty")
 
 
+# Of a group, and in no record: when its patterns are to be looked at again.
+VOLATILE = ("must_refresh", "matched_ms")
+
+
 def _essence(group: Group) -> Any:
     """What must be the same after a restart."""
     if not isinstance(group, ClassicGroup):
         names = group.__slots__
-        return {name: getattr(group, name) for name in names if name != "must_refresh"}
+        return {name: getattr(group, name) for name in names if name not in VOLATILE}
     value = records.group_metadata(group).decoded[1]
     value.current_state_timestamp = 0  # when it became stable is not when it was written
     return value
