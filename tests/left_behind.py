@@ -8,6 +8,7 @@ ours that is left is still an error: that is why these have a name of their own.
 from __future__ import annotations
 
 import socket
+import ssl
 
 from kafka.net.inet import KafkaNetSocket
 
@@ -21,3 +22,12 @@ def name_the_sockets_of_kafka_python() -> None:
         return KafkaPythonSocket(family, kind, protocol)
 
     KafkaNetSocket.socket = made
+
+
+class TlsKafkaPythonSocket(ssl.SSLSocket):
+    """The same within TLS, made by contexts that are told so."""
+
+
+def name_the_sockets_of(context: ssl.SSLContext) -> ssl.SSLContext:
+    context.sslsocket_class = TlsKafkaPythonSocket
+    return context

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from kafkalite.jvm import java
 from kafkalite.security.authority import Authority, Issued, pem_of, utc_now
+from tests.left_behind import name_the_sockets_of
 
 PASSWORD = "of-tests-only"
 NAMES = "SAN=dns:localhost,ip:127.0.0.1"
@@ -86,7 +87,7 @@ class Keys:
 
     def context(self, shown: Issued | None, trusted: str | None = None) -> ssl.SSLContext:
         """For clients that take a context of Python's."""
-        context = ssl.create_default_context(cafile=trusted or self.trusted)
+        context = name_the_sockets_of(ssl.create_default_context(cafile=trusted or self.trusted))
         if shown is not None:
             context.load_cert_chain(self.pem_of(shown))
         return context

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import gc
 import socket
+import ssl
 import warnings
 
 import pytest
 from kafka.net.inet import KafkaNetSocket
+
+from tests.left_behind import name_the_sockets_of
 
 ADDRESS = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
 
 
 def test_a_socket_of_kafka_python_is_left_in_peace() -> None:
     KafkaNetSocket().socket(*ADDRESS)
+    gc.collect()
+
+
+def test_so_is_one_within_tls() -> None:
+    context = name_the_sockets_of(ssl.create_default_context())
+    context.wrap_socket(socket.socket(*ADDRESS), server_hostname="localhost")
     gc.collect()
 
 
