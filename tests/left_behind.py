@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import socket
 import ssl
+from typing import Any
 
+from kafka.net import selector
 from kafka.net.inet import KafkaNetSocket
 
 
@@ -22,6 +24,18 @@ def name_the_sockets_of_kafka_python() -> None:
         return KafkaPythonSocket(family, kind, protocol)
 
     KafkaNetSocket.socket = made
+    selector.socket = _Sockets()
+
+
+class _Sockets:
+    """The module `socket`, as kafka-python's loop has it, which wakes itself by a pair."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(socket, name)
+
+    def socketpair(self) -> tuple[KafkaPythonSocket, KafkaPythonSocket]:
+        one, other = socket.socketpair()
+        return KafkaPythonSocket(fileno=one.detach()), KafkaPythonSocket(fileno=other.detach())
 
 
 class TlsKafkaPythonSocket(ssl.SSLSocket):

@@ -8,6 +8,7 @@ import ssl
 import warnings
 
 import pytest
+from kafka.net import selector
 from kafka.net.inet import KafkaNetSocket
 
 from tests.left_behind import name_the_sockets_of
@@ -17,6 +18,14 @@ ADDRESS = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
 
 def test_a_socket_of_kafka_python_is_left_in_peace() -> None:
     KafkaNetSocket().socket(*ADDRESS)
+    gc.collect()
+
+
+def test_so_is_what_its_loop_wakes_itself_by() -> None:
+    one, other = selector.socket.socketpair()
+    one.send(b"x")
+    assert other.recv(1) == b"x"
+    del one, other
     gc.collect()
 
 
