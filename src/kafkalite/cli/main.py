@@ -4,7 +4,6 @@ Adding a command is adding a file: module `topic.py` here, with a click command 
 `command` in it, is `kafkalite topic`. A module whose name begins with an underscore is a helper.
 """
 
-import gc
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
@@ -13,9 +12,6 @@ import click
 
 import kafkalite
 from kafkalite import cli
-
-# What is imported stays: there is no garbage among it to look for.
-gc.set_threshold(50_000)
 
 
 class LazyGroup(click.Group):
