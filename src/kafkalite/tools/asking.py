@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 from kafkalite.client.addresses import HIGHEST_PORT, Address
@@ -12,8 +13,15 @@ from kafkalite.client.admin import GROUP, TIMEOUT_S, Admin
 from kafkalite.client.cluster import ClientFailed, Cluster, TryAgain, Unreachable, Unserved
 from kafkalite.protocol.errors import Error
 from kafkalite.tools.client_settings import Number, numbers, settings_of
-from kafkalite.tools.failures import Failure, kafka, refused, timed_out, wrong_setting
-from kafkalite.tools.running import log
+from kafkalite.tools.failures import (
+    Failure,
+    TerseFailure,
+    kafka,
+    refused,
+    timed_out,
+    wrong_setting,
+)
+from kafkalite.tools.running import log, tell, tell_failure
 
 CLIENT_ID = "adminclient-1"
 BOOTSTRAP = re.compile(r"[^,\s]+:\d+(,[^,\s]+:\d+)*,*")
@@ -156,3 +164,20 @@ def _is_known(text: str, address: Address) -> bool:
         )
         return False
     return True
+
+
+def ask(
+    connected: Callable[[], Asking],
+    act: Callable[[Asking], None],
+    told: Callable[[Failure], int] = tell_failure,
+) -> int:
+    """Has a cluster asked by what a tool does, and tells what goes wrong: the exit code."""
+    try:
+        with closing(connected()) as asking:
+            act(asking)
+    except TerseFailure as wrong:
+        tell(str(wrong))
+        return 1
+    except Failure as failure:
+        return told(failure)
+    return 0

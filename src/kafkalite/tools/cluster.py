@@ -8,9 +8,9 @@ from typing import Any
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import DescribeClusterRequest, UnregisterBrokerRequest
 from kafkalite.tools.arguments import Action, Argument, Command, Group
-from kafkalite.tools.asking import Asking, connect
+from kafkalite.tools.asking import Asking, ask, connect
 from kafkalite.tools.failures import Failure, execution, illegal_argument, refused
-from kafkalite.tools.running import log, tell_failure
+from kafkalite.tools.running import log
 from kafkalite.tools.subcommands import Parser
 
 _BROKERS, _CONTROLLERS = 1, 2  # kinds of endpoints
@@ -62,15 +62,8 @@ def main(words: list[str]) -> int:
     if isinstance(found, int):
         return found
     command, given = found
-    try:
-        asking = _connect(given)
-        try:
-            _ACTS[command](asking, given)
-        finally:
-            asking.close()
-    except Failure as failure:
-        return tell_failure(failure)
-    return 0
+    act = _ACTS[command]
+    return ask(lambda: _connect(given), lambda asking: act(asking, given))
 
 
 def _connect(given: dict[str, Any]) -> Asking:

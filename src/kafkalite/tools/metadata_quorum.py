@@ -17,10 +17,10 @@ from kafkalite.protocol.messages import (
     RemoveRaftVoterRequest,
 )
 from kafkalite.tools.arguments import Action, Argument, Command, Group
-from kafkalite.tools.asking import Asking, connect
+from kafkalite.tools.asking import Asking, ask, connect
 from kafkalite.tools.failures import Failure, TerseFailure, execution, refused, wrapped
 from kafkalite.tools.new_controller import new_controller
-from kafkalite.tools.running import print_table, tell, tell_failure
+from kafkalite.tools.running import print_table
 from kafkalite.tools.subcommands import Parser
 from kafkalite.tools.topic_reports import uuid_of, uuid_text
 
@@ -86,23 +86,17 @@ def main(words: list[str]) -> int:
     if isinstance(found, int):
         return found
     command, given = found
-    try:
-        config = given.get("command-config")
-        if config is not None and not Path(config).exists():
-            raise TerseFailure(f"Properties file {config} does not exists!")
-        is_of_controllers = "bootstrap-controller" in given
-        where = given["bootstrap-controller" if is_of_controllers else "bootstrap-server"]
-        asking = connect(where, config)
-        try:
-            _ACTS[command](asking, given)
-        finally:
-            asking.close()
-    except TerseFailure as wrong:
-        tell(str(wrong))
-        return 1
-    except Failure as failure:
-        return tell_failure(failure)
-    return 0
+    act = _ACTS[command]
+    return ask(lambda: _connect(given), lambda asking: act(asking, given))
+
+
+def _connect(given: dict[str, Any]) -> Asking:
+    config = given.get("command-config")
+    if config is not None and not Path(config).exists():
+        raise TerseFailure(f"Properties file {config} does not exists!")
+    is_of_controllers = "bootstrap-controller" in given
+    where = given["bootstrap-controller" if is_of_controllers else "bootstrap-server"]
+    return connect(where, config)
 
 
 def _describe(asking: Asking, given: dict[str, Any]) -> None:

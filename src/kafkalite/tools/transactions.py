@@ -7,10 +7,10 @@ from typing import Any
 
 from kafkalite.protocol.messages import ListTransactionsRequest
 from kafkalite.tools.arguments import Action, Argument, Command, Group
-from kafkalite.tools.asking import Asking, connect
+from kafkalite.tools.asking import Asking, ask, connect
 from kafkalite.tools.failures import Failure, TerseFailure
 from kafkalite.tools.java_maps import partitions_in_map_order
-from kafkalite.tools.running import print_table, tell, tell_uncaught
+from kafkalite.tools.running import print_table, tell_uncaught
 from kafkalite.tools.subcommands import Parser
 from kafkalite.tools.transaction_questions import (
     Abortion,
@@ -136,18 +136,8 @@ def main(words: list[str]) -> int:
     if isinstance(found, int):
         return found
     command, given = found
-    try:
-        asking = _connect(given)
-        try:
-            _ACTS[command](asking, given)
-        finally:
-            asking.close()
-    except TerseFailure as wrong:
-        tell(str(wrong))
-        return 1
-    except Failure as failure:
-        return tell_uncaught(failure)
-    return 0
+    act = _ACTS[command]
+    return ask(lambda: _connect(given), lambda asking: act(asking, given), tell_uncaught)
 
 
 def _connect(given: dict[str, Any]) -> Asking:
