@@ -11,6 +11,8 @@ from types import FrameType
 from typing import Any
 
 import kafkalite
+from kafkalite.env.reading import Reading
+from kafkalite.env.slicing import Slices
 from kafkalite.env.sockets import SocketLink
 from kafkalite.server.connection import Common, Connection
 from kafkalite.server.limits import Deadlines, Limits, RequestMemory
@@ -46,9 +48,11 @@ class Wire:
         self._ours.setblocking(False)
         limits = Limits.of(broker.config)
         memory = RequestMemory(limits.max_queued_request_bytes)
-        deadlines = Deadlines(broker.clock, limits, memory)
+        deadlines = Deadlines(broker.clock, Slices(broker.clock), limits, memory)
         common = Common(limits, memory, deadlines, lambda act: act())
-        self.link = SocketLink(self._loop, self._ours, ("10.0.0.9", 40_000))
+        self.link = SocketLink(
+            self._loop, Reading(self._loop), self._ours, ("10.0.0.9", 40_000)
+        )
         terms = Terms(broker.broker.dispatcher)
         self.link.start(Connection(common, terms, self.link, broker.connection, lambda _: None))
 

@@ -121,8 +121,8 @@ class Broker:
         services = {kind: service_over(each) for kind, each in dispatchers.items()}
         terms_of = Logins(env, config, lambda: self.metadata, services, self._log).terms
         self.server = Server(
-            network, env.clock, config, terms_of, self._log, self.known.connection_rate,
-            self.keys.listeners,
+            network, env.clock, env.slices, config, terms_of, self._log,
+            self.known.connection_rate, self.keys.listeners,
         )  # fmt: skip
         self.peers = Peers(
             self.keys.calling(network), env.clock, node_id=self.node_id,

@@ -22,6 +22,7 @@ from kafkalite.env.descriptors import OUT_OF_DESCRIPTORS, Descriptors
 from kafkalite.env.disk import Buffer, FileRange
 from kafkalite.env.network import SYSTEM_BUFFERS, Address, Buffers, Link, Part, Receiver
 from kafkalite.env.parts import ends_early, read_part, rest_of
+from kafkalite.env.reading import Reading
 
 _LOG = logging.getLogger(__name__)
 
@@ -49,10 +50,12 @@ class SocketLink:
     __slots__ = (
         "_descriptor",
         "_is_closing",
+        "_is_put_off",
         "_is_reading",
         "_is_writing",
         "_loop",
         "_queue",
+        "_reading",
         "_receiver",
         "_socket",
         "peer_address",
@@ -60,14 +63,21 @@ class SocketLink:
     )
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, connected: socket.socket, peer_address: Address
+        self,
+        loop: asyncio.AbstractEventLoop,
+        reading: Reading,
+        connected: socket.socket,
+        peer_address: Address,
     ) -> None:
         self._loop = loop
+        self._reading = reading
         self._socket = connected
         self._descriptor = connected.fileno()
+        reading.enter()
         self._queue: deque[Part] | None = None
         self._receiver: Receiver | None = None
         self._is_reading = self._is_writing = self._is_closing = False
+        self._is_put_off = False  # it reads, but in a later turn
         self.peer_address = peer_address
         self.unsent_bytes = 0
 
@@ -88,16 +98,28 @@ class SocketLink:
     def pause(self) -> None:
         if self._is_reading:
             self._is_reading = False
-            self._loop.remove_reader(self._descriptor)
+            if not self._is_put_off:
+                self._loop.remove_reader(self._descriptor)
 
     def resume(self) -> None:
         if not self._is_reading and not self._is_closing:
             self._is_reading = True
+            if not self._is_put_off:
+                self._loop.add_reader(self._descriptor, self._readable)
+
+    def put_off(self) -> None:
+        self._is_put_off = True
+        self._loop.remove_reader(self._descriptor)
+
+    def go_on(self) -> None:
+        self._is_put_off = False
+        if self._is_reading:
             self._loop.add_reader(self._descriptor, self._readable)
+            self._readable()
 
     def _readable(self) -> None:
         receiver = self._receiver
-        if receiver is None:
+        if receiver is None or (self._reading.is_crowded and not self._reading.has_room(self)):
             return
         try:
             count = self._socket.recv_into(receiver.buffer())
@@ -244,6 +266,7 @@ class SocketLink:
             self._is_writing = False
             self._loop.remove_writer(self._descriptor)
         self._descriptor = -1
+        self._reading.leave()
         self._queue = None
         self.unsent_bytes = 0
         self._socket.close()
@@ -257,10 +280,12 @@ class SocketPort:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
+        reading: Reading,
         listening: socket.socket,
         accept: Callable[[Link], None],
     ) -> None:
         self._loop = loop
+        self._reading = reading
         self._socket = listening
         self._accept = accept
         self._resuming: asyncio.TimerHandle | None = None
@@ -303,7 +328,7 @@ class SocketPort:
             connected.setblocking(False)
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             is_last = connected.fileno() >= self._descriptors.connections_end
-            self._accept(SocketLink(self._loop, connected, _plain(peer)))
+            self._accept(SocketLink(self._loop, self._reading, connected, _plain(peer)))
             if is_last:
                 self._pause_for_files()
             if not self._is_accepting:
@@ -357,6 +382,7 @@ class SocketNetwork:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self._reading = Reading(loop)
         self._look_ups = LookUps(loop)
 
     def listen(
@@ -373,7 +399,7 @@ class SocketNetwork:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffers.send_bytes)
         if buffers.receive_bytes >= 0:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffers.receive_bytes)
-        return SocketPort(self._loop, listening, accept)
+        return SocketPort(self._loop, self._reading, listening, accept)
 
     def connect(
         self, host: str, port: int, done: Callable[[Link | OSError], None]
@@ -382,7 +408,7 @@ class SocketNetwork:
             if isinstance(outcome, OSError):
                 done(outcome)
             else:
-                done(SocketLink(self._loop, outcome.socket, _plain(outcome.address)))
+                done(SocketLink(self._loop, self._reading, outcome.socket, _plain(outcome.address)))
 
         return SocketAttempt(self._loop, self._look_ups, host, port, ended)
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import chain
+from typing import Protocol, TypeAlias
 
 from kafkalite.config.broker import BrokerConfig
 from kafkalite.env.clock import Clock, Timer
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, Slices, Steps, Work
 
 _LOG = logging.getLogger(__name__)
 
@@ -149,11 +152,19 @@ class RequestMemory:
                 self._next = None
 
 
-class Deadlines:
-    """Closes what is idle or too slow: one timer, and work only for connections that are due."""
+# Who is to be cut off, and why; None: somebody was looked at who may stay.
+_Looked: TypeAlias = tuple[Expiring, str] | None
 
-    def __init__(self, clock: Clock, limits: Limits, memory: RequestMemory) -> None:
+
+class Deadlines:
+    """Closes what is idle or too slow: one timer, and work only for connections that are due, a few
+    of them in each step."""
+
+    def __init__(
+        self, clock: Clock, slices: Slices, limits: Limits, memory: RequestMemory
+    ) -> None:
         self._clock = clock
+        self._slices = slices
         self._limits = limits
         self._memory = memory
         # When each was last found to grow, oldest first, and how large it was then.
@@ -163,6 +174,7 @@ class Deadlines:
         self._logging_in: dict[Expiring, tuple[int, int]] = {}  # until when, and how long that is
         self._open: dict[Expiring, None] = {}
         self._timer: Timer | None = None
+        self._is_stopped = False
         self._skipped_ms = 0
         self.now_ms = clock.monotonic_ms()  # as of the last sweep: exact enough for deadlines
         self._next_idle_ms = self.now_ms
@@ -171,6 +183,7 @@ class Deadlines:
         self._timer = self._clock.call_later(SWEEP_MS, self._sweep)
 
     def stop(self) -> None:
+        self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
 
@@ -215,27 +228,38 @@ class Deadlines:
         self._frames.pop(connection, None)
 
     def _sweep(self) -> None:
-        self._timer = self._clock.call_later(SWEEP_MS, self._sweep)
         self.now_ms = self._clock.monotonic_ms() - self._skipped_ms
-        self._end_slow_frames()
-        self._end_slow_readers()
-        self._end_leaving()
-        self._end_logins()
-        self._end_idle()
+        again = self._sweep_again
+        self._slices.begin(Work(self._sweeping(), lambda _: again(), again))
 
-    def _end_logins(self) -> None:
-        late = [(each, ms) for each, (due, ms) in self._logging_in.items() if self.now_ms >= due]
-        for connection, login_ms in late:
-            connection.expire(f"it did not log in within {login_ms} ms")
+    def _sweep_again(self) -> None:
+        if not self._is_stopped:
+            self.start()
 
-    def _end_leaving(self) -> None:
+    def _sweeping(self) -> Steps[None]:
+        looked_at = chain(
+            self._slow_frames(), self._slow_readers(), self._leavers(), self._logins(), self._idle()
+        )
+        for number, looked in enumerate(looked_at, 1):
+            if looked is not None:
+                connection, reason = looked
+                connection.expire(reason)
+            if number % ELEMENTS_PER_STEP == 0:
+                yield
+
+    def _logins(self) -> Iterator[_Looked]:
+        for connection, (due_ms, login_ms) in list(self._logging_in.items()):
+            is_late = self.now_ms >= due_ms and connection in self._logging_in
+            yield (connection, f"it did not log in within {login_ms} ms") if is_late else None
+
+    def _leavers(self) -> Iterator[_Looked]:
         while self._leaving:
             connection, since_ms = next(iter(self._leaving.items()))
             if self.now_ms - since_ms < LEAVING_MS:
                 return
-            connection.expire("")
+            yield connection, ""
 
-    def _end_slow_frames(self) -> None:
+    def _slow_frames(self) -> Iterator[_Looked]:
         is_pressed = self._memory.is_waited_for
         limit_ms = self._limits.frame_timeout_ms
         if is_pressed:
@@ -249,14 +273,18 @@ class Deadlines:
             grown = connection.frame_bytes - bytes_then
             if connection.is_held_up or grown * 1000 >= FRAME_BYTES_PER_SECOND * age_ms:
                 self._frames[connection] = (self.now_ms, connection.frame_bytes)
+                yield None
             else:
-                connection.expire(
+                yield connection, (
                     f"a request that is not complete grew by {grown} bytes in {age_ms} ms"
                     + (", and memory for requests was short" if is_pressed else "")
                 )
 
-    def _end_slow_readers(self) -> None:
-        held = {connection: connection.held_reply_bytes for connection in self._readers}
+    def _slow_readers(self) -> Iterator[_Looked]:
+        held: dict[Expiring, int] = {}
+        for connection in list(self._readers):
+            held[connection] = connection.held_reply_bytes
+            yield None
         surplus = sum(held.values()) - self._limits.max_held_reply_bytes
         if surplus <= 0:
             return
@@ -265,19 +293,21 @@ class Deadlines:
             if surplus <= 0 or silent_ms < PRESSED_READER_MS:
                 return
             surplus -= held[connection]
-            connection.expire(
-                f"it took no replies for {silent_ms} ms, and memory for replies was short"
-            )
+            if connection in self._readers:
+                yield connection, (
+                    f"it took no replies for {silent_ms} ms, and memory for replies was short"
+                )
 
-    def _end_idle(self) -> None:
+    def _idle(self) -> Iterator[_Looked]:
         """Looks at all connections, but seldom: silence is measured in minutes."""
         limit_ms = self._limits.max_idle_ms
         if limit_ms < 0 or self.now_ms < self._next_idle_ms:
             return
         self._next_idle_ms = self.now_ms + limit_ms // IDLE_LOOKS
         for connection in list(self._open):
-            if self.now_ms - connection.last_active_ms >= limit_ms and not connection.is_busy:
-                connection.expire("")
+            is_idle = self.now_ms - connection.last_active_ms >= limit_ms
+            is_over = is_idle and not connection.is_busy and connection in self._open
+            yield (connection, "") if is_over else None
 
 
 class LimitedLog:

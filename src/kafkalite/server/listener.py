@@ -14,6 +14,7 @@ from kafkalite.config.listeners import SASL_PROTOCOLS, Listener
 from kafkalite.env.clock import Clock, Timer
 from kafkalite.env.later import Later
 from kafkalite.env.network import Address, Buffers, Link, Network, Port
+from kafkalite.env.slicing import Slices
 from kafkalite.server.connection import Common, Connection
 from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.door import Door
@@ -41,6 +42,7 @@ class Server:
         self,
         network: Network,
         clock: Clock,
+        slices: Slices,
         config: BrokerConfig,
         terms_of: Callable[[ConnectionInfo], Terms],
         log: LimitedLog,
@@ -55,7 +57,7 @@ class Server:
         self._quotas = ConnectionQuotas(config, clock, rate_of)
         limits = Limits.of(config)
         memory = RequestMemory(limits.max_queued_request_bytes)
-        self._deadlines = Deadlines(clock, limits, memory)
+        self._deadlines = Deadlines(clock, slices, limits, memory)
         self._common = Common(limits, memory, self._deadlines, network.soon)
         self._encryption = Encryption(
             clock, network.soon, limits.frame_timeout_ms, log, encrypted

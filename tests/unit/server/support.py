@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import Later
 from kafkalite.env.network import Address, Part, Receiver
+from kafkalite.env.slicing import Slices
 from kafkalite.handlers.call import CloseConnection
 from kafkalite.server.connection import Common, Connection
 from kafkalite.server.connection_info import ConnectionInfo
@@ -143,7 +144,8 @@ class World:
         self.limits = limits or Limits()
         self.service = FakeService()
         self.memory = RequestMemory(self.limits.max_queued_request_bytes)
-        self.deadlines = Deadlines(self.clock, self.limits, self.memory)
+        self.slices = Slices(self.clock)
+        self.deadlines = Deadlines(self.clock, self.slices, self.limits, self.memory)
         self.deadlines.start()
         self._soon: deque[Callable[[], None]] = deque()
         self.common = Common(

@@ -12,6 +12,7 @@ import pytest
 
 from kafkalite.config.broker import BrokerConfig
 from kafkalite.env.clock import RealClock
+from kafkalite.env.slicing import Slices
 from kafkalite.env.sockets import SocketNetwork
 from kafkalite.security.authority import pem_of
 from kafkalite.security.tls_settings import tls_of
@@ -56,7 +57,8 @@ class Guarded:
 
         log = LimitedLog(clock)
         self.server = Server(
-            SocketNetwork(loop), clock, config, terms_of, log, encrypted=self.encrypted
+            SocketNetwork(loop), clock, Slices(clock), config, terms_of, log,
+            encrypted=self.encrypted,
         )
         self.server.start()
 

@@ -13,6 +13,7 @@ import uvloop
 from kafkalite.config.broker import BrokerConfig
 from kafkalite.config.listeners import BROKER, CONTROLLER, Listener
 from kafkalite.env.clock import ManualClock, RealClock
+from kafkalite.env.slicing import Slices
 from kafkalite.env.sockets import SocketNetwork
 from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.limits import LimitedLog
@@ -36,6 +37,7 @@ class Running:
         self.server = Server(
             SocketNetwork(loop),
             clock,
+            Slices(clock),
             BrokerConfig(given),
             self.terms_of,
             LimitedLog(clock),
@@ -262,5 +264,6 @@ def test_as_many_may_wait_to_be_accepted_as_is_configured(given, expected):
     listeners = {"listeners": "A://:0,B://:0"}
     protocols = {"listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT"}
     config = BrokerConfig({**listeners, **protocols, **given})
-    Server(Network(), clock, config, lambda info: Terms(FakeService()), LimitedLog(clock)).start()
+    terms, log = Terms(FakeService()), LimitedLog(clock)
+    Server(Network(), clock, Slices(clock), config, lambda info: terms, log).start()
     assert asked == [expected, expected]
