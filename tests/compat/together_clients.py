@@ -176,9 +176,17 @@ class JavaMembers:
         self._folder.cleanup()
 
 
+_starting_java = threading.Lock()  # a crowd that begins would else start a JVM each
+
+
 @lru_cache
-def _java_members() -> JavaMembers:
+def _the_java_members() -> JavaMembers:
     return JavaMembers()
+
+
+def _java_members() -> JavaMembers:
+    with _starting_java:
+        return _the_java_members()
 
 
 def java_client(bootstrap: str, group: str, note: Callable[[int], None], protocol: str) -> Client:

@@ -19,19 +19,15 @@ class Gathering:
 
     For whoever is known to be on the way, to the longest; otherwise until nobody has come for a
     while, which a lone consumer hardly notices. Clients of one test or deployment (kafka-python,
-    aiokafka, librdkafka, Java) come within some milliseconds.
+    aiokafka, Java) come within some milliseconds; librdkafka looks every 50 ms whether it should.
     """
 
-    quiet_ms: int = 30
-    crowd_quiet_ms: int = 60  # when more than one has come
+    quiet_ms: int = 60
     longest_ms: int = 220
 
     def delay_ms(self, come: int, known: int, left_ms: int) -> int:
         """How long to wait for the next one, of as many as are known to come."""
-        if known > come:
-            quiet_ms = self.longest_ms
-        else:
-            quiet_ms = self.quiet_ms if come == 1 else self.crowd_quiet_ms
+        quiet_ms = self.longest_ms if known > come else self.quiet_ms
         return max(min(quiet_ms, left_ms), 0)
 
 
