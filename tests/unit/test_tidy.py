@@ -24,7 +24,7 @@ FUNCTION_LINES = 60
 ROOMS: tuple[tuple[str, ...], ...] = (
     ("cli", "sim"),
     ("tools",),
-    ("testing",),
+    ("testing", "metrics"),
     ("client",),
     ("broker",),
     ("observe",),
@@ -96,6 +96,7 @@ MAY_TOUCH_THE_WORLD: dict[str, str] = {
     "jvm": "looks for programs and fetches files",
     "spark": "starts a JVM",
     "pipelines": "programs of their own beside the broker",
+    "metrics": "asks a cluster from time to time, and answers over HTTP",
     "testing": "starts and stops brokers in other people's processes",
     "client": "connects, waits and chooses partitions as any client does",
     "sim": "builds the simulated world that replaces the real one",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import re
+import socket
 
 import click
 
+BACKLOG = 128
 HIGHEST_PORT = 65_535
 _PORT = re.compile("[0-9]{1,5}")
 
@@ -33,3 +36,14 @@ def is_host(text: str) -> bool:
         return bool(text.encode("idna"))
     except UnicodeError:  # an empty or overlong part, or no characters
         return False
+
+
+def listening(option: str, host: str, port: int) -> socket.socket:
+    """A socket that listens there; ClickException says why it is not to be had."""
+    try:
+        [family, *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        why = error.strerror or error
+        cure = "; choose another port, or 0" if error.errno == errno.EADDRINUSE else ""
+        raise click.ClickException(f"{option} {host}:{port}: {why}{cure}") from None

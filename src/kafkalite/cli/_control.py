@@ -6,7 +6,6 @@ end the controls first. Whatever ends the one ends the other.
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import signal
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkalite.cli import _banner
-from kafkalite.cli._addresses import Address
+from kafkalite.cli._addresses import Address, listening
 from kafkalite.cli._port_file import write_port
 from kafkalite.cli._properties import TopicWanted
 from kafkalite.cli._streams import leave_output
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 TOKEN_VARIABLE = "KAFKALITE_CONTROL_TOKEN"
 LOOK_SECONDS = 0.5
-BACKLOG = 128
 
 
 @dataclass(slots=True)
@@ -68,21 +66,11 @@ def open_door(text: str, token: str | None, port_file: str | None) -> Door:
             f"--control {text} lets other machines control the broker: give --control-token or "
             f"{TOKEN_VARIABLE}, or an address such as 127.0.0.1:{port}"
         )
-    try:
-        return Door(_listener(host, port), token, port_file)
-    except OSError as error:
-        why = error.strerror or error
-        cure = "; choose another port, or 0" if error.errno == errno.EADDRINUSE else ""
-        raise click.ClickException(f"--control {text}: {why}{cure}") from None
+    return Door(listening("--control", host, port), token, port_file)
 
 
 def _is_sendable(token: str) -> bool:
     return token.isascii() and token.isprintable() and bool(token) and " " not in token
-
-
-def _listener(host: str, port: int) -> socket.socket:
-    [family, *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    return socket.create_server((host, port), family=family, backlog=BACKLOG)
 
 
 def serve(

@@ -1,0 +1,1 @@
+"""Numbers about a cluster, in the names that people's dashboards know."""
