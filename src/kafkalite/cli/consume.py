@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from contextlib import closing
-from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
 
 from kafkalite.cli._as_program import Text, bootstrap_option, ending_well
+from kafkalite.cli._starts import begin_at
 
 if TYPE_CHECKING:
     from kafkalite.cli._record_format import Printed
-    from kafkalite.client.consuming import Start
 
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 
@@ -62,7 +60,7 @@ def command(
     from kafkalite.client.cluster import Cluster
     from kafkalite.client.consuming import Reader
 
-    start, show = _start(begin), _printer(shape, key_delimiter, shows_null)
+    start, show = begin_at(begin, "-o"), _printer(shape, key_delimiter, shows_null)
     with ending_well(), closing(Cluster(bootstrap)) as cluster:
         if count == 0:
             return
@@ -77,35 +75,6 @@ def command(
             if follow:
                 out.flush()
         out.flush()
-
-
-def _start(text: str) -> Start:
-    from kafkalite.client.consuming import EARLIEST, LATEST, Start
-
-    text = text.removeprefix("s") if text.startswith("s@") else text  # as kcat has it
-    if text in ("beginning", "earliest"):
-        return Start(timestamp=EARLIEST)
-    if text in ("end", "latest"):
-        return Start(timestamp=LATEST)
-    if text.startswith("@"):
-        return Start(timestamp=_milliseconds(text[1:]))
-    if re.fullmatch(r"-?[0-9]{1,18}", text):
-        return Start(offset=int(text)) if text != "-0" else Start(timestamp=LATEST)
-    raise click.BadParameter(
-        f"{text!r} is none of beginning, end, an offset, -N and @TIME", param_hint="-o"
-    )
-
-
-def _milliseconds(text: str) -> int:
-    if re.fullmatch(r"[0-9]{1,18}", text):
-        return int(text)
-    try:
-        return int(datetime.fromisoformat(text).timestamp() * 1000)
-    except ValueError:
-        raise click.BadParameter(
-            f"@{text}: expected milliseconds since 1970, or a time such as "
-            "2026-01-31T12:00:00+01:00 (without a zone: this machine's)", param_hint="-o",
-        ) from None  # fmt: skip
 
 
 def _printer(shape: str | None, key_delimiter: str | None, shows_null: bool) -> Printed:

@@ -9,7 +9,7 @@ nothing, and creates no topic.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby, islice
@@ -108,9 +108,17 @@ class Survey:
         return None if partition is None else partition.ends
 
 
-def survey(cluster: Cluster) -> Survey:
-    """ClientFailed when nobody answers at all."""
-    answer = cluster.ask_any(MetadataRequest(topics=None, allow_auto_topic_creation=False))
+def survey(
+    cluster: Cluster,
+    names: Collection[str] | None = None,
+    *,
+    with_groups: bool = True,
+    with_settings: bool = True,
+) -> Survey:
+    """All topics or some, and with them groups, settings and sizes. What is no topic's name is left
+    out. ClientFailed when nobody answers at all."""
+    topics = None if names is None else [MetadataRequest.Topic(name=name) for name in names]
+    answer = cluster.ask_any(MetadataRequest(topics=topics, allow_auto_topic_creation=False))
     for each in answer.brokers:
         cluster.learn(each.node_id, (each.host, each.port))
     found = Survey(
@@ -125,10 +133,12 @@ def survey(cluster: Cluster) -> Survey:
         },
     )
     looking = _Looking(cluster, found)
-    looking.at_groups()
+    if with_groups:
+        looking.at_groups()
     looking.at_offsets()
-    looking.at_policies()
-    looking.at_log_dirs()
+    if with_settings:
+        looking.at_policies()
+        looking.at_log_dirs(topics)
     return found
 
 
@@ -254,10 +264,14 @@ class _Looking:
                     values = {config.name: config.value for config in each.configs}
                     self.found.topics[each.resource_name].cleanup_policy = values.get(_CLEANUP)
 
-    def at_log_dirs(self) -> None:
+    def at_log_dirs(self, some: list[Any] | None) -> None:
+        asked = None if some is None else [
+            DescribeLogDirsRequest.Topic(topic=topic.name, partitions=list(topic.partitions))
+            for topic in self.found.topics.values()
+        ]  # fmt: skip
         for broker in self.found.brokers:
             what = f"the log directories of broker {broker.node_id}"
-            answer = self._ask(what, broker.node_id, DescribeLogDirsRequest(topics=None))
+            answer = self._ask(what, broker.node_id, DescribeLogDirsRequest(topics=asked))
             for each in [] if answer is None else answer.results:
                 for topic in each.topics:
                     for partition in topic.partitions:

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafkalite.client.cluster import ClientFailed, Cluster, Patience, TryAgain
-from kafkalite.protocol.errors import Error
-from kafkalite.protocol.messages import CreateTopicsRequest, DescribeClusterRequest
-
-CREATION_TIMEOUT_MS = 30_000
+from kafkalite.client.admin import Admin
+from kafkalite.client.changes import Changes
+from kafkalite.client.cluster import Cluster, Patience, TryAgain
 
 
 def create_topic(
@@ -23,26 +21,14 @@ def create_topic(
 ) -> None:
     """ClientFailed says why it is refused."""
     patience = Patience(timeout_s)
-    topic = CreateTopicsRequest.Topic(
-        name=name, num_partitions=partitions, replication_factor=-1,
-        configs=[CreateTopicsRequest.Config(name=key, value=configs[key]) for key in configs],
-    )  # fmt: skip
-    request = CreateTopicsRequest(topics=[topic], timeout_ms=CREATION_TIMEOUT_MS)
+    changes = Changes(Admin(cluster, timeout_s=timeout_s))
     while True:
         try:
-            [answer] = cluster.ask(_controller(cluster), request).topics
-            _check(name, Error(answer.error_code), answer.error_message)
+            changes.create_topic(name, partitions, -1, configs)
             break
         except TryAgain as failure:
             patience.wait_after(failure)
     _wait_for(cluster, name, patience)
-
-
-def _controller(cluster: Cluster) -> int:
-    answer = cluster.ask_any(DescribeClusterRequest())
-    for each in answer.brokers:
-        cluster.learn(each.broker_id, (each.host, each.port))
-    return int(answer.controller_id)
 
 
 def _wait_for(cluster: Cluster, name: str, patience: Patience) -> None:
@@ -56,9 +42,3 @@ def _wait_for(cluster: Cluster, name: str, patience: Patience) -> None:
             raise TryAgain(f"topic {name} has partitions without leaders")
         except TryAgain as failure:
             patience.wait_after(failure)
-
-
-def _check(name: str, code: Error, message: str | None) -> None:
-    if code is not Error.NONE:
-        kind = TryAgain if code.is_retriable else ClientFailed
-        raise kind(f"topic {name} is not created: {code.name}: {message or code.message}")

@@ -1,0 +1,104 @@
+"""What a command tells: a table for people; JSON, or names alone, for scripts."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafkalite.cli._as_program import ending_well
+
+if TYPE_CHECKING:
+    from kafkalite.client.cluster import Cluster
+
+TABLE, JSON, NAME = "table", "json", "name"
+SHAPES = (TABLE, JSON, NAME)
+_GAP = "  "
+
+Row = Mapping[str, Any]
+
+output_option = click.option(
+    "-o", "--output", "shape", type=click.Choice(SHAPES), default=TABLE, show_default=True,
+    help="A table for people; JSON or names for scripts.",
+)  # fmt: skip
+timeout_option = click.option(
+    "--timeout", "timeout_s", type=click.FloatRange(min=0), default=30.0, show_default=True,
+    help="Seconds for which brokers that do not answer are asked.",
+)  # fmt: skip
+
+
+def tell(shape: str, rows: Sequence[Row], columns: Sequence[str]) -> None:
+    """The first column is the name. JSON has what a table leaves out, too."""
+    if shape == JSON:
+        click.echo(json.dumps([dict(row) for row in rows], indent=2, ensure_ascii=False))
+    elif shape == NAME:
+        for name in dict.fromkeys(str(row[columns[0]]) for row in rows):
+            click.echo(name)
+    else:
+        _table(rows, columns)
+
+
+def _table(rows: Sequence[Row], columns: Sequence[str]) -> None:
+    cells = [[_cell(row.get(column)) for column in columns] for row in rows]
+    is_number = [
+        all(isinstance(row.get(column), int | float | None) for row in rows) for column in columns
+    ]
+    heads = [column.upper().replace("_", " ") for column in columns]
+    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
+    for line in (heads, *cells):
+        shown = (
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(line, widths, is_number, strict=True)
+        )
+        click.echo(_GAP.join(shown).rstrip())
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.1f}"
+    if isinstance(value, list):
+        return ",".join(map(str, value)) or "-"
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in str(value)) or "-"
+
+
+def tell_missing(sentences: Iterable[str]) -> None:
+    """What could not be had."""
+    for sentence in sentences:
+        click.echo(f"kafkalite: {sentence}", err=True)
+
+
+def with_cluster(bootstrap: list[tuple[str, int]], act: Callable[[Cluster], None]) -> None:
+    """The body of a command that asks a cluster."""
+    from kafkalite.client.cluster import Cluster
+
+    with ending_well(), closing(Cluster(bootstrap)) as cluster:
+        act(cluster)
+
+
+def each_of(names: Iterable[str], act: Callable[[str], None], done: str) -> None:
+    """Does it to each of them, and goes on when one is refused; exit code 1 then."""
+    from kafkalite.client.cluster import ClientFailed
+    from kafkalite.protocol.errors import Error
+
+    is_refused = False
+    for name in names:
+        try:
+            act(name)
+        except ClientFailed as failure:
+            if failure.code is Error.NONE:  # nobody was there to refuse it
+                raise
+            click.echo(f"kafkalite: {failure}", err=True)
+            is_refused = True
+        else:
+            click.echo(f"{name}: {done}")
+    if is_refused:
+        sys.stdout.flush()
+        sys.exit(1)
