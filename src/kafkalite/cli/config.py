@@ -1,4 +1,4 @@
-"""`kafkalite config`: what the broker makes of a server.properties, without starting one."""
+"""`kafkalite config`: settings of a running cluster, and what a broker makes of a file of them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import click
 
+from kafkalite.cli._cluster_settings import explain, get, set_values, unset
 from kafkalite.cli._properties import PropertiesFile
 from kafkalite.config import BrokerConfig, InvalidSetting, Judgement, Verdict, judge
 from kafkalite.security.login_settings import login_settings
@@ -47,7 +48,11 @@ class Report:
 
 @click.group()
 def command() -> None:
-    """Look at settings."""
+    """Look at settings and change them."""
+
+
+for each in (get, set_values, unset, explain):
+    command.add_command(each)
 
 
 @command.command()

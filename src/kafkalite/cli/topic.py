@@ -140,7 +140,7 @@ def create(
     from kafkalite.client.cluster import ClientFailed
     from kafkalite.protocol.errors import Error
 
-    given = _settings(settings)
+    given = key_values(settings)
 
     def act(cluster: Cluster) -> None:
         changes = changes_of(cluster, timeout_s, dry_run)
@@ -222,18 +222,20 @@ def alter(
     unset: tuple[str, ...], dry_run: bool, timeout_s: float,
 ) -> None:  # fmt: skip
     """Change settings of topics."""
-    from kafkalite.client.changes import TOPIC_SETTINGS
+    from kafkalite.client.admin import Admin
+    from kafkalite.client.settings import Kind
+    from kafkalite.client.settings import alter as alter_settings
 
-    given = _settings(settings)
+    given = key_values(settings)
     if not given and not unset:
         raise click.UsageError("nothing to change: give --set KEY=VALUE or --unset KEY")
 
     def act(cluster: Cluster) -> None:
-        changes = changes_of(cluster, timeout_s, dry_run)
+        admin = Admin(cluster, timeout_s=timeout_s)
         done = DRY_RUN_SAYS if dry_run else "is changed"
-        each_of(
-            names, lambda name: changes.alter_settings(TOPIC_SETTINGS, name, given, unset), done
-        )
+        each_of(names, lambda name: alter_settings(
+            admin, Kind.TOPIC, name, given, unset, is_tried=dry_run
+        ), done)  # fmt: skip
 
     with_cluster(bootstrap, act)
 
@@ -283,7 +285,7 @@ def _place(text: str) -> tuple[int, int]:
     return int(index), int(offset)
 
 
-def _settings(texts: Iterable[str]) -> dict[str, str]:
+def key_values(texts: Iterable[str]) -> dict[str, str]:
     found = {}
     for text in texts:
         key, sign, value = text.partition("=")

@@ -1,4 +1,4 @@
-"""What changes a cluster: topics, their settings and records, groups and what they have committed.
+"""What changes a cluster: topics, their records, groups and what they have committed.
 
 Owns which request that takes and who is asked. Each change concerns one thing, and says in one
 sentence why it is refused.
@@ -6,7 +6,7 @@ sentence why it is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +19,10 @@ from kafkalite.protocol.messages import (
     DeleteGroupsRequest,
     DeleteRecordsRequest,
     DeleteTopicsRequest,
-    IncrementalAlterConfigsRequest,
     OffsetCommitRequest,
 )
 
 CHANGE_TIMEOUT_MS = 30_000
-_SET, _UNSET = 0, 1  # operations on settings
-TOPIC_SETTINGS = 2  # of the types of resources
 TO_THE_END = -1
 
 
@@ -66,21 +63,6 @@ class Changes:
         )
         answer = self.admin.ask_controller(request, lambda answer: _codes(answer.results))
         _check(f"topic {name} does not get {count} partitions", answer.results[0])
-
-    def alter_settings(
-        self, kind: int, name: str, settings: Mapping[str, str], unset: Sequence[str]
-    ) -> None:
-        config = IncrementalAlterConfigsRequest.Config
-        resource = IncrementalAlterConfigsRequest.Resource(
-            resource_type=kind, resource_name=name,
-            configs=[
-                *(config(name=key, config_operation=_SET, value=settings[key]) for key in settings),
-                *(config(name=key, config_operation=_UNSET, value=None) for key in unset),
-            ],
-        )  # fmt: skip
-        request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=self.is_tried)
-        answer = self.admin.ask(request)
-        _check(f"the settings of {name} are not changed", answer.responses[0])
 
     def delete_records(self, leader: int, name: str, partition: int, before: int) -> None:
         place = DeleteRecordsRequest.Partition(partition_index=partition, offset=before)
