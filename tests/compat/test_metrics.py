@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -129,11 +132,36 @@ def test_it_serves_until_it_is_told_to_end(broker: Broker, topic: str) -> None:
         with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
             found = series(answer.read().decode())
         assert found["kafka_topic_partitions"][topic,] == 3
+        _see_a_group_stall(broker, topic, url.removesuffix("/metrics"))
         program.send_signal(signal.SIGINT)
         assert program.wait(PATIENCE_S) in (0, INTERRUPTED)
     finally:
         program.kill()
         program.communicate()
+
+
+def _see_a_group_stall(broker: Broker, topic: str, url: str) -> None:
+    """A member that has records before it and commits the same offset again."""
+
+    def ask(path: str) -> dict[str, Any]:
+        with urllib.request.urlopen(f"{url}/v3/kafka{path}", timeout=PATIENCE_S) as answer:
+            found: dict[str, Any] = json.loads(answer.read())
+        return found
+
+    [cluster] = ask("")["clusters"]
+    group = f"stalls-{uuid4()}"
+    with reading(broker, topic, group, "classic") as consumer:
+        [place] = [each for each in consumer.position(consumer.assignment()) if each.offset > 0]
+        deadline = time.monotonic() + PATIENCE_S
+        status = ""
+        while status != "STALL":
+            assert time.monotonic() < deadline, status
+            consumer.commit(offsets=[place], asynchronous=False)
+            time.sleep(1.2)
+            if group in ask(f"/{cluster}/consumer")["consumers"]:
+                found = ask(f"/{cluster}/consumer/{group}/status")["status"]
+                status = found["partitions"][0]["status"] if found["partitions"] else ""
+    assert found["status"] == "ERR"
 
 
 def test_nobody_there_is_one_sentence() -> None:

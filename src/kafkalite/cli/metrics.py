@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
+from functools import partial
 
 import click
 
@@ -30,7 +31,8 @@ def command(
     look_every_s: float,
 ) -> None:
     """Offsets, lag, groups and sizes of a cluster, in the names of kafka_exporter,
-    kafka-lag-exporter (/metrics) and KMinion (/metrics/kminion).
+    kafka-lag-exporter (/metrics) and KMinion (/metrics/kminion); how groups do, as Burrow tells it
+    (/v3/kafka).
 
     \b
         kafkalite metrics -b broker:9092
@@ -55,4 +57,4 @@ def command(
         host, port = listener.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         click.echo(f"kafkalite: http://{shown}:{port}/metrics", err=True)
-        serve(pages, listener, look_every_s)
+        serve(pages, listener, look_every_s, partial(Cluster, bootstrap))

@@ -10,25 +10,31 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from kafkalite.client.cluster import Cluster
-from kafkalite.client.survey import Survey, survey
+from kafkalite.client.survey import Place, Survey, survey
+from kafkalite.metrics.burrow import answer, burrow_families
 from kafkalite.metrics.exporter import exporter_families
 from kafkalite.metrics.kminion import kminion_families
 from kafkalite.metrics.lag import lag_families
 from kafkalite.metrics.lag_seconds import Ends
+from kafkalite.metrics.windows import Windows
 
 _LOG = logging.getLogger(__name__)
 FRESH_SECONDS = 1.0
+OLD_MS = 15_000  # a commit from before a look by more than that had another lag
 SENTENCES = 1_000
 
 
 class Pages:
     """Each page by its path."""
+
+    PATHS = ("/metrics", "/metrics/kminion")
 
     def __init__(
         self, cluster: Cluster, name: str | None, now_s: Callable[[], float] = time.monotonic
@@ -36,17 +42,42 @@ class Pages:
         """name: of the cluster, for those that tell several apart; else it is the cluster's id."""
         self._cluster, self._name, self._now_s = cluster, name, now_s
         self._ends = Ends()
+        self._windows = Windows()
         self._lock = threading.Lock()
         self._last: tuple[float, Survey] | None = None
         self._said: set[str] = set()
-
-    PATHS = ("/metrics", "/metrics/kminion")
 
     def page(self, path: str) -> bytes:
         """ClientFailed when the cluster cannot be asked."""
         with self._lock:
             found = self._look()
             return self._write(path, found)
+
+    def burrow(self, path: tuple[str, ...]) -> tuple[int, dict[str, Any]]:
+        """The answer to a path behind /v3/kafka, and its status code."""
+        with self._lock:
+            found = self._look()
+            return answer(path, self._name_of(found), found, self._windows, found.at_ms)
+
+    def forget(self, group: str) -> None:
+        """What a group has committed; its next commit counts as its first."""
+        with self._lock:
+            self._windows.forget(group)
+
+    def committed(self, group: str, place: Place, offset: int | None, at_ms: int) -> None:
+        """What a reader of commits has seen."""
+        with self._lock:
+            if offset is None:
+                self._windows.forget(group, place)
+            else:
+                self._windows.commit(group, place, offset, at_ms, self._end_at(place, at_ms))
+
+    def _end_at(self, place: Place, at_ms: int) -> int | None:
+        """Where a partition ended when somebody committed; not known of long ago."""
+        if self._last is None:
+            return None
+        _, found = self._last
+        return found.end(place) if at_ms >= found.at_ms - OLD_MS else None
 
     def look(self) -> None:
         """Sees where partitions end, also when nobody asks: lag in seconds needs it."""
@@ -60,6 +91,9 @@ class Pages:
         found = survey(self._cluster)
         self._last = (self._now_s(), found)
         self._ends.note(found)
+        self._windows.keep(
+            (topic.name, index) for topic in found.topics.values() for index in topic.partitions
+        )
         for sentence in found.missing:
             self._say_once(sentence)
         return found
@@ -75,10 +109,16 @@ class Pages:
     def _write(self, path: str, found: Survey) -> bytes:
         if path == "/metrics/kminion":
             return _text(kminion_families(found).all())
-        name = self._name or found.cluster_id
-        return _text(
-            [*exporter_families(found).all(), *lag_families(found, self._ends, name).all()]
+        name = self._name_of(found)
+        pages = (
+            exporter_families(found),
+            lag_families(found, self._ends, name),
+            burrow_families(name, found, self._windows, found.at_ms),
         )
+        return _text([family for page in pages for family in page.all()])
+
+    def _name_of(self, found: Survey) -> str:
+        return self._name or found.cluster_id
 
 
 class _Once(Collector):

@@ -85,3 +85,46 @@ def test_what_is_missing_is_told_once(
         looks.now_s += FRESH_SECONDS
         looks.pages.look()
     assert len(looks.pages._said) <= SENTENCES
+
+
+def test_burrows_paths(looks: Looks) -> None:
+    client = TestClient(app(looks.pages))
+    client.get("/metrics")
+    for number, offset in enumerate([60, 70, 80]):
+        at_ms = 1_000_000 + 2_000 * (number - 2)
+        looks.pages.committed("readers", ("orders", 0), offset, at_ms)
+    assert client.get("/v3/kafka").json()["clusters"] == ["here"]
+    assert client.get("/v3/kafka/here/consumer").json()["consumers"] == ["readers"]
+    assert client.get("/v3/kafka/here/topic").json()["topics"] == ["orders"]
+    assert client.get("/v3/kafka/here/topic/orders").json()["offsets"] == [100, 50, -1]
+    told = client.get("/v3/kafka/here/topic/orders/consumers").json()
+    assert told["consumers"] == ["readers"]
+    answer = client.get("/v3/kafka/here/consumer/readers/lag").json()
+    status = answer["status"]
+    assert (status["status"], status["totallag"], status["partition_count"]) == ("OK", 20, 1)
+    [partition] = status["partitions"]
+    assert partition["client_id"] == "a"
+    assert partition["end"] == {"offset": 80, "timestamp": 1_000_000, "lag": 20}
+    assert client.get("/v3/kafka/here/consumer/readers/status").json()["status"]["partitions"] == []
+    detail = client.get("/v3/kafka/here/consumer/readers").json()["topics"]["orders"]
+    assert [each["offset"] for each in detail[0]["offsets"]] == [60, 70, 80]
+    for path in ("there", "here/consumer/none", "here/topic/none", "here/else"):
+        refused = client.get(f"/v3/kafka/{path}")
+        assert (refused.status_code, refused.json()["error"]) == (404, True)
+    assert client.get("/v3/kafka/here/consumer/none/status").status_code == 404
+    assert "burrow_kafka_consumer_status" in client.get("/metrics").text
+    assert client.delete("/v3/kafka/here/consumer/readers").status_code == 200
+    assert client.get("/v3/kafka/here/consumer").json()["consumers"] == []
+    assert client.get("/burrow/admin").text == "GOOD"
+    assert client.get("/burrow/admin/ready").text == "READY"
+
+
+def test_commits_of_topics_that_have_gone_are_forgotten(looks: Looks) -> None:
+    looks.pages.committed("readers", ("gone", 0), 5, 1_000_000)
+    looks.pages.committed("readers", ("orders", 0), 5, 1_000_000)
+    looks.pages.committed("readers", ("orders", 1), 5, 1_000_000)
+    looks.pages.committed("readers", ("orders", 1), None, 1_000_001)
+    looks.pages.look()
+    _, detail = looks.pages.burrow(("here", "consumer", "readers"))
+    assert list(detail["topics"]) == ["orders"]
+    assert len(detail["topics"]["orders"]) == 1
