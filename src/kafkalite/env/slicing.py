@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from kafkalite.env.clock import Clock
 from kafkalite.env.collector import Collector
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.later import Later
 
 T = TypeVar("T")

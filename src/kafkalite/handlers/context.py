@@ -6,7 +6,6 @@ Owns nothing and decides nothing. One Context serves all requests of one broker.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from kafkalite.config.broker import BrokerConfig
 from kafkalite.config.listeners import BROKER, CONTROLLER
@@ -17,6 +16,7 @@ from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.groups.front import Groups
 from kafkalite.coordinators.transactions.front import Transactions
 from kafkalite.env import Env
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.later import Later
 from kafkalite.handlers.api_set import ApiSet
 from kafkalite.handlers.fetch_sessions import FetchSessions

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kafkalite.config.setting import InvalidSetting
+from kafkalite.env.dataclasses import dataclass
 
 if TYPE_CHECKING:
     from kafkalite.security.expressions import Expression, Found, Steps

@@ -13,9 +13,9 @@ import hmac
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.security.mechanisms import (
     SCRAM_256,
     SCRAM_512,

@@ -8,9 +8,9 @@ at all gives None; its peer is cut off instead.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.slicing import ELEMENTS_PER_STEP, Steps, finish
 from kafkalite.protocol import spec
 from kafkalite.protocol.errors import Error

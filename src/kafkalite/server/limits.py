@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, OrderedDict
-from dataclasses import dataclass
 from typing import Protocol
 
 from kafkalite.config.broker import BrokerConfig
 from kafkalite.env.clock import Clock, Timer
+from kafkalite.env.dataclasses import dataclass
 
 _LOG = logging.getLogger(__name__)
 
