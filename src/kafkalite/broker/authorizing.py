@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from functools import partial
+from operator import attrgetter
 
 from kafkalite.config import BrokerConfig
 from kafkalite.config.authorization import (
@@ -31,8 +32,6 @@ from kafkalite.security.denials import described
 from kafkalite.server.limits import LimitedLog
 
 logger = logging.getLogger(__name__)
-
-CHANGED_PER_STEP = 64
 
 
 def as_request(acls: Iterable[Acl]) -> CreateAclsRequest:
@@ -73,7 +72,7 @@ def authorizer_of(config: BrokerConfig, log: LimitedLog) -> Authorizer | None:
 
 def follow(authorizer: Authorizer, metadata: Metadata, slices: Slices) -> None:
     """All rules that are there, and from now on what changes."""
-    for acl in metadata.image.acl_ids:
+    for acl in sorted(metadata.image.acl_ids, key=attrgetter("name")):  # each behind the last one
         authorizer.add(acl)
     metadata.subscribe(partial(_changed, authorizer, metadata, slices))
 
@@ -87,10 +86,9 @@ def _changed(
 
 
 def _take(authorizer: Authorizer, metadata: Metadata, acls: list[Acl]) -> Steps[None]:
-    for number, acl in enumerate(acls, 1):
+    for acl in acls:
         if acl in metadata.image.acl_ids:
             authorizer.add(acl)
-        else:
+        else:  # which may bring many to light that begin with its name
             authorizer.remove(acl)
-        if number % CHANGED_PER_STEP == 0:
-            yield
+        yield

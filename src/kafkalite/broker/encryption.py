@@ -14,6 +14,7 @@ from kafkalite.config import BrokerConfig, InvalidSetting
 from kafkalite.env import Env
 from kafkalite.env.clock import Timer
 from kafkalite.env.handshakes import EncryptedNetwork, Handshakes
+from kafkalite.env.later import Later
 from kafkalite.env.network import Network
 from kafkalite.security.renewal import Stamp, renewed, stamp_of
 from kafkalite.security.tls_settings import ListenerTls, Plan, plan_of
@@ -60,12 +61,32 @@ class Keys:
         if self._timer is not None:
             self._timer.cancel()
 
-    def check(self, changed: BrokerConfig) -> None:
-        """Raises InvalidSetting unless the listeners could go on with these settings."""
-        for name, plan in self._plans(changed).items():
-            known = self._seen.get(name)
-            if known is not None and known[0] != plan:
-                renewed(plan, self.listeners[name])
+    def check(self, changed: BrokerConfig) -> Later[InvalidSetting | None]:
+        """Why the listeners could not go on with these settings; None when they can. A worker reads
+        the new stores."""
+        try:
+            plans = self._plans(changed)
+        except InvalidSetting as error:
+            return Later.of(error)
+        new = [
+            (plan, self.listeners[name])
+            for name, plan in plans.items()
+            if name in self._seen and self._seen[name][0] != plan
+        ]
+        if not new:
+            return Later.of(None)
+        answer: Later[InvalidSetting | None] = Later()
+
+        def read(outcome: InvalidSetting | BaseException | None) -> None:
+            if outcome is None or isinstance(outcome, InvalidSetting):
+                answer.resolve(outcome)
+            elif isinstance(outcome, Exception):
+                answer.fail(outcome)
+            else:
+                raise outcome
+
+        self._env.background.submit(partial(_fault_of, new), read)
+        return answer
 
     def settings_changed(self) -> None:
         """Looks at once: somebody has changed settings."""
@@ -105,6 +126,16 @@ class Keys:
         else:
             self.listeners[name] = made
             logger.info("listener %s has new keys for those who connect from now on", name)
+
+
+def _fault_of(new: list[tuple[Plan, ListenerTls]]) -> InvalidSetting | None:
+    """On a worker: why one of them cannot take the place of what a listener has."""
+    for plan, old in new:
+        try:
+            renewed(plan, old)
+        except InvalidSetting as error:
+            return error
+    return None
 
 
 _News = tuple[Seen, ListenerTls | InvalidSetting]

@@ -5,8 +5,6 @@ Owns nothing but the look-ups; the metadata that they are made in is all brokers
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from kafkalite.broker.log_configs import log_config
 from kafkalite.config import BrokerConfig, group_value
 from kafkalite.coordinators.cluster.brokers import SECURITY_PROTOCOLS
@@ -15,6 +13,7 @@ from kafkalite.coordinators.cluster.local_controller import LocalController
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.cluster.nodes import LOOPBACK, UNADVERTISED, peer_address
 from kafkalite.coordinators.cluster.states import GROUP, NO_LEADER, TOPIC, EndPoint
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.network import Address
 from kafkalite.log.config import LogConfig
 

@@ -30,6 +30,11 @@ from kafkalite.config.topic import STAND_IN
 JAAS = "sasl.jaas.config"
 LISTENERS_JAAS = f"{LISTENER_PREFIX}LISTENER.MECHANISM.{JAAS}, in small letters"
 PARTS_BEFORE_JAAS = LISTENERS_JAAS.count(".", 0, LISTENERS_JAAS.index(JAAS))
+# What is looked up for one listener, before it is for all.
+PER_LISTENER = re.compile(
+    r"ssl\..*|sasl\..*|connections\.max\.reauth\.ms|max\.connections|max\.connection\.creation\.rate"
+    r"|principal\.builder\.class"
+)
 HIDDEN = "[hidden]"
 SECRET = re.compile("password|jaas|secret|credential|token", re.IGNORECASE)
 TOGETHER = "(together)"  # in the place of a key, for a rule over several
@@ -131,6 +136,8 @@ def _unread(key: str) -> str | None:
     """Why nobody looks a known setting up under the prefix that it has here."""
     base = base_name(key)
     prefix = key.removesuffix(base)
+    if prefix and PER_LISTENER.fullmatch(base) is None:
+        return f"no broker looks it up for one listener: {base} is for all"
     if prefix != prefix.lower():
         return f"names before a setting stand in small letters: {prefix.lower()}{base}"
     if base == JAAS and prefix.count(".") < PARTS_BEFORE_JAAS:

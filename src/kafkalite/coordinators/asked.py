@@ -6,12 +6,12 @@ Owns nothing and decides nothing.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
 from kafkalite.coordinators.effects import Producer
 from kafkalite.coordinators.events import Event
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error
 

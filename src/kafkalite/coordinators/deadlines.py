@@ -7,11 +7,11 @@ Moving a deadline later, what every heartbeat does, is one dictionary write.
 
 import heapq
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from kafkalite.env.clock import Clock
 from kafkalite.env.clock import Timer as ClockTimer
+from kafkalite.env.dataclasses import dataclass, field
 
 # Cancelled entries are kept in the heap until they outnumber the live ones by this factor.
 GARBAGE_FACTOR = 2

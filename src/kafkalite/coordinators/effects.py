@@ -8,10 +8,10 @@ are not `atomic`.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from kafkalite.coordinators.events import Event
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.protocol.errors import KafkaError
 
 

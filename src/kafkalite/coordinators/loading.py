@@ -7,11 +7,11 @@ was in the log when the load ended has been replayed exactly once, in offset ord
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from kafkalite.coordinators.effects import Producer, Record
 from kafkalite.coordinators.ports import Partition
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.slicing import Slices, Steps, Work, caught
 from kafkalite.records.batch import BatchHeader, iterate_headers, verify
 from kafkalite.records.control import ControlType, read_type

@@ -10,9 +10,9 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from kafkalite.coordinators.asked import Reply
+from kafkalite.env.dataclasses import dataclass, field
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import string
 import unicodedata
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from enum import Enum
+
+from kafkalite.env.dataclasses import dataclass, field
 
 MAX_STATES = 5_000
 MAX_REPEAT = 1_000  # as RE2

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
@@ -34,6 +33,7 @@ from kafkalite.coordinators.ports import Partition, Shard
 from kafkalite.coordinators.uncommitted import Uncommitted, waiters_of
 from kafkalite.coordinators.underway import Underway
 from kafkalite.env import Env
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps, finish
 from kafkalite.log.failures import Kind, kind_of

@@ -7,7 +7,6 @@ does. Invariant: a partition has a runtime exactly while this broker leads it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TypeVar
 
@@ -16,6 +15,7 @@ from kafkalite.coordinators.java_hash import java_hash
 from kafkalite.coordinators.ports import Partition, Shard
 from kafkalite.coordinators.runtime import APPEND_TIMEOUT_MS, Runtime, Supply
 from kafkalite.env import Env
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error, KafkaError
 

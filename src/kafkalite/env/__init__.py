@@ -8,12 +8,12 @@ alone is given one.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 from random import Random
 
 from kafkalite.env import collector
 from kafkalite.env.background import Background, InlineBackground, ThreadBackground
 from kafkalite.env.clock import Clock, ManualClock, RealClock
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.disk import Disk, RealDisk
 from kafkalite.env.memory import MemoryDisk
 from kafkalite.env.randomness import seeded_random, system_random

@@ -15,8 +15,9 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
+
+from kafkalite.env.dataclasses import dataclass
 
 _UNDER_WAY = (errno.EINPROGRESS, errno.EWOULDBLOCK)
 Found = tuple[Any, ...]  # as getaddrinfo gives it

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import errno
 import resource
-from dataclasses import dataclass
+
+from kafkalite.env.dataclasses import dataclass
 
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 LEAST_RESERVE = 64

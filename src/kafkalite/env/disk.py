@@ -19,9 +19,9 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.descriptors import OUT_OF_DESCRIPTORS, Descriptors
 
 Buffer = bytes | bytearray | memoryview

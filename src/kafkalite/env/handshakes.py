@@ -10,9 +10,9 @@ from __future__ import annotations
 import ssl
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from kafkalite.env.clock import Clock, Timer
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.network import Attempt, Link, Network
 from kafkalite.env.tls_link import BUFFER_BYTES, TlsFailure, TlsLink
 

@@ -14,8 +14,8 @@ import errno
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.disk import Buffer, LockedByOther
 
 # More pieces than that are joined, so that reading does not go through all images ever taken.

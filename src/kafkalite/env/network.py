@@ -8,9 +8,9 @@ Invariant: a receiver hears of a link's end exactly once, and nothing after it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.disk import FileRange
 
 Address = tuple[str, int]

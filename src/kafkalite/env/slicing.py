@@ -17,17 +17,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from kafkalite.env.clock import Clock
 from kafkalite.env.collector import Collector
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.later import Later
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]
 
-SLICE_MS = 3
+SLICE_MS = 2
 STEPS_PER_SLICE = 32
 STEPS_PER_SHARE = 8
 # What is done of new work before it has to wait; SLICE_MS of that at most in each stretch of time.
@@ -35,6 +35,8 @@ STEPS_AT_ONCE = 8
 STRETCH_MS = 10
 # Of a list, each element of which takes some microseconds.
 ELEMENTS_PER_STEP = 16
+# The same when each is only looked at.
+LOOKS_PER_STEP = 256
 
 
 def finish(steps: Steps[T]) -> T:
@@ -73,6 +75,17 @@ def in_steps(items: Iterable[T]) -> Steps[list[T]]:
             yield
         made.append(item)
     return made
+
+
+def chosen(items: Iterable[T], is_wanted: Callable[[T], bool]) -> Steps[list[T]]:
+    """Those of them that are wanted."""
+    found: list[T] = []
+    for number, item in enumerate(items, 1):
+        if is_wanted(item):
+            found.append(item)
+        if number % LOOKS_PER_STEP == 0:
+            yield
+    return found
 
 
 def outcome_of(answer: Any) -> Steps[Any]:

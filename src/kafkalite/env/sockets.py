@@ -1,8 +1,9 @@
 """The real network: non-blocking sockets under an event loop's reader and writer callbacks.
 
 Owns the sockets and what waits to go out of them. Bytes come straight into the receiver's buffer
-and leave by one gather write per turn; large parts of files go from the page cache to the socket
-without passing through this process. Runs on uvloop and on asyncio's own loop alike.
+and leave by one gather write, those of thousands of parts by some in each turn; large parts of
+files go from the page cache to the socket without passing through this process. Runs on uvloop and
+on asyncio's own loop alike.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ WARN_EVERY_SECONDS = 60
 SENDFILE_BYTES = 196_608
 CHUNK_BYTES = 262_144
 GATHERED_PARTS = 64
+WRITES_PER_TURN = 8
 # Up to here joining costs less than handing the system a list.
 JOINED_BYTES = 4_096
 
@@ -149,13 +151,15 @@ class SocketLink:
 
     def _send_at_once(self, parts: Sequence[Part]) -> bool:
         """The way of all but large replies: one system call, no queue. False: nothing was sent."""
+        if len(parts) > GATHERED_PARTS:
+            return False
         size = 0
         for part in parts:
             length = len(part)
             size += length
             if length >= SENDFILE_BYTES and type(part) is FileRange:
                 return False
-        if size > CHUNK_BYTES or len(parts) > GATHERED_PARTS:
+        if size > CHUNK_BYTES:
             return False
         try:
             batch = [read_part(part) if isinstance(part, FileRange) else part for part in parts]
@@ -173,11 +177,13 @@ class SocketLink:
         return True
 
     def _write(self) -> None:
+        """As much as the socket takes, and as has its place in a turn: each part of a file takes
+        time to read, however short it is."""
         queue = self._queue
+        left = WRITES_PER_TURN
         try:
-            while queue:
-                if not self._write_some(queue):
-                    break
+            while queue and left and self._write_some(queue):
+                left -= 1
         except (BlockingIOError, InterruptedError):
             pass
         except _PEER_GONE:

@@ -25,9 +25,12 @@ _LOG = logging.getLogger(__name__)
 BUFFER_BYTES = 131_072
 # Encrypted at a time: eight records.
 PIECE_BYTES = 131_072
+# Or so many parts, each of which may have to be read from a file.
+PIECE_PARTS = 64
 # No more is encrypted while so much waits for the peer; nor more than this in one turn.
 WINDOW_BYTES = 262_144
 TURN_BYTES = 524_288
+TURN_PIECES = 8
 # A hello or certificates that are larger are none.
 HANDSHAKE_BYTES = 262_144
 # A peer that has us answer (with new keys) and takes no answers is cut off.
@@ -263,7 +266,7 @@ class TlsLink:
         try:
             while self._queue and left > 0 and self._link.unsent_bytes < WINDOW_BYTES:
                 piece = memoryview(self._next_piece())
-                left -= len(piece)
+                left -= max(len(piece), TURN_BYTES // TURN_PIECES)
                 while piece:
                     piece = piece[self._tls.write(piece) :]
                 self._flush()
@@ -291,8 +294,9 @@ class TlsLink:
 
     def _next_piece(self) -> bytes | memoryview:
         """Small parts together, large ones piece by piece."""
-        pieces, size = [], 0
-        while self._queue and size < PIECE_BYTES:
+        pieces: list[bytes | memoryview] = []
+        size = 0
+        while self._queue and size < PIECE_BYTES and len(pieces) < PIECE_PARTS:
             head = self._queue[0]
             piece = start_of(head, PIECE_BYTES - size)
             pieces.append(piece)

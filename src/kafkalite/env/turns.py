@@ -18,11 +18,11 @@ import time
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 from kafkalite.env import collector
+from kafkalite.env.dataclasses import dataclass
 
 logger = logging.getLogger(__name__)
 

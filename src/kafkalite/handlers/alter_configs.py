@@ -19,7 +19,7 @@ from kafkalite.protocol.messages import AlterConfigsRequest, AlterConfigsRespons
 
 def alter_configs(
     context: Context, call: Call, request: AlterConfigsRequest
-) -> AlterConfigsResponse | Later[AlterConfigsResponse] | InSteps:
+) -> Later[AlterConfigsResponse] | InSteps:
     return alter(
         context,
         call,

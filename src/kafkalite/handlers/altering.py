@@ -42,6 +42,7 @@ Q = TypeVar("Q")
 R = TypeVar("R")
 S = TypeVar("S")
 T = TypeVar("T")
+Look = Outcome | Later[Outcome]
 
 
 def alter(
@@ -53,7 +54,7 @@ def alter(
     respond: Callable[[list[S]], R],
     *,
     validate_only: bool,
-) -> R | Later[R] | InSteps:
+) -> Later[R] | InSteps:
     """The response with an answer to each change, in their order; a slice per turn when there are
     many."""
     if len(resources) > _AT_ONCE:
@@ -62,12 +63,12 @@ def alter(
         )
     changes = [change_of(resource) for resource in resources]
     counts = _counted(changes)
-    outcomes = [_look_at(context, call, change, counts, validate_only) for change in changes]
+    looks = [_look_at(context, call, change, counts, validate_only) for change in changes]
 
     def made(outcomes: list[Outcome]) -> R:
         return respond([answer_to(*pair) for pair in zip(changes, outcomes, strict=True)])
 
-    return _decided(context, changes, outcomes, made, validate_only)
+    return _decided(context, changes, looks, made, validate_only)
 
 
 def _altered(
@@ -78,10 +79,10 @@ def _altered(
     answer_to: Callable[[ResourceChange, Outcome], S],
     respond: Callable[[list[S]], R],
     validate_only: bool,
-) -> Steps[R | Later[InSteps]]:
+) -> Steps[Later[InSteps]]:
     changes = yield from in_steps(map(change_of, resources))
     counts = _counted(changes)
-    outcomes = yield from in_steps(
+    looks = yield from in_steps(
         _look_at(context, call, change, counts, validate_only) for change in changes
     )
 
@@ -92,11 +93,7 @@ def _altered(
     def made(outcomes: list[Outcome]) -> InSteps:
         return InSteps(responded(outcomes))
 
-    answer = _decided(context, changes, outcomes, made, validate_only)
-    if isinstance(answer, Later):
-        return answer
-    response: R = yield from answer.steps
-    return response
+    return _decided(context, changes, looks, made, validate_only)
 
 
 def _counted(changes: list[ResourceChange]) -> Counter[tuple[int, str]]:
@@ -109,26 +106,43 @@ def _look_at(
     change: ResourceChange,
     counts: Counter[tuple[int, str]],
     validate_only: bool,
-) -> Outcome:
+) -> Look:
+    """What is to be said of it before the cluster decides."""
     try:
         if counts[change.resource_type, change.name] > 1:
             why = "Each resource must appear at most once."
             raise KafkaError(Error.INVALID_REQUEST, why)
-        _prepare(context, call, change, validate_only=validate_only)
+        look = _prepare(context, call, change, validate_only=validate_only)
         if change.resource_type in DECIDED:
             require_for_settings(context, call, ALTER_CONFIGS, change.resource_type, change.name)
     except KafkaError as error:
         return error
-    return None
+    return look
 
 
 def _decided(
     context: Context,
     changes: list[ResourceChange],
+    looks: list[Look],
+    made: Callable[[list[Outcome]], T],
+    validate_only: bool,
+) -> Later[T]:
+    """What is made of all outcomes, once files were looked at and the cluster has decided."""
+
+    def ask(_: object) -> Later[T]:
+        outcomes = [each.value if isinstance(each, Later) else each for each in looks]
+        return _asked(context, changes, outcomes, made, validate_only)
+
+    return Later.all([each for each in looks if isinstance(each, Later)]).then_ask(ask)
+
+
+def _asked(
+    context: Context,
+    changes: list[ResourceChange],
     outcomes: list[Outcome],
     made: Callable[[list[Outcome]], T],
     validate_only: bool,
-) -> T | Later[T]:
+) -> Later[T]:
     """What is made of the outcomes, once the cluster has decided on those that are its own."""
     left = [
         index
@@ -136,7 +150,7 @@ def _decided(
         if outcomes[index] is None and change.resource_type in DECIDED
     ]
     if not left:
-        return made(outcomes)
+        return Later.of(made(outcomes))
 
     def decided(answers: list[Outcome] | KafkaError) -> T:
         if isinstance(answers, KafkaError):
@@ -151,7 +165,7 @@ def _decided(
 
 def _prepare(
     context: Context, call: Call, change: ResourceChange, *, validate_only: bool
-) -> None:
+) -> Look:
     names = [step.name for step in change.steps]
     if len(set(names)) < len(names):
         raise KafkaError(Error.INVALID_REQUEST, "Error due to duplicate config keys")
@@ -174,7 +188,8 @@ def _prepare(
         if not validate_only:
             set_levels(change.steps)
     elif change.resource_type == ResourceType.BROKER:
-        check_broker_change(context, change)
+        return check_broker_change(context, change)
     elif change.resource_type not in DECIDED:
         why = f"Unknown resource type {change.resource_type}"
         raise KafkaError(Error.INVALID_REQUEST, why)
+    return None

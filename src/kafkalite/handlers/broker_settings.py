@@ -6,9 +6,10 @@ would come to together. Changes nothing.
 
 from __future__ import annotations
 
-from kafkalite.config import BrokerConfig, InvalidSetting, Kind, Update, broker_settings
+from kafkalite.config import InvalidSetting, Kind, Update, broker_settings
 from kafkalite.config.dynamic import check_change
-from kafkalite.coordinators.cluster.configs import Operation, ResourceChange, Step, split
+from kafkalite.coordinators.cluster.configs import Operation, Outcome, ResourceChange, Step, split
+from kafkalite.env.later import Later
 from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import Error, KafkaError
 
@@ -37,8 +38,9 @@ def _is_integer(text: str) -> bool:
     return text.isascii() and text.removeprefix("-").isdecimal() and abs(int(text)) < INT_BOUND
 
 
-def check_broker_change(context: Context, change: ResourceChange) -> None:
-    """Raises INVALID_REQUEST unless this broker could run with the changed settings."""
+def check_broker_change(context: Context, change: ResourceChange) -> Later[Outcome]:
+    """Refuses it with INVALID_REQUEST unless this broker could run with the changed settings: some
+    of that is raised at once, some takes a look into files."""
     is_per_broker = change.name != ""
     if is_per_broker:
         check_node_id(context, change.name)
@@ -48,22 +50,22 @@ def check_broker_change(context: Context, change: ResourceChange) -> None:
     try:
         check_change(context.config, layer, is_per_broker=is_per_broker)
         changed = context.config.with_layer(layer, is_per_broker=is_per_broker)
-        check_keys(context, changed)
     except InvalidSetting as error:
         # An invalid request, not an invalid setting: so Kafka answers since its beginnings.
         raise KafkaError(Error.INVALID_REQUEST, str(error)) from None
+    return context.check_keys(changed).map(_without_keys)
 
 
-def check_keys(context: Context, changed: BrokerConfig) -> None:
-    """Raises InvalidSetting, as Kafka words it, for keys that no listener could go on with."""
-    try:
-        context.check_keys(changed)
-    except InvalidSetting as error:
-        raise InvalidSetting(
-            "Invalid value org.apache.kafka.common.config.ConfigException: Validation of dynamic "
-            f"config update of SSLFactory failed: {error} for configuration Invalid dynamic "
-            "configuration"
-        ) from None
+def _without_keys(why: InvalidSetting | None) -> Outcome:
+    """As Kafka words it."""
+    if why is None:
+        return None
+    return KafkaError(
+        Error.INVALID_REQUEST,
+        "Invalid value org.apache.kafka.common.config.ConfigException: Validation of dynamic "
+        f"config update of SSLFactory failed: {why} for configuration Invalid dynamic "
+        "configuration",
+    )
 
 
 def _apply(layer: dict[str, str], step: Step) -> None:

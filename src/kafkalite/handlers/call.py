@@ -6,8 +6,9 @@ Owns nothing that lasts: a Call lives as long as its reply is owed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from kafkalite.env.dataclasses import dataclass, field
 
 Address = tuple[str, int]
 

@@ -6,16 +6,18 @@ Owns nothing and decides nothing. One Context serves all requests of one broker.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from kafkalite.config.broker import BrokerConfig
 from kafkalite.config.listeners import BROKER, CONTROLLER
+from kafkalite.config.setting import InvalidSetting
 from kafkalite.coordinators.cluster.auto_creation import AutoCreation
 from kafkalite.coordinators.cluster.controller import Controller
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.groups.front import Groups
 from kafkalite.coordinators.transactions.front import Transactions
 from kafkalite.env import Env
+from kafkalite.env.dataclasses import dataclass, field
+from kafkalite.env.later import Later
 from kafkalite.handlers.api_set import ApiSet
 from kafkalite.handlers.fetch_sessions import FetchSessions
 from kafkalite.handlers.kept_replies import KeptReplies
@@ -46,8 +48,8 @@ class Context:
     groups: Groups = field(init=False)
     transactions: Transactions = field(init=False)
     logs: LogManager = field(init=False)
-    # Raises InvalidSetting for keys that no listener could go on with.
-    check_keys: Callable[[BrokerConfig], None] = lambda config: None
+    # Why listeners could not go on with the keys of these settings, once a worker has read them.
+    check_keys: Callable[[BrokerConfig], Later[InvalidSetting | None]] = lambda _: Later.of(None)
     telemetry: Telemetry = field(default_factory=Telemetry)
     kept_replies: KeptReplies = field(default_factory=KeptReplies)
     # None: everybody may do everything.

@@ -14,6 +14,7 @@ from kafkalite.env.slicing import InSteps, Steps, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.permission import permitted
+from kafkalite.handlers.refusals import with_refused
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
 from kafkalite.security.acl import ALTER, TOPIC
@@ -42,12 +43,5 @@ def _permitted(
     request.topics = [
         topic for topic in request.topics if counts[topic.name] > 1 or topic.name in allowed
     ]
-
-    def answered(
-        answer: CreatePartitionsResponse | KafkaError,
-    ) -> CreatePartitionsResponse | KafkaError:
-        if not isinstance(answer, KafkaError):
-            answer.results += refused
-        return answer
-
-    return context.controller.submit(CreatePartitions(request)).map(answered)
+    answer = context.controller.submit(CreatePartitions(request))
+    return answer.map(with_refused("results", refused))

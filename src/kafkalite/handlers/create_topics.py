@@ -18,6 +18,7 @@ from kafkalite.env.slicing import InSteps, Steps, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.permission import may_cluster, permitted
+from kafkalite.handlers.refusals import with_refused
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from kafkalite.security.acl import CREATE, DESCRIBE_CONFIGS, TOPIC
@@ -63,17 +64,16 @@ def _permitted(
     hidden = set(names) - allowed
     request.topics = [topic for topic in request.topics if topic.name not in hidden]
 
-    def answered(
+    def without_hidden(
         answer: CreateTopicsResponse | KafkaError,
     ) -> CreateTopicsResponse | KafkaError:
         if not isinstance(answer, KafkaError):
             for topic in answer.topics:
                 if topic.error_code == Error.NONE and topic.name not in shown:
                     _hide_settings(topic)
-            answer.topics += refused
         return answer
 
-    return _create(context, request).map(answered)
+    return _create(context, request).map(without_hidden).map(with_refused("topics", refused))
 
 
 def _hide_settings(topic: CreateTopicsResponse.Topic) -> None:

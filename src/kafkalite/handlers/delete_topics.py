@@ -15,6 +15,7 @@ from kafkalite.env.slicing import InSteps, Steps, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.permission import may_cluster, permitted
+from kafkalite.handlers.refusals import with_refused
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
 from kafkalite.security.acl import DELETE, DESCRIBE, TOPIC
@@ -74,15 +75,8 @@ def _permitted(
     refused += yield from in_steps(
         _refused(name if name in seen else None, one) for one, name in hidden_ids.items()
     )
-
-    def answered(
-        answer: DeleteTopicsResponse | KafkaError,
-    ) -> DeleteTopicsResponse | KafkaError:
-        if not isinstance(answer, KafkaError):
-            answer.responses += refused
-        return answer
-
-    return context.controller.submit(DeleteTopics(request)).map(answered)
+    answer = context.controller.submit(DeleteTopics(request))
+    return answer.map(with_refused("responses", refused))
 
 
 def _refused(

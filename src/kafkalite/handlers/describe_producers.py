@@ -6,7 +6,7 @@ What `find-hanging` of Apache Kafka's transactions tool stands on.
 from __future__ import annotations
 
 from kafkalite.coordinators.cluster.create_topics import check_topic_name
-from kafkalite.env.slicing import InSteps, Steps
+from kafkalite.env.slicing import InSteps, Steps, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import find_partition
@@ -32,7 +32,7 @@ def _answer(
         topic = DescribeProducersResponse.Topic(name=asked.name)
         response.topics.append(topic)
         for number, index in enumerate(asked.partition_indexes):
-            topic.partitions.append(_describe(context, call, asked.name, index))
+            topic.partitions.append((yield from _describe(context, call, asked.name, index)))
             if number % STEP_PARTITIONS == STEP_PARTITIONS - 1:
                 yield
         yield
@@ -41,7 +41,7 @@ def _answer(
 
 def _describe(
     context: Context, call: Call, topic: str, index: int
-) -> DescribeProducersResponse.Partition:
+) -> Steps[DescribeProducersResponse.Partition]:
     answer = DescribeProducersResponse.Partition(partition_index=index)
     try:
         check_topic_name(topic)
@@ -52,15 +52,15 @@ def _describe(
         answer.error_code = error.code
         answer.error_message = error.message or error.code.message
         return answer
-    for producer in partition.log.active_producers():
-        answer.active_producers.append(
-            DescribeProducersResponse.ActiveProducer(
-                producer_id=producer.producer_id,
-                producer_epoch=producer.epoch,
-                last_sequence=producer.last_sequence,
-                last_timestamp=producer.last_timestamp,
-                coordinator_epoch=producer.coordinator_epoch,
-                current_txn_start_offset=producer.transaction_start,
-            )
+    answer.active_producers = yield from in_steps(
+        DescribeProducersResponse.ActiveProducer(
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            last_sequence=producer.last_sequence,
+            last_timestamp=producer.last_timestamp,
+            coordinator_epoch=producer.coordinator_epoch,
+            current_txn_start_offset=producer.transaction_start,
         )
+        for producer in list(partition.log.active_producers())  # others come and go meanwhile
+    )
     return answer

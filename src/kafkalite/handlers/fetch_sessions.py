@@ -9,9 +9,9 @@ Invariant: a session holds exactly the partitions that its fetcher believes it h
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.slicing import Steps
 from kafkalite.handlers.stepwise import pieces
 from kafkalite.protocol.errors import Error

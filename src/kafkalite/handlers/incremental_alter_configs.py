@@ -24,7 +24,7 @@ Response = IncrementalAlterConfigsResponse.Response
 
 def incremental_alter_configs(
     context: Context, call: Call, request: IncrementalAlterConfigsRequest
-) -> IncrementalAlterConfigsResponse | Later[IncrementalAlterConfigsResponse] | InSteps:
+) -> Later[IncrementalAlterConfigsResponse] | InSteps:
     return alter(
         context,
         call,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from kafkalite.coordinators.transactions.events import InitProducerId, ProducerIdentity
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps, begun
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.permission import may_any, may_cluster, require
@@ -24,9 +25,15 @@ FENCED_SINCE_VERSION = 4
 
 def init_producer_id(
     context: Context, call: Call, request: InitProducerIdRequest
-) -> InitProducerIdResponse | Later[InitProducerIdResponse]:
+) -> InitProducerIdResponse | Later[InitProducerIdResponse] | InSteps:
+    return begun(_init(context, call, request))
+
+
+def _init(
+    context: Context, call: Call, request: InitProducerIdRequest
+) -> Steps[InitProducerIdResponse | Later[InitProducerIdResponse]]:
     try:
-        _ask(context, call, request)
+        yield from _ask(context, call, request)
         had = _had(request)
         if request.transactional_id is None:
             return context.transactions.producer_ids.take().map(_without_transactions)
@@ -43,13 +50,14 @@ def init_producer_id(
     return context.transactions.submit(request.transactional_id, event).map(answer)
 
 
-def _ask(context: Context, call: Call, request: InitProducerIdRequest) -> None:
+def _ask(context: Context, call: Call, request: InitProducerIdRequest) -> Steps[None]:
     """Whether one may write: with this transactional id, or anything at all."""
     if request.transactional_id is not None:
         require(context, call, WRITE, TRANSACTIONAL_ID, request.transactional_id)
-    elif not may_cluster(context, call, IDEMPOTENT_WRITE, is_quiet=True) and not may_any(
-        context, call, WRITE, TOPIC
-    ):
+        return
+    if may_cluster(context, call, IDEMPOTENT_WRITE, is_quiet=True):
+        return
+    if not (yield from may_any(context, call, WRITE, TOPIC)):
         raise KafkaError(Error.CLUSTER_AUTHORIZATION_FAILED)
 
 

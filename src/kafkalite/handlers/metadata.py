@@ -18,12 +18,12 @@ from kafkalite.coordinators.cluster.nodes import nodes_for
 from kafkalite.coordinators.cluster.states import NO_LEADER, PartitionState, Topic
 from kafkalite.coordinators.cluster.view import INTERNAL_TOPICS
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps
+from kafkalite.env.slicing import InSteps, Steps, chosen, in_steps
 from kafkalite.handlers.call import Call, Encoded
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import offline_replicas
 from kafkalite.handlers.operations import cluster_operations, operations
-from kafkalite.handlers.permission import may, may_cluster, permitted
+from kafkalite.handlers.permission import divide, may, may_cluster, permitted
 from kafkalite.handlers.stepwise import encoded, let_go
 from kafkalite.protocol import codec
 from kafkalite.protocol.errors import Error, KafkaError
@@ -47,9 +47,7 @@ MOST_NAMES_KEPT = 1_000  # by name; a reply to more is not worth a look at what 
 
 def metadata(
     context: Context, call: Call, request: MetadataRequest
-) -> MetadataResponse | Encoded | InSteps:
-    if call.version < TOPIC_ID_VERSION and _names_by_id(request):
-        return _refuse(request)
+) -> Encoded | InSteps:
     offset, asked = context.metadata.features_epoch, _asked(context, call, request)
     body = context.kept_replies.find(offset, *asked) if asked is not None else None
     return InSteps(_answer(context, call, request, asked)) if body is None else Encoded(body)
@@ -79,7 +77,7 @@ def _answer(
         every = sorted(image.topics)
         if context.authorizer is not None:
             seen = yield from permitted(context, call, DESCRIBE, TOPIC, every, is_quiet=True)
-            every = [name for name in every if name in seen]
+            every = yield from chosen(every, seen.__contains__)
         return (yield from _of_names(context, call, request, every, asked))
     names: dict[str, None] = {}
     ids: dict[bytes, None] = {}
@@ -87,6 +85,9 @@ def _answer(
     for number, each in enumerate(request.topics):
         if number % STEP_NAMES == STEP_NAMES - 1:
             yield
+        is_by_id = each.name is None or each.topic_id != ZERO_UUID
+        if is_by_id and call.version < TOPIC_ID_VERSION:
+            return MetadataResponse(topics=(yield from in_steps(map(_refused, request.topics))))
         if each.topic_id != ZERO_UUID:
             ids[each.topic_id] = None
         elif each.name is None:
@@ -107,14 +108,16 @@ def _of_wanted(
     """What is missing of these is created, where it may be."""
     image, hidden = context.metadata.image, set[str]()
     if context.authorizer is not None:
-        hidden = set(names) - (yield from permitted(context, call, DESCRIBE, TOPIC, names))
-    missing = [name for name in names if name not in image.topics and name not in hidden]
+        yield from divide(context, call, DESCRIBE, TOPIC, names, set(), hidden)
+    missing = yield from chosen(
+        names, lambda name: name not in image.topics and name not in hidden
+    )
     is_wanted = missing and request.allow_auto_topic_creation
     if is_wanted and context.config.get_bool("auto.create.topics.enable"):
         if not may_cluster(context, call, CREATE, is_quiet=True):
-            creatable = yield from permitted(context, call, CREATE, TOPIC, missing)
-            hidden.update(name for name in missing if name not in creatable)
-            missing = [name for name in missing if name in creatable]
+            creatable: set[str] = set()
+            yield from divide(context, call, CREATE, TOPIC, missing, creatable, hidden)
+            missing = yield from chosen(missing, creatable.__contains__)
         if context.config.get_bool("kafkalite.auto.create.waits"):
             # Why a topic could not be created is no answer to who asked where it is.
             return context.auto_creation.create(missing).map(
@@ -126,17 +129,10 @@ def _of_wanted(
     return (yield from _of_names(context, call, request, names, asked, hidden))
 
 
-def _names_by_id(request: MetadataRequest) -> bool:
-    return any(each.name is None or each.topic_id != ZERO_UUID for each in request.topics or ())
-
-
-def _refuse(request: MetadataRequest) -> MetadataResponse:
-    """For a version in which topics have no ids."""
-    return MetadataResponse(
-        topics=[
-            Answer(error_code=Error.INVALID_REQUEST, name=each.name or "", topic_id=each.topic_id)
-            for each in request.topics or ()
-        ]
+def _refused(asked: MetadataRequest.Topic) -> Answer:
+    """In a version in which topics have no ids."""
+    return Answer(
+        error_code=Error.INVALID_REQUEST, name=asked.name or "", topic_id=asked.topic_id
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from kafkalite.coordinators.groups.events import FetchOffsets
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps, finish, in_steps, outcome_of
+from kafkalite.env.slicing import InSteps, Steps, begun, in_steps, outcome_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.group_replies import code_of
@@ -24,8 +24,6 @@ GROUP_ERROR_SINCE = 2
 MANY_GROUPS_SINCE = 8
 TOPIC_IDS_SINCE = 10
 NO_OFFSET = -1
-FEW_TOPICS = 100
-FEW_GROUPS = 10  # whose offsets are told at once, if they are few
 STEP_PARTITIONS, ASKED_PER_STEP = 100, 5
 
 Group = OffsetFetchRequest.Group
@@ -36,9 +34,7 @@ TopicAnswer = OffsetFetchResponse.GroupTopic
 def offset_fetch(
     context: Context, call: Call, request: OffsetFetchRequest
 ) -> InSteps | Later[OffsetFetchResponse | InSteps]:
-    is_large = len(request.groups) > FEW_GROUPS or len(request.topics or ()) > FEW_TOPICS
-    steps = _ask(context, call, request)
-    return InSteps(steps) if is_large else finish(steps)
+    return begun(_ask(context, call, request))
 
 
 def _ask(
@@ -61,9 +57,7 @@ def _ask(
             yield
 
     def respond(found: list[Answer | InSteps | KafkaError]) -> OffsetFetchResponse | InSteps:
-        steps = _respond(context, call, list(zip(groups, found, refused, strict=True)))
-        is_large = len(found) > FEW_GROUPS or any(type(one) is InSteps for one in found)
-        return InSteps(steps) if is_large else finish(steps)
+        return begun(_respond(context, call, list(zip(groups, found, refused, strict=True))))
 
     return Later.all(asked).map(respond)
 
@@ -77,7 +71,8 @@ def _respond(
     for group, answer, refused in found:
         outcome = yield from outcome_of(answer)
         answers.append((yield from _answer(context, call, group, outcome, refused)))
-        yield
+        if len(answers) % ASKED_PER_STEP == 0:
+            yield
     if call.version >= MANY_GROUPS_SINCE:
         return OffsetFetchResponse(groups=answers)
     return (yield from _of_one_group(answers[0]))
@@ -105,31 +100,26 @@ def _resolve(context: Context, call: Call, group: Group) -> Steps[list[TopicAnsw
         if has_ids:
             topic.name = context.metadata.image.topic_name(topic.topic_id) or ""
         if has_ids and not topic.name:
-            refused.append(_failed_topic(topic, Error.UNKNOWN_TOPIC_ID))
+            refused.append((yield from _failed_topic(topic, Error.UNKNOWN_TOPIC_ID)))
         elif may(context, call, DESCRIBE, TOPIC, topic.name):
             known.append(topic)
         else:
-            refused.append(_failed_topic(topic, Error.TOPIC_AUTHORIZATION_FAILED))
+            code = Error.TOPIC_AUTHORIZATION_FAILED
+            refused.append((yield from _failed_topic(topic, code)))
         if count % STEP_PARTITIONS == 0:
             yield
     group.topics = known
     return refused
 
 
-def _failed_topic(topic: OffsetFetchRequest.GroupTopic, code: Error) -> TopicAnswer:
-    return TopicAnswer(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        partitions=[
-            OffsetFetchResponse.GroupTopicPartition(
-                partition_index=index,
-                committed_offset=NO_OFFSET,
-                metadata="",
-                error_code=code,
-            )
-            for index in topic.partition_indexes
-        ],
+def _failed_topic(topic: OffsetFetchRequest.GroupTopic, code: Error) -> Steps[TopicAnswer]:
+    partitions = yield from in_steps(
+        OffsetFetchResponse.GroupTopicPartition(
+            partition_index=index, committed_offset=NO_OFFSET, metadata="", error_code=code
+        )
+        for index in topic.partition_indexes
     )
+    return TopicAnswer(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
 
 def _answer(
@@ -140,7 +130,7 @@ def _answer(
     refused: list[TopicAnswer],
 ) -> Steps[Answer]:
     if isinstance(found, KafkaError):
-        return _failed(call, group, code_of(found))
+        return (yield from _failed(call, group, code_of(found)))
     if group.topics is None and context.authorizer is not None:
         names = (topic.name for topic in found.topics)
         shown = yield from permitted(context, call, DESCRIBE, TOPIC, names)
@@ -158,10 +148,14 @@ def _identify(context: Context, topic: TopicAnswer) -> bool:
     return topic.topic_id != ZERO_UUID
 
 
-def _failed(call: Call, group: Group, code: Error) -> Answer:
+def _failed(call: Call, group: Group, code: Error) -> Steps[Answer]:
     if call.version >= GROUP_ERROR_SINCE:
         return Answer(group_id=group.group_id, error_code=code)
-    topics = [_failed_topic(topic, code) for topic in group.topics or ()]
+    topics: list[TopicAnswer] = []
+    for topic in group.topics or ():
+        topics.append((yield from _failed_topic(topic, code)))
+        if len(topics) % STEP_PARTITIONS == 0:
+            yield
     return Answer(group_id=group.group_id, topics=topics)
 
 

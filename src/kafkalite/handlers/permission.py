@@ -42,11 +42,11 @@ def may_cluster(context: Context, call: Call, operation: int, *, is_quiet: bool 
     return may(context, call, operation, CLUSTER, CLUSTER_NAME, is_quiet=is_quiet)
 
 
-def may_any(context: Context, call: Call, operation: int, kind: int) -> bool:
+def may_any(context: Context, call: Call, operation: int, kind: int) -> Steps[bool]:
     """Whether there may be something of this kind with which one may do this."""
     authorizer, client = context.authorizer, call.connection
-    return authorizer is None or authorizer.may_any(
-        client.principal, client.peer_address[0], operation, kind
+    return authorizer is None or (
+        yield from authorizer.may_any(client.principal, client.peer_address[0], operation, kind)
     )
 
 
@@ -74,12 +74,27 @@ def permitted(
 ) -> Steps[set[str]]:
     """Those of the names with which one may do this, which is asked once for each."""
     allowed: set[str] = set()
+    yield from divide(context, call, operation, kind, names, allowed, set(), is_quiet=is_quiet)
+    return allowed
+
+
+def divide(
+    context: Context,
+    call: Call,
+    operation: int,
+    kind: int,
+    names: Iterable[str],
+    allowed: set[str],
+    refused: set[str],
+    *,
+    is_quiet: bool = False,
+) -> Steps[None]:
+    """Puts each name among those with which one may do this, or among the others."""
     for number, name in enumerate(dict.fromkeys(names), 1):
-        if may(context, call, operation, kind, name, is_quiet=is_quiet):
-            allowed.add(name)
+        is_allowed = may(context, call, operation, kind, name, is_quiet=is_quiet)
+        (allowed if is_allowed else refused).add(name)
         if number % NAMES_PER_STEP == 0:
             yield
-    return allowed
 
 
 def require_for_settings(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from crc32c import crc32c
 
@@ -19,6 +18,7 @@ from kafkalite.coordinators.cluster.configs import ResourceType
 from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.pattern_parsing import Alphabet, InvalidPattern
 from kafkalite.coordinators.patterns import Pattern
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.handlers.call import Call
 from kafkalite.protocol.errors import Error, KafkaError
 

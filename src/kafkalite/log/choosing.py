@@ -14,8 +14,8 @@ what has the partition's own name in the directory that the metadata names has e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.log.directory import LogDirectory
 from kafkalite.log.names import is_future_name, uuid_text
 from kafkalite.log.offline import UNKNOWN_TOPIC_ID, UnopenedLog

@@ -7,9 +7,9 @@ whole broker (see `cleaning`). Invariant: a log that cannot be compacted keeps n
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 
 from kafkalite.env.clock import Timer
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.slicing import Steps, Work
 from kafkalite.log.cleaning import Dirt, Pass
 from kafkalite.log.config import FOREVER

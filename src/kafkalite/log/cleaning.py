@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.log.compaction import STEP_BYTES, Cleaned, Compaction, Plan, Source
 from kafkalite.log.directory import LogDirectory
 from kafkalite.log.flusher import FlushWork, sync_all

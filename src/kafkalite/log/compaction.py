@@ -11,8 +11,8 @@ A pass runs on worker threads, never two steps at a time, and shares nothing wit
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.disk import Disk
 from kafkalite.env.slicing import Steps
 from kafkalite.log import large

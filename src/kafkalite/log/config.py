@@ -7,7 +7,7 @@ takes its place.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from kafkalite.env.dataclasses import dataclass, field
 
 NO_LIMIT = -1
 FOREVER = 2**63 - 1

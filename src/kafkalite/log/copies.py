@@ -9,9 +9,9 @@ elsewhere meanwhile.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.log.log_table import LogTable
 from kafkalite.log.partition_log import PartitionLog
 from kafkalite.protocol.errors import Error, KafkaError

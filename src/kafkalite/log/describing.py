@@ -5,8 +5,7 @@ Owns the view and nothing else. Invariant: a directory that is offline tells not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.log.directory import LogDirectory
 from kafkalite.log.partition_log import PartitionLog
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.disk import DiskLock
 from kafkalite.env.randomness import random_uuid
 from kafkalite.log.checkpoints import (

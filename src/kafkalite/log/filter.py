@@ -8,9 +8,9 @@ to which the keys are known is kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.slicing import Steps
 from kafkalite.log import large
 from kafkalite.log.ended import Aborted, Markers

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol
 
 from kafkalite.env import Env
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.disk import Disk
 from kafkalite.env.slicing import SLICE_MS
 from kafkalite.log.failures import NO_ROOM, is_out_of_descriptors

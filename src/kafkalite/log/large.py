@@ -8,9 +8,9 @@ bytes that it had, but for a timestamp that is told from another base.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
 from hashlib import blake2b
 
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.slicing import Steps
 from kafkalite.log.key_map import DIGEST_BYTES, LONG_KEY
 from kafkalite.log.record_pieces import begins_at_append_time, patched

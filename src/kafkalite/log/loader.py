@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.disk import Disk
 from kafkalite.log import interrupted
 from kafkalite.log.checkpoints import (

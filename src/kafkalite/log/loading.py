@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 
 from kafkalite.env import Env
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.log.directory import LogDirectory
 from kafkalite.log.home import LogHome
 from kafkalite.log.loader import Opening, load_log, topic_id_in

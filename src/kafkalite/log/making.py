@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
 from kafkalite.env import Env
 from kafkalite.env.background import Gate
+from kafkalite.env.dataclasses import dataclass, replace
 from kafkalite.env.later import Later, resolve_each
 from kafkalite.log.checkpoints import write_partition_metadata
 from kafkalite.log.config import LogConfig

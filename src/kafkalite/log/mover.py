@@ -12,12 +12,12 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Protocol
 
 from kafkalite.env.clock import Timer
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.disk import Disk, FileRange
 from kafkalite.log.copies import Copies, Makers
 from kafkalite.log.home import LogHome

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.log.checkpoints import TopicPartition
 from kafkalite.log.config import LogConfig
 from kafkalite.log.home import LogHome

@@ -15,10 +15,10 @@ batch comes that such a window cannot explain, `look_back` is asked once for the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.records.batch import MAX_SEQUENCE, BatchHeader
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.disk import Disk
 from kafkalite.log.epochs import LeaderEpochs
 from kafkalite.log.names import CORRUPT, INDEX, LOG, TIME_INDEX, TXN_INDEX, offset_name

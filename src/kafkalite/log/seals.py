@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
 from crc32c import crc32c
 
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.disk import Disk, read_whole, replace_file
 from kafkalite.log.names import parse_uuid, uuid_text
 from kafkalite.log.segment import Segment, SegmentSeal

@@ -12,10 +12,10 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from kafkalite.env.clock import Clock, Timer
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.later import Later
 from kafkalite.env.network import Address, Attempt, Link, Network
 from kafkalite.protocol import codec, headers, spec

@@ -7,11 +7,11 @@ of protocol_specs/records/control; here they are only named. Consumers skip the 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
 from typing import TypeAlias
 
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.records.batch import (
     NO_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,

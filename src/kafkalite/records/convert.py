@@ -9,8 +9,8 @@ going down, headers are lost, and control batches, which magic 0 and 1 cannot sa
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
 
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.slicing import Steps
 from kafkalite.records import down_convert, full_check, legacy, record
 from kafkalite.records.batch import (

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import zlib
 from collections import deque
-from dataclasses import dataclass
 
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.slicing import Steps
 from kafkalite.records.batch import BatchHeader, Buffer
 from kafkalite.records.errors import InvalidRecords

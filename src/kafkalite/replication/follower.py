@@ -11,9 +11,9 @@ fetch itself (KIP-595).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.log.append import Writable
 from kafkalite.log.epochs import LeaderEpochs
 from kafkalite.protocol.errors import Error

@@ -13,8 +13,8 @@ so that whoever was in sync last has all of it).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.protocol.errors import Error, KafkaError
 
 NO_EPOCH = -1

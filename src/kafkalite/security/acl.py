@@ -7,8 +7,9 @@ operations and permissions, and which rules a filter means. Decides nothing abou
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from kafkalite.env.dataclasses import dataclass
 
 UNKNOWN, ANY = 0, 1
 TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = 2, 3, 4, 5

@@ -15,10 +15,10 @@ by its spec. A row may hold for some versions (`@0-3`, `@4+`) or for listeners o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.security.acl import CLUSTER, GROUP, KINDS, OPERATIONS, TOPIC, TRANSACTIONAL_ID
 
 TABLE: Final = """

@@ -1,19 +1,19 @@
 """Who may do what, by the access rules that there are: StandardAuthorizer's answers.
 
-Owns the rules in the order in which questions need them, and the answers that were given since the
-rules last changed. A rule that forbids counts before any that allows; what nobody made a rule for
-is forbidden to all but super users, or allowed where the settings say so. Knows no request and no
-file. Invariants: an answer is that of all rules that are there; memory for answers is bounded.
+Owns the rules as questions need them, by whom they concern, and the answers that were given since
+the rules last changed. A rule that forbids counts before any that allows; what nobody made a rule
+for is forbidden to all but super users, or allowed where the settings say so. Knows no request and
+no file. Invariants: an answer is that of all rules that are there; memory for answers is bounded;
+what a question costs does not grow with the rules, nor with how many beginnings of names they have.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from bisect import bisect_right, insort
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Final
 
+from kafkalite.env.slicing import Steps
 from kafkalite.security.acl import (
     ALL,
     ALLOW,
@@ -24,21 +24,22 @@ from kafkalite.security.acl import (
     DESCRIBE,
     DESCRIBE_CONFIGS,
     EVERYBODY,
-    LITERAL,
     PREFIXED,
     READ,
     WILDCARD,
     WRITE,
     Acl,
 )
+from kafkalite.security.beginnings import Beginnings
 
 # What a rule that allows one operation allows besides, by what is asked for.
 ALLOWED_BY: Final = {
     DESCRIBE: (DESCRIBE, READ, WRITE, DELETE, ALTER, ALL),
     DESCRIBE_CONFIGS: (DESCRIBE_CONFIGS, ALTER_CONFIGS, ALL),
 }
-MOST_ANSWERS = 50_000
+MOST_ANSWERS = 10_000  # letting go of them is part of a turn
 LONGEST_NAME_KEPT = 255
+NAMES_PER_STEP = 32
 # That stands for all resources of a kind where it is asked about any of them.
 _ANY_NAME = "hardcode"
 
@@ -46,15 +47,50 @@ Question = tuple[str, str, int, int, str | None]
 # Told of a refusal, the first time since the rules changed: user, host, operation, kind, name.
 Denied = Callable[[str, str, int, int, str], None]
 Holder = tuple[str, str]
-Rules = dict[tuple[Holder, int], int]
-_DENIES, _ALLOWS = 1 << DENY, 1 << ALLOW
+
+
+class _Named:
+    """What some rules name: resources, or beginnings of their names."""
+
+    __slots__ = ("beginnings", "names")
+
+    def __init__(self) -> None:
+        self.names: dict[str, None] = {}
+        self.beginnings = Beginnings()
+
+    def __bool__(self) -> bool:
+        return bool(self.names or self.beginnings.shortest)
+
+    def lists(self, pattern: int, name: str) -> bool:
+        return name in (self.beginnings if pattern == PREFIXED else self.names)
+
+    def add(self, pattern: int, name: str) -> None:
+        """What none of them names yet."""
+        if pattern == PREFIXED:
+            self.beginnings.add(name)
+        else:
+            self.names[name] = None
+
+    def remove(self, pattern: int, name: str) -> None:
+        if pattern == PREFIXED:
+            self.beginnings.remove(name)
+        else:
+            del self.names[name]
+
+    def concern(self, name: str) -> bool:
+        """Whether they concern what has this name."""
+        return WILDCARD in self.names or name in self.names or self.beginnings.begin(name)
+
+
+# Those that forbid and those that allow.
+Rules = tuple[tuple[_Named, ...], tuple[_Named, ...]]
 
 
 class Authorizer:
     """All rules of a cluster, and who is above them."""
 
     __slots__ = (
-        "_allows_without_rules", "_answers", "_by_holder", "_by_resource", "_counts", "_lengths",
+        "_allows_without_rules", "_answers", "_counts", "_named", "_of_kind", "_rules",
         "_super_users", "changes", "on_denied",
     )  # fmt: skip
 
@@ -65,66 +101,58 @@ class Authorizer:
         self._allows_without_rules = allows_without_rules
         self.on_denied: Denied | None = None
         self.changes = 0  # how often the rules were not the same any more
-        # By kind, pattern and name; in it by holder and operation: the permissions, as bits.
-        self._by_resource: dict[tuple[int, int, str], Rules] = {}
-        # By kind, holder, operation and permission: patterns and names.
-        self._by_holder: dict[tuple[int, Holder, int, int], dict[tuple[int, str], None]] = {}
-        # By kind: how long the prefixes are, in order, and how many are as long.
-        self._lengths: dict[int, list[int]] = {}
-        self._counts: Counter[tuple[int, int]] = Counter()
+        # By kind, holder, operation and permission.
+        self._named: dict[tuple[int, Holder, int, int], _Named] = {}
+        # Where it counts whether there are any: what all rules of a kind name, and how many do.
+        self._of_kind: dict[int, _Named] = {}
+        self._counts: dict[tuple[int, int, str], int] = {}
+        # Both since the rules last changed. By user, host, operation and kind:
+        self._rules: dict[tuple[str, str, int, int], Rules] = {}
         # True, False, or None: refused, and nobody was told yet.
         self._answers: dict[Question, bool | None] = {}
 
     # --- rules ------------------------------------------------------------------------------------
 
     def add(self, acl: Acl) -> None:
-        self._changed()
         kind, name, pattern, principal, host, operation, permission = acl
-        holder = principal, host
-        resource = kind, pattern, name
-        if resource not in self._by_resource:
-            self._by_resource[resource] = {}
-            if pattern == PREFIXED:
-                self._add_length(kind, len(name))
-        rules = self._by_resource[resource]
-        rules[holder, operation] = rules.get((holder, operation), 0) | 1 << permission
-        held = self._by_holder.setdefault((kind, holder, operation, permission), {})
-        held[pattern, name] = None
+        key = kind, (principal, host), operation, permission
+        if key not in self._named:
+            self._named[key] = _Named()
+        elif self._named[key].lists(pattern, name):
+            return
+        self._changed()
+        self._named[key].add(pattern, name)
+        if self._allows_without_rules:
+            self._count(kind, pattern, name, 1)
 
     def remove(self, acl: Acl) -> None:
-        self._changed()
         kind, name, pattern, principal, host, operation, permission = acl
-        holder = principal, host
-        resource = kind, pattern, name
-        held = self._by_holder.get((kind, holder, operation, permission), {})
-        if (pattern, name) not in held:
+        key = kind, (principal, host), operation, permission
+        named = self._named.get(key)
+        if named is None or not named.lists(pattern, name):
             return
-        rules = self._by_resource[resource]
-        rules[holder, operation] &= ~(1 << permission)
-        if not rules[holder, operation]:
-            del rules[holder, operation]
-        if not rules:
-            del self._by_resource[resource]
-            if pattern == PREFIXED:
-                self._remove_length(kind, len(name))
-        del held[pattern, name]
-        if not held:
-            del self._by_holder[kind, holder, operation, permission]
+        self._changed()
+        named.remove(pattern, name)
+        if not named:
+            del self._named[key]
+        if self._allows_without_rules:
+            self._count(kind, pattern, name, -1)
+
+    def _count(self, kind: int, pattern: int, name: str, change: int) -> None:
+        """So many rules more name it."""
+        before = self._counts.pop((kind, pattern, name), 0)
+        if before + change:
+            self._counts[kind, pattern, name] = before + change
+        of_kind = self._of_kind.setdefault(kind, _Named())
+        if not before:
+            of_kind.add(pattern, name)
+        elif not before + change:
+            of_kind.remove(pattern, name)
 
     def _changed(self) -> None:
         self.changes += 1
         self._answers.clear()
-
-    def _add_length(self, kind: int, length: int) -> None:
-        if not self._counts[kind, length]:
-            insort(self._lengths.setdefault(kind, []), length)
-        self._counts[kind, length] += 1
-
-    def _remove_length(self, kind: int, length: int) -> None:
-        self._counts[kind, length] -= 1
-        if not self._counts[kind, length]:
-            del self._counts[kind, length]
-            self._lengths[kind].remove(length)
+        self._rules.clear()
 
     # --- questions --------------------------------------------------------------------------------
 
@@ -153,16 +181,19 @@ class Authorizer:
         self._keep(question, answer)
         return answer is True
 
-    def may_any(self, principal: str, host: str, operation: int, kind: int) -> bool:
+    def may_any(self, principal: str, host: str, operation: int, kind: int) -> Steps[bool]:
         """Whether there may be a resource of this kind with which this user may do this."""
         question = principal, host, operation, kind, None
         answer = self._answers.get(question)
-        if answer is None:
-            answer = self.may(
-                principal, host, operation, kind, _ANY_NAME, is_quiet=True
-            ) or self._holds_any(_holders(principal, host), operation, kind)
-            self._keep(question, answer)
-        return answer
+        if answer is not None:
+            return answer
+        changes = self.changes
+        found = self.may(principal, host, operation, kind, _ANY_NAME, is_quiet=True) or (
+            yield from _some_are_left(*self._rules_for(principal, host, operation, kind))
+        )
+        if self.changes == changes:
+            self._keep(question, found)
+        return found
 
     def _keep(self, question: Question, answer: bool | None) -> None:
         if len(question[4] or "") > LONGEST_NAME_KEPT:
@@ -174,56 +205,57 @@ class Authorizer:
     def _decide(self, principal: str, host: str, operation: int, kind: int, name: str) -> bool:
         if principal in self._super_users:
             return True
-        holders = _holders(principal, host)
-        allowing = ALLOWED_BY.get(operation, (operation, ALL))
-        is_allowed = has_rules = False
-        for rules in self._rules_for(kind, name):
-            has_rules = True
-            for holder in holders:
-                for each in (operation, ALL):
-                    if rules.get((holder, each), 0) & _DENIES:
-                        return False
-                is_allowed = is_allowed or any(
-                    rules.get((holder, each), 0) & _ALLOWS for each in allowing
-                )
-        return is_allowed if has_rules else self._allows_without_rules
-
-    def _rules_for(self, kind: int, name: str) -> Iterator[Rules]:
-        """Those of its own, those of all, and those of each beginning of its name."""
-        for each in dict.fromkeys((name, WILDCARD)):
-            rules = self._by_resource.get((kind, LITERAL, each))
-            if rules is not None:
-                yield rules
-        lengths = self._lengths.get(kind, ())
-        for length in lengths[: bisect_right(lengths, len(name))]:
-            rules = self._by_resource.get((kind, PREFIXED, name[:length]))
-            if rules is not None:
-                yield rules
-
-    def _holds_any(self, holders: tuple[Holder, ...], operation: int, kind: int) -> bool:
-        """Whether something is allowed that no rule forbids as a whole."""
-        denied = list(self._held(holders, operation, kind, DENY))
-        if any((LITERAL, WILDCARD) in held for held in denied):
+        forbidding, allowing = self._rules_for(principal, host, operation, kind)
+        if any(each.concern(name) for each in forbidding):
             return False
-        lengths = self._lengths.get(kind, ())
-        for held in self._held(holders, operation, kind, ALLOW):
-            if (LITERAL, WILDCARD) in held:
-                return True
-            for pattern, name in held:
-                beginnings = [(PREFIXED, name[:each]) for each in lengths if each <= len(name)]
-                forbidden = [(LITERAL, name), *beginnings] if pattern == LITERAL else beginnings
-                if not any(each in one for one in denied for each in forbidden):
-                    return True
-        return False
+        if any(each.concern(name) for each in allowing):
+            return True
+        if not self._allows_without_rules:
+            return False
+        return kind not in self._of_kind or not self._of_kind[kind].concern(name)
 
-    def _held(
-        self, holders: tuple[Holder, ...], operation: int, kind: int, permission: int
-    ) -> Iterator[dict[tuple[int, str], None]]:
-        for holder in holders:
-            for each in (operation, ALL):
-                held = self._by_holder.get((kind, holder, each, permission))
-                if held is not None:
-                    yield held
+    def _rules_for(self, principal: str, host: str, operation: int, kind: int) -> Rules:
+        """Those that count when this user at this host asks for this operation."""
+        key = principal, host, operation, kind
+        rules = self._rules.get(key)
+        if rules is None:
+            holders = _holders(principal, host)
+            forbidding = self._of(holders, (operation, ALL), kind, DENY)
+            allowing = ALLOWED_BY.get(operation, (operation, ALL))
+            rules = forbidding, self._of(holders, allowing, kind, ALLOW)
+            if len(self._rules) >= MOST_ANSWERS:
+                self._rules.clear()
+            self._rules[key] = rules
+        return rules
+
+    def _of(
+        self, holders: tuple[Holder, ...], operations: tuple[int, ...], kind: int, permission: int
+    ) -> tuple[_Named, ...]:
+        keys = ((kind, holder, each, permission) for holder in holders for each in operations)
+        found = map(self._named.get, keys)
+        return tuple(named for named in found if named is not None)
+
+
+def _some_are_left(
+    forbidding: tuple[_Named, ...], allowing: tuple[_Named, ...]
+) -> Steps[bool]:
+    """Whether something is allowed that no rule forbids as a whole."""
+    if any(WILDCARD in each.names for each in forbidding):
+        return False
+    if any(WILDCARD in each.names for each in allowing):
+        return True
+    for named in allowing:
+        for number, name in enumerate(tuple(named.names), 1):
+            if not any(each.concern(name) for each in forbidding):
+                return True
+            if number % NAMES_PER_STEP == 0:
+                yield
+        for number, beginning in enumerate(tuple(named.beginnings.shortest), 1):
+            if not any(each.beginnings.begin(beginning) for each in forbidding):
+                return True
+            if number % NAMES_PER_STEP == 0:
+                yield
+    return False
 
 
 def _holders(principal: str, host: str) -> tuple[Holder, ...]:

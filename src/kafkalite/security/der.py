@@ -6,7 +6,7 @@ raises MalformedDer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from kafkalite.env.dataclasses import dataclass
 
 SEQUENCE, SET, OID, OCTET_STRING, INTEGER = 0x30, 0x31, 0x06, 0x04, 0x02
 LENGTH_BYTES = 4

@@ -8,7 +8,8 @@ text ends with its line. No sentence here quotes what it read, which may be a se
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from kafkalite.env.dataclasses import dataclass, field
 
 FLAGS = ("REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL")
 QUOTES = "\"'"

@@ -10,8 +10,8 @@ import hashlib
 import hmac
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.security.der import MalformedDer, dotted, only
 
 MAGIC = b"\xfe\xed\xfe\xed"

@@ -11,10 +11,10 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from kafkalite.config.setting import InvalidSetting
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.security import jks
 from kafkalite.security.certificates import in_order
 from kafkalite.security.der import MalformedDer, only

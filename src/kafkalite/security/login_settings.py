@@ -8,13 +8,13 @@ What holds is what a broker was started with; Kafka takes changes for new listen
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from kafkalite.config.broker import BrokerConfig
 from kafkalite.config.listeners import SASL_PROTOCOLS, Listener
 from kafkalite.config.protections import ALLOW
 from kafkalite.config.setting import InvalidSetting, Value
 from kafkalite.config.tables import LISTENER_PREFIX
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.security import plain
 from kafkalite.security.jaas import Entry, MalformedJaas, parse_entry
 from kafkalite.security.mechanisms import PLAIN, SERVED

@@ -7,8 +7,9 @@ peer's tokens one after the other, and nothing any more once it has come to an e
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final, Protocol
+
+from kafkalite.env.dataclasses import dataclass, field
 
 PLAIN: Final = "PLAIN"
 SCRAM_256: Final = "SCRAM-SHA-256"

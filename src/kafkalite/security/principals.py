@@ -2,16 +2,21 @@
 
 Owns the syntax of these rules (`RULE:pattern/replacement/[LU]`, `DEFAULT`) and what they make of a
 name, as Apache Kafka has it. Patterns are Java's; what Python's expressions have no word for is
-refused when the rules are read, never when somebody connects.
+refused when the rules are read, never when somebody connects. A name that they would take too long
+over stands for nobody.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kafkalite.config.setting import InvalidSetting
+from kafkalite.env.dataclasses import dataclass
+
+if TYPE_CHECKING:
+    from kafkalite.security.expressions import Expression, Found, Steps
 
 SETTING = "ssl.principal.mapping.rules"
 _RULE = r"(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?).*?|(?:.*?)"
@@ -27,6 +32,11 @@ _CLASSES = {
 }  # fmt: skip
 
 
+LONGEST_NAME_TOLD = 300
+# Of an expression, for all rules together: some eight milliseconds.
+MOST_STEPS = 25_000
+
+
 class NoRule(ValueError):
     """No rule says which user a name stands for."""
 
@@ -35,18 +45,18 @@ class NoRule(ValueError):
 class _Rule:
     """Without a pattern it takes every name as it is."""
 
-    pattern: re.Pattern[str] | None = None
+    pattern: Expression | None = None
     replacement: str = ""
     case: Callable[[str], str] = str
 
-    def apply(self, name: str) -> str | None:
+    def apply(self, name: str, steps: Steps) -> str | None:
         if self.pattern is None:
             return name
-        if self.pattern.fullmatch(name) is None:
+        if self.pattern.fullmatch(name, steps) is None:
             return None
-        return self.case(self.pattern.sub(self._replaced, name))
+        return self.case(self.pattern.replaced(name, self._replaced, steps))
 
-    def _replaced(self, match: re.Match[str]) -> str:
+    def _replaced(self, match: Found) -> str:
         return _REFERENCE.sub(lambda reference: _referred(reference, match), self.replacement)
 
 
@@ -59,8 +69,13 @@ class PrincipalMapper:
         self._rules = _parsed(text)
 
     def user(self, name: str) -> str:
+        steps = iter(range(MOST_STEPS))
         for rule in self._rules:
-            user = rule.apply(name)
+            try:
+                user = rule.apply(name, steps)
+            except ValueError as error:
+                shown = name[:LONGEST_NAME_TOLD]
+                raise NoRule(f"{shown} cannot be matched, {error}: rules {self._text}") from None
             if user is not None:
                 return user
         raise NoRule(f"No rules apply to {name}, rules {self._text}")
@@ -84,8 +99,10 @@ def _parsed(text: str) -> list[_Rule]:
 
 
 def _rule(pattern: str, replacement: str, case: str) -> _Rule:
+    from kafkalite.security.expressions import Expression  # which few brokers need
+
     try:
-        compiled = re.compile(python_pattern(pattern), re.ASCII)
+        compiled = Expression(python_pattern(pattern), re.ASCII)
     except (re.error, RecursionError, OverflowError) as error:
         why = f"the pattern {pattern} cannot be taken: {error}"
         raise InvalidSetting(f"{SETTING}: {why}") from None
@@ -93,20 +110,20 @@ def _rule(pattern: str, replacement: str, case: str) -> _Rule:
         if reference[4] is not None or reference[5] is not None:
             why = f"the replacement {replacement} refers to no group with its last sign"
             raise InvalidSetting(f"{SETTING}: {why}")
-        if reference[3] is not None and reference[3] not in compiled.groupindex:
+        if reference[3] is not None and reference[3] not in compiled.names:
             raise InvalidSetting(f"{SETTING}: there is no group {reference[3]} in {pattern}")
         if reference[2] is not None and compiled.groups == 0 and reference[2][0] != "0":
             raise InvalidSetting(f"{SETTING}: there is no group {reference[2]} in {pattern}")
     return _Rule(compiled, replacement, {"L": str.lower, "U": str.upper}.get(case, str))
 
 
-def _referred(reference: re.Match[str], match: re.Match[str]) -> str:
+def _referred(reference: re.Match[str], match: Found) -> str:
     """What a sign of the replacement stands for: as many digits count as there are groups for."""
     if reference[1] is not None:
         return reference[1]
     if reference[3] is not None:
         return match[reference[3]] or ""
-    digits, groups = reference[2], match.re.groups
+    digits, groups = reference[2], match.expression.groups
     if int(digits[0]) > groups:
         return f"${digits}"  # no such group: the text itself
     end = 1

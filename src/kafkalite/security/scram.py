@@ -13,9 +13,9 @@ import hmac
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.security.mechanisms import (
     SCRAM_256,
     SCRAM_512,
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16384
 NONCE_BITS = 130
-# A message in more is none: clients have one extension at most, and each takes time to read.
+# A message of more bytes, or in more parts, is none: the longest name that records have room for
+# takes less, clients have one extension at most, and all of it takes time to read.
+MOST_BYTES: Final = 128 * 1024
 MOST_PARTS: Final = 1_000
 
 _NAME = re.compile(r"[\x01-\x2b\x2d-\x3c\x3e-\x7f]+")  # without a comma and an equals sign
@@ -129,11 +131,10 @@ class ScramExchange:
         self._credential: Credential | None = None
 
     def take(self, token: bytes) -> Step:
-        try:
-            text = token.decode("ascii")
-        except UnicodeDecodeError:
+        if len(token) > MOST_BYTES or not token.isascii():
             user = None if self._first is None else self._first.user
             return Refused("what it sent is no message of SCRAM", user=user)
+        text = token.decode("ascii")
         return self._begin(text) if self._first is None else self._finish(self._first, text)
 
     def _begin(self, text: str) -> Step:

@@ -7,7 +7,6 @@ the setting, before anything is opened.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kafkalite.config import BrokerConfig, InvalidSetting, broker_settings
@@ -15,6 +14,7 @@ from kafkalite.config.listeners import SASL_SSL, SSL, Listener
 from kafkalite.config.protections import ALLOW
 from kafkalite.config.setting import Value
 from kafkalite.config.tables import LISTENER_PREFIX
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.tls import (
     SUITES_13,
     VERSIONS,

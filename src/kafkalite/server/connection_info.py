@@ -6,9 +6,9 @@ Owns what is known of the peer for as long as the connection is open, and nothin
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from kafkalite.config.listeners import BROKER, PLAINTEXT
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.network import Address
 
 ANONYMOUS = "User:ANONYMOUS"

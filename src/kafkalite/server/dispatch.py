@@ -17,7 +17,7 @@ from kafkalite import handlers
 from kafkalite.coordinators.cluster.controller import OutcomeUnknown
 from kafkalite.env.later import Later
 from kafkalite.env.network import Part
-from kafkalite.env.slicing import InSteps, Steps
+from kafkalite.env.slicing import InSteps, Steps, begun, outcome_of
 from kafkalite.handlers.api_set import ApiSet
 from kafkalite.handlers.api_versions import API_VERSIONS_KEY, unknown_version
 from kafkalite.handlers.call import Call, Client, CloseConnection, Encoded
@@ -27,7 +27,7 @@ from kafkalite.protocol import codec, headers, spec
 from kafkalite.protocol.errors import Error, KafkaError, MalformedFrame
 from kafkalite.protocol.messages import message_class
 from kafkalite.protocol.runtime import ManyElements
-from kafkalite.server.error_reply import error_reply
+from kafkalite.server.error_reply import error_reply, error_reply_in_steps
 from kafkalite.server.guard import guarded
 from kafkalite.server.limits import LimitedLog
 from kafkalite.server.other_protocols import recognise
@@ -118,7 +118,9 @@ class Dispatcher:
         try:
             response = route.handler(self._context, call, request)
         except Exception as error:  # noqa: BLE001 - what it means is decided there
-            response = self._failed(route, call, request, error)
+            return self._answered(
+                route, call, request, self._failed(route, call, request, error), False
+            )
         return self._answered(route, call, request, response, False, frame)
 
     def _failed(self, route: Route, call: Call, request: Any, error: Exception) -> Any:
@@ -239,6 +241,7 @@ class Dispatcher:
                 response = self._failed(route, call, request, error)
             if isinstance(response, Exception):
                 response = self._settled(route, call, request, response)
+            response = yield from outcome_of(response)  # of what failed
         if response is None or isinstance(response, Later):
             return self._answered(route, call, request, response, True)
         if type(response) in _SHORT:
@@ -319,27 +322,29 @@ class Dispatcher:
         return CloseConnection("malformed")
 
     def _refusal(self, route: Route, call: Call, request: Any, error: KafkaError) -> Any:
-        response = self._error_reply(route, call, request, error.code, error.message)
-        return CloseConnection(str(error)) if response is None else response
+        return begun(
+            self._error_reply(route, call, request, str(error), error.code, error.message)
+        )
 
     def _error_reply(
-        self, route: Route, call: Call, request: Any, code: Error, message: str | None = None
-    ) -> Any | None:
-        """None where there can be none: who waits for an answer is told by the connection's end."""
+        self, route: Route, call: Call, request: Any, reason: str, code: Error,
+        message: str | None = None,
+    ) -> Steps[Any]:  # fmt: skip
+        """Who waits for an answer is told by the connection's end where there can be none."""
         try:
-            return error_reply(request, call.version, code, message)
+            response = yield from error_reply_in_steps(request, call.version, code, message)
         except Exception as mistake:  # noqa: BLE001 - nobody waits because of a mistake of ours
             what = f"{_described(route, call)} cannot be told of {code.name}"
             self._log.bug(f"bug in telling {route.api.name}", what, mistake)
-            return None
+            response = None
+        return CloseConnection(reason) if response is None else response
 
     def _mistake(self, route: Route, call: Call, request: Any, error: Exception) -> Any:
         kind = f"bug in {route.api.name}"
         self._log.bug(kind, f"{_described(route, call)} failed by a mistake of ours", error)
         if route.api.key == PRODUCE_KEY:  # told of an unknown error, an idempotent one duplicates
             return CloseConnection(kind)
-        response = self._error_reply(route, call, request, Error.UNKNOWN_SERVER_ERROR)
-        return CloseConnection(kind) if response is None else response
+        return begun(self._error_reply(route, call, request, kind, Error.UNKNOWN_SERVER_ERROR))
 
     def refuse(self, head: memoryview, size: int, connection: Client) -> bytes:
         foreign = recognise(head)

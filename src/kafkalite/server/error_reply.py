@@ -8,9 +8,10 @@ at all gives None; its peer is cut off instead.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from kafkalite.env.dataclasses import dataclass
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, Steps, finish
 from kafkalite.protocol import spec
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import message_class
@@ -18,6 +19,13 @@ from kafkalite.protocol.messages import message_class
 
 def error_reply(request: Any, version: int, code: Error, message: str | None = None) -> Any | None:
     """A response to `request` that says nothing but this error."""
+    return finish(error_reply_in_steps(request, version, code, message))
+
+
+def error_reply_in_steps(
+    request: Any, version: int, code: Error, message: str | None = None
+) -> Steps[Any | None]:
+    """The same, of a request that may name thousands of things."""
     asked: spec.Message = type(request).SPEC
     assert asked.api is not None
     failure = _Failure(message_class(f"{asked.api.name}Response"), version, code, message)
@@ -25,16 +33,17 @@ def error_reply(request: Any, version: int, code: Error, message: str | None = N
     answered: spec.Message = failure.cls.SPEC
     if failure.mark(response, answered.root):
         return response
-    return response if failure.mirror(request, asked.root, response, answered.root) else None
+    is_told = yield from failure.mirror(request, asked.root, response, answered.root)
+    return response if is_told else None
 
 
-def refused_entries(request: Any, version: int, code: Error) -> list[Any]:
+def refused_entries(request: Any, version: int, code: Error) -> Steps[list[Any]]:
     """What the response to `request` has for each entry that it names, all of which are refused."""
     asked: spec.Message = type(request).SPEC
     assert asked.api is not None
     failure = _Failure(message_class(f"{asked.api.name}Response"), version, code, None)
     response = failure.cls()
-    failure.mirror(request, asked.root, response, failure.cls.SPEC.root)
+    yield from failure.mirror(request, asked.root, response, failure.cls.SPEC.root)
     entries: list[Any] = getattr(response, answered_array(failure.cls, version))
     return entries
 
@@ -52,6 +61,7 @@ class _Failure:
     version: int
     code: Error
     message: str | None
+    told: int = 0  # entries so far
 
     def mark(self, target: Any, struct: spec.Struct) -> bool:
         """Puts the error into the slot of a struct, if it has one."""
@@ -66,7 +76,7 @@ class _Failure:
 
     def mirror(
         self, request: Any, asked: spec.Struct, response: Any, answered: spec.Struct
-    ) -> bool:
+    ) -> Steps[bool]:
         """Gives the response an entry with the error for each entry of the request's array."""
         slot = next(self.slots_of(answered), None)
         source = self._source(asked, slot) if slot is not None else None
@@ -77,8 +87,11 @@ class _Failure:
             entry = getattr(self.cls, slot.type)()
             _copy_names(item, entry, source, slot.struct)
             if not self.mark(entry, slot.struct) and source.struct is not None:
-                self.mirror(item, source.struct, entry, slot.struct)
+                yield from self.mirror(item, source.struct, entry, slot.struct)
             entries.append(entry)
+            self.told += 1
+            if self.told % ELEMENTS_PER_STEP == 0:
+                yield
         return True
 
     def slots_of(self, struct: spec.Struct) -> Iterator[spec.Field]:

@@ -12,12 +12,11 @@ from typing import Any
 
 from kafkalite import handlers
 from kafkalite.config.listeners import CONTROLLER
-from kafkalite.env.slicing import InSteps, Steps, finish, outcome_of
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, Steps, begun, outcome_of
 from kafkalite.handlers.afterwards import afterwards
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.permission import NAMES_PER_STEP, REFUSALS, may, refusal
-from kafkalite.handlers.stepwise import pieces
 from kafkalite.protocol import spec
 from kafkalite.protocol.errors import KafkaError
 from kafkalite.security.acl import CLUSTER, CLUSTER_NAME, TOPIC
@@ -25,7 +24,6 @@ from kafkalite.security.asks import ALL, EACH, Ask, asks_at
 from kafkalite.server.error_reply import answered_array, refused_entries
 from kafkalite.server.whole_refusals import whole_refusal
 
-AT_ONCE = 200  # entries
 ZERO_UUID = bytes(16)
 
 
@@ -49,7 +47,8 @@ def guarded(handler: handlers.Handler, api: spec.Api, version: int, kind: str) -
         for ask, field in wholes:
             name = CLUSTER_NAME if field is None else getattr(request, field.name)
             if not may(context, call, ask.operation, ask.kind, name):
-                return whole_refusal(request, version, refusal(ask.operation, ask.kind, call))
+                error = refusal(ask.operation, ask.kind, call)
+                return begun(whole_refusal(request, version, error))
         if not parts:
             return handler(context, call, request)
         return parts[0].answered(context, call, request, handler)
@@ -94,9 +93,7 @@ class _Part:
     def answered(
         self, context: Context, call: Call, request: Any, handler: handlers.Handler
     ) -> Any:
-        entries = getattr(request, self.array.name)
-        steps = self._answered(context, call, request, handler)
-        return InSteps(steps) if len(entries) > AT_ONCE else finish(steps)
+        return begun(self._answered(context, call, request, handler))
 
     def _answered(
         self, context: Context, call: Call, request: Any, handler: handlers.Handler
@@ -115,26 +112,25 @@ class _Part:
             return handler(context, call, request)
         if self.ask.api == "DeleteGroups":  # which answers a group once
             refused = list(dict.fromkeys(refused))
-        answers: list[Any] = []
-        for some in pieces(refused, NAMES_PER_STEP):
-            setattr(request, self.array.name, some)
-            answers += refused_entries(request, call.version, REFUSALS[self.ask.kind])
-            yield
+        setattr(request, self.array.name, refused)
+        answers = yield from refused_entries(request, call.version, REFUSALS[self.ask.kind])
         setattr(request, self.array.name, kept)
-
-        def add(response: Any) -> Any:
-            if getattr(response, "error_code", 0) == 0:  # else the others are not told of either
-                told = answered_array(type(response), call.version)
-                both = [*answers, *getattr(response, told)]
-                setattr(response, told, _once_each(both) if self.is_merged else both)
-            return response
-
         try:
             answer = yield from outcome_of(handler(context, call, request))
         except KafkaError:  # all of it is answered with that
             setattr(request, self.array.name, [*refused, *kept])
             raise
-        return afterwards(answer, add)
+        both = afterwards(
+            answer, lambda response: begun(self._with_refused(call, response, answers))
+        )
+        return (yield from outcome_of(both))
+
+    def _with_refused(self, call: Call, response: Any, refused: list[Any]) -> Steps[Any]:
+        if getattr(response, "error_code", 0) == 0:  # else the others are not told of either
+            told = answered_array(type(response), call.version)
+            both = [*refused, *getattr(response, told)]
+            setattr(response, told, (yield from _once_each(both)) if self.is_merged else both)
+        return response
 
     def _name_of(self, context: Context, entry: Any) -> str | None:
         """None of an unknown id: what has none is nobody's to ask for."""
@@ -145,13 +141,15 @@ class _Part:
         return str(getattr(entry, self.name.name))
 
 
-def _once_each(answers: list[Any]) -> list[Any]:
+def _once_each(answers: list[Any]) -> Steps[list[Any]]:
     """A topic that was named twice is answered once, for all its partitions."""
     if not hasattr(answers[0], "partitions"):
         return answers
     found: dict[tuple[str, bytes], Any] = {}
-    for each in answers:
+    for number, each in enumerate(answers, 1):
         first = found.setdefault((each.name, getattr(each, "topic_id", ZERO_UUID)), each)
         if first is not each:
             first.partitions += each.partitions
+        if number % ELEMENTS_PER_STEP == 0:
+            yield
     return list(found.values())

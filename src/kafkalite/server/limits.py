@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import Protocol, TypeAlias
 
 from kafkalite.config.broker import BrokerConfig
 from kafkalite.env.clock import Clock, Timer
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.slicing import ELEMENTS_PER_STEP, Slices, Steps, Work
 
 _LOG = logging.getLogger(__name__)

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
 from kafkalite.env.clock import Clock
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.later import Later
 from kafkalite.handlers.api_versions import API_VERSIONS_KEY
 from kafkalite.handlers.call import CloseConnection

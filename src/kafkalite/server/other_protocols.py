@@ -6,7 +6,7 @@ may have: the famous request size 1195725856 is `GET `.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from kafkalite.env.dataclasses import dataclass
 
 HTTP_METHODS = (b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"DELE", b"PATC", b"CONN", b"PRI ")
 TLS_HANDSHAKE = b"\x16\x03"

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
 from kafkalite.config import InvalidSetting, broker_settings
 from kafkalite.config.broker import BrokerConfig
 from kafkalite.config.tables import LISTENER_PREFIX
 from kafkalite.config.together import connections_by_host
 from kafkalite.env.clock import Clock
+from kafkalite.env.dataclasses import dataclass
 
 SAMPLE_MS, SAMPLES = 1_000, 11
 LONGEST_WAIT_MS = 1_000

@@ -8,9 +8,9 @@ not begin with a header; and not for long.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.later import Later
 from kafkalite.env.network import Part
 from kafkalite.handlers.call import CloseConnection

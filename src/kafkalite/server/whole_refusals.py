@@ -1,116 +1,109 @@
 """The reply to a request that its sender may not make, where it is more than an error.
 
-Owns the shapes that Apache Kafka gives such replies, API by API; all others are `error_reply`'s.
+Owns the shapes that Apache Kafka gives such replies, API by API; all others are `error_reply`'s. A
+request may name thousands of things, so all that is told of each is worked out in steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, Steps, in_steps
 from kafkalite.protocol import messages as m
 from kafkalite.protocol.errors import KafkaError
 
 NULL_PROTOCOL_SINCE = 7
 
 
-def whole_refusal(request: Any, version: int, error: KafkaError) -> Any:
+def whole_refusal(request: Any, version: int, error: KafkaError) -> Steps[Any]:
     """Raises the error where the reply is the usual one."""
     shape = SHAPES.get(type(request).SPEC.api.name)
     if shape is None:
         raise error
-    return shape(request, version, error)
+    return (yield from shape(request, version, error))
 
 
-def _join_group(request: m.JoinGroupRequest, version: int, error: KafkaError) -> Any:
+def _nested(
+    asked: Iterable[tuple[Any, Iterable[Any]]],
+    of_each: Callable[[Any, list[Any]], Any],
+    of_part: Callable[[Any], Any],
+) -> Steps[list[Any]]:
+    """What is told of each thing, such as a topic, and in it of each of its parts."""
+    told: list[Any] = []
+    for each, parts in asked:
+        told.append(of_each(each, (yield from in_steps(map(of_part, parts)))))
+        if len(told) % ELEMENTS_PER_STEP == 0:
+            yield
+    return told
+
+
+def _join_group(request: m.JoinGroupRequest, version: int, error: KafkaError) -> Steps[Any]:
+    yield from ()
     name = None if version >= NULL_PROTOCOL_SINCE else ""
     return m.JoinGroupResponse(error_code=error.code, generation_id=-1, protocol_name=name)
 
 
 def _alter_replica_log_dirs(
     request: m.AlterReplicaLogDirsRequest, version: int, error: KafkaError
-) -> Any:
+) -> Steps[Any]:
     response = m.AlterReplicaLogDirsResponse
-    return response(
-        results=[
-            response.Result(
-                topic_name=topic.name,
-                partitions=[
-                    response.Partition(partition_index=each, error_code=error.code)
-                    for each in topic.partitions
-                ],
-            )
-            for directory in request.dirs
-            for topic in directory.topics
-        ]
+    results = yield from _nested(
+        (
+            (topic, topic.partitions) for directory in request.dirs for topic in directory.topics
+        ),
+        lambda topic, told: response.Result(topic_name=topic.name, partitions=told),
+        lambda index: response.Partition(partition_index=index, error_code=error.code),
     )
+    return response(results=results)
 
 
-def _elect_leaders(request: m.ElectLeadersRequest, version: int, error: KafkaError) -> Any:
+def _elect_leaders(request: m.ElectLeadersRequest, version: int, error: KafkaError) -> Steps[Any]:
     response = m.ElectLeadersResponse
-    return response(
-        error_code=error.code,
-        replica_election_results=[
-            response.ReplicaElectionResult(
-                topic=topic.topic,
-                partition_result=[
-                    response.PartitionResult(
-                        partition_id=each, error_code=error.code, error_message=error.message
-                    )
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topic_partitions or ()
-        ],
+    results = yield from _nested(
+        ((topic, topic.partitions) for topic in request.topic_partitions or ()),
+        lambda topic, told: response.ReplicaElectionResult(
+            topic=topic.topic, partition_result=told
+        ),
+        lambda index: response.PartitionResult(
+            partition_id=index, error_code=error.code, error_message=error.message
+        ),
     )
+    return response(error_code=error.code, replica_election_results=results)
 
 
 def _alter_partition_reassignments(
     request: m.AlterPartitionReassignmentsRequest, version: int, error: KafkaError
-) -> Any:
+) -> Steps[Any]:
     response = m.AlterPartitionReassignmentsResponse
-    return response(
-        error_code=error.code,
-        error_message=error.message,
-        responses=[
-            response.Response(
-                name=topic.name,
-                partitions=[
-                    response.Partition(
-                        partition_index=each.partition_index,
-                        error_code=error.code,
-                        error_message=error.message,
-                    )
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ],
+    responses = yield from _nested(
+        ((topic, topic.partitions) for topic in request.topics),
+        lambda topic, told: response.Response(name=topic.name, partitions=told),
+        lambda partition: response.Partition(
+            partition_index=partition.partition_index,
+            error_code=error.code,
+            error_message=error.message,
+        ),
     )
+    return response(error_code=error.code, error_message=error.message, responses=responses)
 
 
 def _list_partition_reassignments(
     request: m.ListPartitionReassignmentsRequest, version: int, error: KafkaError
-) -> Any:
+) -> Steps[Any]:
     response = m.ListPartitionReassignmentsResponse
-    return response(
-        error_code=error.code,
-        error_message=error.message,
-        topics=[
-            response.Topic(
-                name=topic.name,
-                partitions=[
-                    response.Partition(partition_index=each) for each in topic.partition_indexes
-                ],
-            )
-            for topic in request.topics or ()
-        ],
+    topics = yield from _nested(
+        ((topic, topic.partition_indexes) for topic in request.topics or ()),
+        lambda topic, told: response.Topic(name=topic.name, partitions=told),
+        lambda index: response.Partition(partition_index=index),
     )
+    return response(error_code=error.code, error_message=error.message, topics=topics)
 
 
 def _describe_client_quotas(
     request: m.DescribeClientQuotasRequest, version: int, error: KafkaError
-) -> Any:
+) -> Steps[Any]:
+    yield from ()
     return m.DescribeClientQuotasResponse(
         error_code=error.code, error_message=None, entries=None
     )
@@ -118,58 +111,51 @@ def _describe_client_quotas(
 
 def _alter_client_quotas(
     request: m.AlterClientQuotasRequest, version: int, error: KafkaError
-) -> Any:
+) -> Steps[Any]:
     response = m.AlterClientQuotasResponse
-    return response(
-        entries=[
-            response.Entry(
-                error_code=error.code,
-                error_message=error.code.message,
-                entity=[
-                    response.Entity(entity_type=each.entity_type, entity_name=each.entity_name)
-                    for each in entry.entity
-                ],
-            )
-            for entry in request.entries
-        ]
+    entries = yield from _nested(
+        ((entry, entry.entity) for entry in request.entries),
+        lambda _, told: response.Entry(
+            error_code=error.code, error_message=error.code.message, entity=told
+        ),
+        lambda each: response.Entity(
+            entity_type=each.entity_type, entity_name=each.entity_name
+        ),
     )
+    return response(entries=entries)
 
 
 def _describe_user_scram_credentials(
     request: m.DescribeUserScramCredentialsRequest, version: int, error: KafkaError
-) -> Any:
+) -> Steps[Any]:
     response = m.DescribeUserScramCredentialsResponse
-    return response(
-        error_code=error.code,
-        error_message=None,
-        results=[
-            response.Result(error_code=error.code, error_message=None)
-            for _ in request.users or ()
-        ],
+    results = yield from in_steps(
+        response.Result(error_code=error.code, error_message=None) for _ in request.users or ()
     )
+    return response(error_code=error.code, error_message=None, results=results)
 
 
 def _alter_user_scram_credentials(
     request: m.AlterUserScramCredentialsRequest, version: int, error: KafkaError
-) -> Any:
+) -> Steps[Any]:
     response = m.AlterUserScramCredentialsResponse
     users = {each.name for each in request.deletions}
     users |= {each.name for each in request.upsertions}
-    return response(
-        results=[
-            response.Result(user=user, error_code=error.code, error_message=error.message)
-            for user in sorted(users)
-        ]
+    results = yield from in_steps(
+        response.Result(user=user, error_code=error.code, error_message=error.message)
+        for user in sorted(users)
     )
+    return response(results=results)
 
 
 def _describe_log_dirs(
     request: m.DescribeLogDirsRequest, version: int, error: KafkaError
-) -> Any:
+) -> Steps[Any]:
+    yield from ()
     return m.DescribeLogDirsResponse(error_code=error.code)
 
 
-SHAPES: Final[dict[str, Callable[[Any, int, KafkaError], Any]]] = {
+SHAPES: Final[dict[str, Callable[[Any, int, KafkaError], Steps[Any]]]] = {
     "JoinGroup": _join_group,
     "AlterReplicaLogDirs": _alter_replica_log_dirs,
     "DescribeLogDirs": _describe_log_dirs,

@@ -108,6 +108,8 @@ def test_a_secret_is_not_shown(key, value):
          "small letters: listener.name.outside.plain.connections.max.reauth.ms"),
         ("sasl.jaas.config", "secret", "for one mechanism"),
         ("listener.name.outside.sasl.jaas.config", "secret", "for one mechanism"),
+        ("listener.name.outside.num.partitions", "3", "num.partitions is for all"),
+        ("listener.name.outside.max.connections", "3", None),
         ("listener.name.outside.ssl.client.auth", "required", None),
         ("listener.name.outside.plain.connections.max.reauth.ms", "1000", None),
         ("listener.name.outside.plain.sasl.jaas.config", "secret", None),

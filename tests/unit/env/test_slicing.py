@@ -88,7 +88,7 @@ def test_works_take_turns_within_one_slice_for_all():
 def test_a_slice_ends_when_its_time_is_over():
     clock, seen, done = Turns(), Seen(), Done()
     slices = Slices(clock)
-    slices.run(steps(10, seen, clock=clock, step_ms=2), done.append)
+    slices.run(steps(10, seen, clock=clock, step_ms=1), done.append)
     assert len(seen) == 2
     clock.one()
     assert len(seen) == 4

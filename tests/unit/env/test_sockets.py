@@ -15,7 +15,14 @@ import uvloop
 from kafkalite.env.disk import Disk, File, FileRange, RealDisk
 from kafkalite.env.memory import MemoryDisk
 from kafkalite.env.network import SYSTEM_BUFFERS, Buffers, Link
-from kafkalite.env.sockets import CHUNK_BYTES, SENDFILE_BYTES, SocketLink, SocketNetwork
+from kafkalite.env.sockets import (
+    CHUNK_BYTES,
+    GATHERED_PARTS,
+    SENDFILE_BYTES,
+    WRITES_PER_TURN,
+    SocketLink,
+    SocketNetwork,
+)
 
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
@@ -146,6 +153,26 @@ def test_parts_of_files_and_of_memory_arrive_in_order(pair, tmp_path, disk):
     pair.ours.link.send(parts)
     assert pair.ours.link.unsent_bytes <= len(expected) + 3
     assert pair.read(len(expected) + 3, pace=300_000) == expected + b"end"
+    assert pair.ours.link.unsent_bytes == 0
+
+
+def test_thousands_of_small_parts_of_files_go_some_in_each_turn(pair: Pair, tmp_path):
+    file = make_file(RealDisk(), tmp_path)
+    file.write_at(0, random.Random(3).randbytes(100_000))
+    read: list[int] = []
+
+    class Counted:
+        path = file.path
+
+        def read_at(self, position: int, length: int) -> bytes:
+            read.append(position)
+            return file.read_at(position, length)
+
+    parts = [FileRange(Counted(), 20 * number, 20) for number in range(5_000)]  # type: ignore[arg-type]
+    pair.ours.link.send(parts)
+    assert len(read) == WRITES_PER_TURN * GATHERED_PARTS
+    assert pair.read(100_000) == file.read_at(0, 100_000)
+    assert len(read) == 5_000
     assert pair.ours.link.unsent_bytes == 0
 
 

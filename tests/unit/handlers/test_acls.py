@@ -13,18 +13,26 @@ from kafkalite.coordinators.cluster.image_records import records_of
 from kafkalite.env.slicing import ELEMENTS_PER_STEP, InSteps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.find_coordinator import STEP_KEYS
+from kafkalite.handlers.offset_fetch import STEP_PARTITIONS
 from kafkalite.handlers.permission import NAMES_PER_STEP
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterReplicaLogDirsRequest,
+    AlterUserScramCredentialsRequest,
     CreateAclsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteAclsRequest,
     DeleteTopicsRequest,
     DescribeAclsRequest,
+    DescribeUserScramCredentialsRequest,
+    ElectLeadersRequest,
     FindCoordinatorRequest,
     ListOffsetsRequest,
+    ListPartitionReassignmentsRequest,
     MetadataRequest,
+    OffsetFetchRequest,
 )
 from kafkalite.security import acl as rules
 from kafkalite.security.acl import Acl, acl_of
@@ -269,3 +277,59 @@ def test_entries_of_thousands_are_refused_a_slice_per_turn(guarded: World) -> No
     topics = [ListOffsetsRequest.Topic(name=name, partitions=[]) for name in NAMES]
     answer = begun(guarded, ALICE, ListOffsetsRequest(replica_id=-1, topics=topics), 9)
     assert len(list(answer.steps)) > 1.5 * len(NAMES) / NAMES_PER_STEP
+
+
+TOPICS = [
+    (AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDirsRequest.Dir(
+        path="/d", topics=[AlterReplicaLogDirsRequest.Topic(
+            name="t", partitions=list(range(1_000))
+        )]
+    )]), 2),
+    (ElectLeadersRequest(topic_partitions=[
+        ElectLeadersRequest.TopicPartitions(topic=name, partitions=[0]) for name in NAMES
+    ]), 2),
+    (AlterPartitionReassignmentsRequest(topics=[
+        AlterPartitionReassignmentsRequest.Topic(name=name, partitions=[])
+        for name in NAMES
+    ]), 0),
+    (ListPartitionReassignmentsRequest(topics=[
+        ListPartitionReassignmentsRequest.Topic(
+            name="t", partition_indexes=list(range(1_000))
+        )
+    ]), 0),
+    (AlterUserScramCredentialsRequest(deletions=[
+        AlterUserScramCredentialsRequest.Deletion(name=name) for name in NAMES
+    ]), 0),
+    (DescribeUserScramCredentialsRequest(users=[
+        DescribeUserScramCredentialsRequest.User(name=name) for name in NAMES
+    ]), 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("request_of_many", "version"), TOPICS, ids=lambda each: type(each).__name__
+)
+def test_thousands_are_refused_as_a_whole_a_slice_per_turn(
+    guarded: World, request_of_many: Any, version: int
+) -> None:
+    answer = begun(guarded, ALICE, request_of_many, version)
+    assert isinstance(answer, InSteps)
+    assert len(list(answer.steps)) >= len(NAMES) // ELEMENTS_PER_STEP - 1
+
+
+def test_metadata_of_thousands_that_are_refused_is_told_a_slice_per_turn(guarded: World) -> None:
+    told: list[str] = []
+    assert guarded.context.authorizer is not None
+    guarded.context.authorizer.on_denied = lambda *what: told.append(what[4])
+    topics = [MetadataRequest.Topic(name=name) for name in NAMES]
+    answer = begun(guarded, ALICE, MetadataRequest(topics=topics), 11)
+    for _ in answer.steps:
+        assert len(told) <= NAMES_PER_STEP
+        told.clear()
+
+
+def test_offsets_of_thousands_that_are_refused_are_told_a_slice_per_turn(guarded: World) -> None:
+    topic = OffsetFetchRequest.Topic(name="t", partition_indexes=list(range(1_000)))
+    answer = begun(guarded, ALICE, OffsetFetchRequest(group_id="g", topics=[topic]), 1).value
+    steps = 1_000 // ELEMENTS_PER_STEP + 1_000 // STEP_PARTITIONS
+    assert sum(1 for _ in answer.steps) >= steps

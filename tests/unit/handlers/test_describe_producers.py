@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafkalite.env.slicing import ELEMENTS_PER_STEP
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.describe_producers import describe_producers
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import DescribeProducersRequest
 from tests.unit.handlers.whole_broker import WholeBroker, records
@@ -75,3 +78,16 @@ def test_what_is_not_there(broker: WholeBroker) -> None:
         assert answer.active_producers == []
     broker.stop_leading()
     assert describe(broker).error_code == Error.NOT_LEADER_OR_FOLLOWER
+
+
+def test_many_producers_of_a_partition_are_told_a_slice_per_turn(broker: WholeBroker) -> None:
+    for producer_id in range(100):
+        batch = records(
+            [b"a"], timestamp=1, producer_id=producer_id, producer_epoch=0, base_sequence=0
+        )
+        broker.partition().append(batch, broker.now_ms)
+    asked = DescribeProducersRequest.Topic(name="t", partition_indexes=[0])
+    call = Call(DescribeProducersRequest.API_KEY, 0, 1, "a-client", broker.connection)
+    answer = describe_producers(broker.context, call, DescribeProducersRequest(topics=[asked]))
+    assert len(list(answer.steps)) > 100 / ELEMENTS_PER_STEP
+    assert len(describe(broker).active_producers) == 100

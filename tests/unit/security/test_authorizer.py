@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkalite.env.slicing import finish
 from kafkalite.security import acl as rules
 from kafkalite.security.acl import Acl, AclFilter, InvalidAcl, acl_of
-from kafkalite.security.authorizer import ALLOWED_BY, MOST_ANSWERS, Authorizer
+from kafkalite.security.authorizer import (
+    ALLOWED_BY,
+    MOST_ANSWERS,
+    NAMES_PER_STEP,
+    Authorizer,
+)
+from kafkalite.security.beginnings import Beginnings
 from kafkalite.security.denials import described
 
 ALICE, HOST = "User:alice", "10.0.0.7"
@@ -129,6 +137,41 @@ def test_ten_thousand_rules_are_as_fast_as_few() -> None:
     assert time.process_time() - began < 0.5
 
 
+class Name(str):
+    """One that counts how often it is compared, or copied."""
+
+    __slots__ = ()
+    looks = 0
+
+    def __lt__(self, other: str) -> bool:
+        Name.looks += 1
+        return super().__lt__(other)
+
+    def startswith(self, *found: Any) -> bool:
+        Name.looks += 1
+        return super().startswith(*found)
+
+    def __getitem__(self, place: Any) -> str:
+        Name.looks += 1
+        return super().__getitem__(place)
+
+
+@pytest.mark.parametrize("prefix", ["x" * 5, "x" * 4 + "A"], ids=["of it", "beside it"])
+def test_a_long_name_beside_beginnings_of_all_lengths_is_as_fast_as_a_short_one(
+    prefix: str,
+) -> None:
+    """Whoever asks for a group chooses its name."""
+    authorizer = authorizer_of()
+    for length in range(3_000):
+        authorizer.add(acl_of(f"User:bob read group {'x' * length}{prefix}*"))
+        authorizer.add(acl_of(f"User:alice write group {'x' * length}{prefix}*"))
+    Name.looks = 0
+    name = Name("x" * 32_000)
+    assert not authorizer.may(ALICE, HOST, rules.READ, rules.GROUP, name)
+    assert authorizer.may("User:bob", HOST, rules.READ, rules.GROUP, name) is ("A" not in prefix)
+    assert Name.looks < 50
+
+
 acls = st.builds(
     Acl,
     kind=st.sampled_from((rules.TOPIC, rules.GROUP)),
@@ -191,7 +234,20 @@ def test_it_answers_as_one_that_goes_over_all_rules(
     ],
 )
 def test_any_topic_to_write_to(texts: list[str], expected: bool) -> None:
-    assert authorizer_of(*texts).may_any(ALICE, HOST, rules.WRITE, rules.TOPIC) is expected
+    steps = authorizer_of(*texts).may_any(ALICE, HOST, rules.WRITE, rules.TOPIC)
+    assert finish(steps) is expected
+
+
+@pytest.mark.parametrize("sign", ["", "*"])
+def test_whether_anything_is_left_of_thousands_is_found_out_in_steps(sign: str) -> None:
+    authorizer = authorizer_of()
+    for number in range(2_000):
+        authorizer.add(acl_of(f"User:alice write topic t{number:05}{sign}"))
+        authorizer.add(acl_of(f"deny User:* write topic t{number:05}{sign}"))
+    steps = authorizer.may_any(ALICE, HOST, rules.WRITE, rules.TOPIC)
+    assert len(list(steps)) >= 2_000 // NAMES_PER_STEP
+    authorizer.add(acl_of(f"User:alice write topic u{sign}"))
+    assert finish(authorizer.may_any(ALICE, HOST, rules.WRITE, rules.TOPIC))
 
 
 @pytest.mark.parametrize(
@@ -218,3 +274,23 @@ def test_a_filter_means_some_rules(wanted: AclFilter, text: str, expected: bool)
 def test_a_text_that_is_no_rule_says_why(text: str) -> None:
     with pytest.raises(InvalidAcl, match=r"access rule|belongs|names no"):
         acl_of(text)
+
+
+texts = st.text("ab", min_size=1, max_size=5)
+
+
+@given(st.lists(texts, unique=True), st.data())
+def test_beginnings_are_found_whatever_came_and_went(added: list[str], data: st.DataObject) -> None:
+    beginnings, there = Beginnings(), set[str]()
+    gone = data.draw(st.lists(st.sampled_from(added), unique=True)) if added else []
+    for change, some in ((beginnings.add, added), (beginnings.remove, gone)):
+        for text in some:
+            change(text)
+            there ^= {text}
+            assert all((each in beginnings) is (each in there) for each in added)
+            for name in ("a", "ab", "bab", "aabab", "bbbbbb", ""):
+                assert beginnings.begin(name) is name.startswith(tuple(there))
+            shortest = {
+                each for each in there if not each.startswith(tuple(there - {each}))
+            }
+            assert beginnings.shortest == sorted(shortest)

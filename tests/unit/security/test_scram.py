@@ -201,7 +201,7 @@ def test_who_has_no_account_is_not_told_so():
     assert other.token.partition(b",")[2] != found[0]
 
 
-@pytest.mark.parametrize("size", [1_000, 500_000])
+@pytest.mark.parametrize("size", [1_000, 130_000])
 def test_enormous_names_and_nonces_take_their_bytes_and_no_more(size):
     for first in (
         b"n,,n=" + b"x" * size + b",r=abc",
@@ -220,6 +220,16 @@ def test_each_extension_takes_time_and_there_are_only_so_many(count, taken):
     assert isinstance(first, Challenge) is taken
     speaker = Speaker()
     last = speaker.last().replace(b",p=", f"{extensions},p=".encode())
+    assert isinstance(speaker.server.take(last), LoggedIn) is taken
+
+
+@pytest.mark.parametrize(("size", "taken"), [(100_000, True), (200_000, False)])
+def test_each_byte_takes_time_and_there_are_only_so_many(size, taken):
+    """A name of 32,767 characters with nothing but commas, as it is written, is the longest."""
+    first = exchange().take(f"n,,n=user,r=abc,a={'b' * size}".encode())
+    assert isinstance(first, Challenge) is taken
+    speaker = Speaker()
+    last = speaker.last().replace(b",p=", f",a={'b' * size},p=".encode())
     assert isinstance(speaker.server.take(last), LoggedIn) is taken
 
 

@@ -22,6 +22,8 @@ from kafkalite.protocol.errors import Error, KafkaError, MalformedFrame
 from kafkalite.protocol.messages import (
     ApiVersionsResponse,
     BrokerHeartbeatRequest,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
     FetchRequest,
     FetchResponse,
     HeartbeatRequest,
@@ -47,8 +49,9 @@ class Answering:
     """A dispatcher whose every API is one handler."""
 
     def __init__(self, handler: Any, kind: str = BROKER) -> None:
+        self.clock = ManualClock()
         context: Any = SimpleNamespace(
-            long_work=LongWork(Slices(ManualClock())), metadata=SimpleNamespace(lasts=True),
+            long_work=LongWork(Slices(self.clock)), metadata=SimpleNamespace(lasts=True),
             authorizer=None,
         )
         self.connection = ConnectionInfo("PLAINTEXT", ("127.0.0.1", 9092), ("10.1.2.3", 555))
@@ -76,6 +79,19 @@ def body_of(reply: Any, cls: Any, version: int, *, has_tags: bool = False) -> An
     assert size == len(data) - 4
     assert correlation_id == 7
     return codec.decode(cls, version, data[8 + has_tags :])
+
+
+def test_an_error_of_a_request_that_names_thousands_is_told_a_slice_per_turn():
+    names = [str(number) for number in range(1_000)]
+    answering = Answering(raising(KafkaError(Error.NOT_CONTROLLER)))
+    reply = answering(request(DeleteTopicsRequest(topic_names=names), 3))
+    assert isinstance(reply, Later)
+    assert not reply.is_resolved
+    answering.clock.advance(0)
+    told = body_of(reply.value, DeleteTopicsResponse, 3).responses
+    assert [(each.name, each.error_code) for each in told] == [
+        (name, Error.NOT_CONTROLLER) for name in names
+    ]
 
 
 def test_a_handler_is_told_of_the_request_and_its_response_is_framed():
@@ -234,7 +250,7 @@ def test_what_cannot_even_be_told_ends_the_connection(outcome, caplog, monkeypat
     def failing(*_: Any) -> Any:
         raise StopIteration
 
-    monkeypatch.setattr("kafkalite.server.dispatch.error_reply", failing)
+    monkeypatch.setattr("kafkalite.server.dispatch.error_reply_in_steps", failing)
     later: Later[Any] = Later()
     last: Later[Any] = Later()
     replies = [

@@ -7,7 +7,6 @@ the offset of its registration.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Final
 
 from kafkalite.coordinators.cluster.directories import directory_of, is_online
@@ -24,6 +23,7 @@ from kafkalite.coordinators.cluster.states import NO_LEADER, BrokerState, EndPoi
 from kafkalite.coordinators.cluster.view import View, decided
 from kafkalite.coordinators.effects import Effects
 from kafkalite.coordinators.events import Event
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     BrokerRegistrationChangeRecord,

@@ -8,7 +8,6 @@ is again as it was. No topic id is given twice.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from typing import Protocol, TypeVar
 
 from kafkalite.coordinators.cluster.states import (
@@ -18,6 +17,7 @@ from kafkalite.coordinators.cluster.states import (
     QuotaEntity,
     Topic,
 )
+from kafkalite.env.dataclasses import dataclass, field, fields
 from kafkalite.security.acl import Acl
 
 K = TypeVar("K")

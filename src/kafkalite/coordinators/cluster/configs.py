@@ -8,7 +8,6 @@ own number, its listeners) is judged before, by that broker's handler.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 
 from kafkalite.config import (
@@ -29,6 +28,7 @@ from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.cluster.view import View, decided_in_steps
 from kafkalite.coordinators.effects import Effects
 from kafkalite.coordinators.events import Event
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ClearElrRecord, ConfigRecord

@@ -5,11 +5,10 @@ Reads only. The controller of this process is the only voter.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kafkalite.coordinators.cluster.view import View
 from kafkalite.coordinators.effects import Effects
 from kafkalite.coordinators.events import Event
+from kafkalite.env.dataclasses import dataclass
 
 
 @dataclass(slots=True, frozen=True)

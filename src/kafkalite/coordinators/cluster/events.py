@@ -6,9 +6,8 @@ the others stand beside their decisions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kafkalite.coordinators.events import Event, R_co
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.protocol.messages import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,

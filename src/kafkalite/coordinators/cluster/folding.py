@@ -7,10 +7,9 @@ copy shares with its image what the records do not touch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-
 from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.image import Image
+from kafkalite.env.dataclasses import dataclass, fields, replace
 from kafkalite.env.slicing import Steps
 
 AT_ONCE = 16  # records

@@ -8,7 +8,6 @@ Invariant: two images that applied the same records are equal.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from kafkalite.coordinators.cluster.changes import Changes
@@ -21,6 +20,7 @@ from kafkalite.coordinators.cluster.states import (
     QuotaEntity,
     Topic,
 )
+from kafkalite.env.dataclasses import dataclass, field, replace
 from kafkalite.protocol import messages as m
 from kafkalite.security.acl import Acl
 

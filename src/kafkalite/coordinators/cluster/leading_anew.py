@@ -6,12 +6,11 @@ Owns only that; who leads stays.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kafkalite.coordinators.cluster.states import NO_LEADER
 from kafkalite.coordinators.cluster.view import View, decided
 from kafkalite.coordinators.effects import Effects
 from kafkalite.coordinators.events import Event
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.protocol.messages import PartitionChangeRecord
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.later import Later, resolve_each
 from kafkalite.env.slicing import Slices, Steps
 from kafkalite.protocol.errors import Error, KafkaError

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Container
-from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from kafkalite.config import BrokerConfig
@@ -34,6 +33,7 @@ from kafkalite.coordinators.effects import Effects, Record
 from kafkalite.coordinators.events import Event
 from kafkalite.env import Env
 from kafkalite.env.clock import Timer
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import Steps, caught, finish
 from kafkalite.log.directory import WrongDirectory

@@ -8,7 +8,6 @@ log's start is nought or the end of a snapshot that is there, and nothing is wri
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from kafkalite.coordinators.cluster.quorum import QUORUM_STATE, Quorum
 from kafkalite.coordinators.cluster.snapshots import (
@@ -20,6 +19,7 @@ from kafkalite.coordinators.cluster.snapshots import (
 from kafkalite.coordinators.cluster.stored import Stored
 from kafkalite.coordinators.effects import Record
 from kafkalite.env.background import Gate
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import Steps
 from kafkalite.log.checkpoints import write_partition_metadata

@@ -6,11 +6,11 @@ So one port serves the host, a container network and a forwarded port's other en
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.cluster.states import BrokerState, EndPoint
+from kafkalite.env.dataclasses import dataclass
 
 # In a registration: nothing was set to be advertised for this listener.
 UNADVERTISED = ""

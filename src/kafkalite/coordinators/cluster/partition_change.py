@@ -7,7 +7,6 @@ nothing changes. Until replicas copy data, only one that has led holds any: nobo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum
 
 from kafkalite.config import topic_value
@@ -16,6 +15,7 @@ from kafkalite.coordinators.cluster.directories import directory_of, is_online
 from kafkalite.coordinators.cluster.image import NO_LEADER_CHANGE
 from kafkalite.coordinators.cluster.states import NO_LEADER, TOPIC, PartitionState
 from kafkalite.coordinators.cluster.view import View
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.protocol.messages import PartitionChangeRecord
 
 RECOVERED, RECOVERING = 0, 1

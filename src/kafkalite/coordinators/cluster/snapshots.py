@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Final
 
 from kafkalite.coordinators.cluster.records import encode_record, read_record
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.disk import Disk, read_whole, replace_file
 from kafkalite.env.slicing import Steps
 from kafkalite.protocol import codec

@@ -5,7 +5,7 @@ Owns these as values; what each record does to them is image.py's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from kafkalite.env.dataclasses import dataclass, field
 
 NO_LEADER = -1
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from kafkalite.coordinators.cluster.quorum import Quorum
 from kafkalite.coordinators.cluster.records import read_record
@@ -19,6 +18,7 @@ from kafkalite.coordinators.cluster.snapshots import (
     list_snapshots,
     read_snapshot,
 )
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.disk import Disk
 from kafkalite.log.names import LOG, is_offset_name, offset_of
 from kafkalite.log.recovery import whole_batches

@@ -6,13 +6,13 @@ Owns the view that every deciding function of this package is given. Holds no st
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.cluster.records import as_record
 from kafkalite.coordinators.effects import Effects
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.randomness import random_uuid
 from kafkalite.env.slicing import Steps, in_steps
 from kafkalite.protocol.errors import KafkaError

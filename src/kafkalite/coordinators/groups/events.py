@@ -7,10 +7,10 @@ takes long to tell is told in steps.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from kafkalite.coordinators.events import Event, R_co
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.slicing import InSteps
 from kafkalite.protocol.messages import (
     ConsumerGroupDescribeResponse,

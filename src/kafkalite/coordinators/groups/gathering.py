@@ -8,7 +8,8 @@ the last half second.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+
+from kafkalite.env.dataclasses import dataclass, field
 
 RECENT_MS = 500
 

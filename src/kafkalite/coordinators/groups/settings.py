@@ -7,10 +7,10 @@ consumer on a laptop should not wait three seconds. The composition root fills t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import Enum
 
 from kafkalite.coordinators.groups.gathering import Gathering
+from kafkalite.env.dataclasses import dataclass, field
 
 MAX_INT = 2**31 - 1
 

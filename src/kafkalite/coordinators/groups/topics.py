@@ -6,12 +6,12 @@ Owns nothing: the image is the cluster's, and changes under us.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.cluster.states import Topic
+from kafkalite.env.dataclasses import dataclass
 
 
 @dataclass(slots=True, frozen=True)

@@ -7,10 +7,10 @@ here, so the state machines read as a list of what happens. It never touches sta
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
 
 from kafkalite.coordinators.effects import Effects, Record, Timer
 from kafkalite.coordinators.events import Event
+from kafkalite.env.dataclasses import dataclass, field
 
 
 def _sees_all(topic: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from kafkalite.coordinators.events import Event, R_co
@@ -11,6 +10,7 @@ from kafkalite.coordinators.transactions.transaction import (
     TopicPartition,
     Transaction,
 )
+from kafkalite.env.dataclasses import dataclass
 
 
 class OfTransaction(Event[R_co]):

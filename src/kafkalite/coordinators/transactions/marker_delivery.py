@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from functools import partial
 
 from kafkalite.coordinators.effects import Producer
@@ -19,6 +18,7 @@ from kafkalite.coordinators.transactions.markers import Marker, Outcomes
 from kafkalite.coordinators.transactions.peer import Peer
 from kafkalite.coordinators.transactions.transaction import TopicPartition, Transaction
 from kafkalite.env.clock import Clock
+from kafkalite.env.dataclasses import dataclass, replace
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error, KafkaError
 

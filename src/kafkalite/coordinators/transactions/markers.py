@@ -7,7 +7,6 @@ Never decides about a transaction, and never tries again. Invariant: each partit
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -15,6 +14,7 @@ from kafkalite.coordinators.appending import append_marker
 from kafkalite.coordinators.effects import Producer
 from kafkalite.coordinators.transactions.transaction import TopicPartition
 from kafkalite.env.clock import Clock
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import Slices, Steps
 from kafkalite.protocol.errors import Error, KafkaError

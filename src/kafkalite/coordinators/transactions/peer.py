@@ -7,11 +7,11 @@ others. A refusal is a value, and every question is answered, however the peer e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from kafkalite.coordinators.transactions.markers import Marker, Outcomes
 from kafkalite.coordinators.transactions.transaction import TopicPartition
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import KafkaError
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from kafkalite.coordinators.effects import Effects, Producer, Record, Timer
@@ -35,6 +34,7 @@ from kafkalite.coordinators.transactions.transaction import (
     State,
     Transaction,
 )
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.slicing import Pace
 from kafkalite.protocol.errors import Error, KafkaError
 

@@ -8,10 +8,10 @@ that the table lacks is a bug of ours.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
+from kafkalite.env.dataclasses import dataclass, replace
 from kafkalite.protocol.errors import Error, KafkaError
 
 NO_PRODUCER_ID = -1
