@@ -55,6 +55,17 @@ def js() -> Command:
     return [_tool("node", "Node.js"), str(_built("js", _install_js) / "client.js")]
 
 
+def containers_go() -> Command:
+    """Testcontainers of Go, on an image that is the first argument."""
+    made = _built("containers/go", lambda folder: _build_go(folder, "go.mod"))
+    return [str(made / "clients")]
+
+
+def containers_js() -> Command:
+    """The same of Node."""
+    return [_tool("node", "Node.js"), str(_built("containers/js", _install_js) / "containers.js")]
+
+
 def rust() -> Command:
     """rdkafka with the librdkafka that it carries."""
     return [str(_built("rust", lambda folder: _build_rust(folder, "Cargo.toml")) / "client")]

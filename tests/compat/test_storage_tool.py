@@ -58,6 +58,7 @@ ALIKE_STATIC = [
     [f"{FORMAT} -r 3.9 -f group.version=1"],
     [f"{FORMAT} -r 4.0 -S SCRAM-SHA-256=[name=alice,{SALTED}password=secret]"
      f" -S SCRAM-SHA-512=[name=bob,iterations=8192,{SALTED}saltedpassword=YCE=]"],
+    [f"{FORMAT} -S SCRAM-SHA-256=[name=alice,salt=N3E,saltedpassword=YCE]"],
     [f"{FORMAT} -r 3.4 -S SCRAM-SHA-256=[name=alice,password=secret]"],
 ]  # fmt: skip
 ALIKE_DYNAMIC = [
@@ -88,6 +89,10 @@ ALIKE_DYNAMIC = [
         "SCRAM-SHA-256=[name=a,password=b,iterations=50000]",
         "SCRAM-SHA-256=[name=a,password=b,iterations=x]",
         "SCRAM-SHA-256=[name=a,password=b,foo=1,bar=2]",
+        *(f"SCRAM-SHA-256=[name=a,password=b,salt={salt}]" for salt in (
+            "N", "N=", "N3", "N3=", "N3==", "N3E", "N3E==", "N3F", "N3E=N3E=", "N3ENN", "=", "==",
+            "====", "N3E_", "",
+        )),
     )),
 ]  # fmt: skip
 ALIKE_ANYWHERE = [

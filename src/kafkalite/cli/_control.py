@@ -21,6 +21,7 @@ from kafkalite.cli import _banner
 from kafkalite.cli._addresses import Address, listening
 from kafkalite.cli._port_file import write_port
 from kafkalite.cli._properties import TopicWanted
+from kafkalite.cli._signals import ENDING, hang_ups
 from kafkalite.cli._streams import leave_output
 from kafkalite.config import BrokerConfig
 from kafkalite.testing.embedded import BrokerFailed, EmbeddedKafka
@@ -126,17 +127,14 @@ def _on_signals() -> Outcome:
     stopped = Outcome()
 
     def stop(number: int, _: object) -> None:
-        if stopped.is_there and number != signal.SIGHUP:
+        if stopped.is_there and number in ENDING:
             os._exit(1)
         if not stopped.is_there:
             stopped.done()
             with suppress(OSError):  # the terminal may have gone
                 os.write(2, b"kafkalite is stopping; once more to stop at once\n")
 
-    numbers = [signal.SIGTERM, signal.SIGINT]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
-        numbers.append(signal.SIGHUP)
-    for number in numbers:
+    for number in (*ENDING, *hang_ups()):
         signal.signal(number, stop)
     return stopped
 

@@ -15,7 +15,7 @@ def write_port(path: str, port: int, option: str = "--port-file") -> None:
         if _is_replaced(path):
             _replace(path, f"{port}\n")
         else:
-            target = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+            target = os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
             with open(target, "w", encoding="ascii") as file:
                 file.write(f"{port}\n")
     except OSError as reason:

@@ -6,7 +6,6 @@ import asyncio
 import errno
 import logging
 import os
-import signal
 import sys
 from contextlib import suppress
 
@@ -18,9 +17,10 @@ from kafkalite.cli import _banner, _properties
 from kafkalite.cli._port_file import write_port
 from kafkalite.cli._properties import DEFAULT_DATA, DEFAULT_LISTEN
 from kafkalite.cli._recovery_bar import RecoveryBar
+from kafkalite.cli._signals import ENDING, hang_ups, on_signals
 from kafkalite.cli._streams import leave_output
 from kafkalite.config import BrokerConfig, InvalidSetting, Judgement
-from kafkalite.env import collector, real_env
+from kafkalite.env import collector, real_env, unix
 from kafkalite.env.background import ThreadBackground
 from kafkalite.env.disk import LockedByOther
 from kafkalite.env.later import open_waits, watch_waits
@@ -32,6 +32,7 @@ from kafkalite.log.directory import WrongDirectory
 # For whoever looks for a reply that never came: says at the stop what is still waited for.
 WATCH_WAITS = "KAFKALITE_WATCH_WAITS"
 WAITS_LEFT = "nobody will ever answer"
+# Connections and segments are open files.
 OPEN_FILES = 1 << 16
 
 
@@ -84,7 +85,7 @@ def command(
     for reason, keys in _by_reason(ignored).items():
         has = "has" if len(keys) == 1 else "have"
         logging.warning("%s %s no effect: %s", ", ".join(keys), has, reason)
-    _raise_open_files()
+    unix.raise_open_files(OPEN_FILES)
     if control is not None:
         from kafkalite.cli import _control  # and the server of HTTP, which others do without
 
@@ -125,10 +126,8 @@ class _Serving:
 
     def run(self) -> int:
         asyncio.set_event_loop(self._loop)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            self._loop.add_signal_handler(number, self._stop)
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
-            self._loop.add_signal_handler(signal.SIGHUP, self._hung_up)
+        ends = dict.fromkeys(ENDING, self._stop)
+        on_signals(self._loop, ends | dict.fromkeys(hang_ups(), self._hung_up))
         try:
             self._start()
         except (InvalidSetting, LockedByOther, WrongDirectory, OSError) as error:
@@ -219,17 +218,6 @@ def _halt_if_failed(failure: OSError | None) -> None:
     if failure is not None:
         logging.shutdown()
         os._exit(1)
-
-
-def _raise_open_files() -> None:
-    """Connections and segments are open files; take what the system allows."""
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
-    if soft < wanted:
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _reason(error: Exception) -> str:

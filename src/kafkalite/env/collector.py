@@ -18,12 +18,12 @@ many times what is in use.
 from __future__ import annotations
 
 import gc
-import os
-import resource
 import sys
 import threading
 import time
 from typing import Any
+
+from kafkalite.env import unix
 
 MOST_S = 10.0
 MOST_YOUNG = 20_000  # objects that it has not looked at; two milliseconds
@@ -157,9 +157,8 @@ class Collector:
 
 def _size() -> tuple[int, int]:
     """Small blocks of memory in use, and the most memory that there ever was, with large ones."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return max(sys.getallocatedblocks(), LEAST_BLOCKS), peak
+    return max(sys.getallocatedblocks(), LEAST_BLOCKS), unix.peak_memory()
 
 
 of_process = Collector()
-os.register_at_fork(after_in_child=of_process.wake_in_child)
+unix.in_forked_child(of_process.wake_in_child)

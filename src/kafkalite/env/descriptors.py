@@ -8,8 +8,8 @@ limit, and kept files a little before it: what is left is for files that cannot 
 from __future__ import annotations
 
 import errno
-import resource
 
+from kafkalite.env import unix
 from kafkalite.env.dataclasses import dataclass
 
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
@@ -24,8 +24,7 @@ class Descriptors:
 
     @classmethod
     def of_process(cls) -> Descriptors:
-        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        return cls(soft if soft != resource.RLIM_INFINITY else 1 << 30)
+        return cls(unix.open_files())
 
     @property
     def reserve(self) -> int:

@@ -12,7 +12,6 @@ closes it.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import threading
@@ -21,6 +20,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from kafkalite.env import unix
 from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.descriptors import OUT_OF_DESCRIPTORS, Descriptors
 
@@ -251,7 +251,7 @@ class RealFile:
 
     def sync(self) -> None:
         try:
-            os.fdatasync(self.fileno())
+            unix.sync_data(self.fileno())
         except OSError as error:
             error.filename = self.path
             raise
@@ -278,6 +278,7 @@ class RealDisk:
     """The machine's file systems."""
 
     def __init__(self, max_open_files: int | None = None) -> None:
+        unix.check_files()
         self._max_open_files = max_open_files or default_open_files()
         self._last_descriptor = Descriptors.of_process().kept_files_end
         self._owner = threading.get_ident()
@@ -392,10 +393,7 @@ class RealDisk:
     def lock(self, path: str) -> RealLock:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Apache Kafka takes a POSIX lock on the same file: hold both, so that each keeps the
-            # other out.
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            unix.lock(descriptor)
         except OSError:
             text = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
             os.close(descriptor)

@@ -10,5 +10,5 @@ def new_loop() -> asyncio.AbstractEventLoop:
     try:
         import uvloop
     except ImportError:
-        return asyncio.new_event_loop()
+        return asyncio.SelectorEventLoop()  # that of Windows watches no sockets
     return uvloop.new_event_loop()

@@ -13,11 +13,11 @@ import errno
 import logging
 import os
 import socket
-import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from kafkalite.env import unix
 from kafkalite.env.connecting import Connected, LookUps, SocketAttempt
 from kafkalite.env.descriptors import OUT_OF_DESCRIPTORS, Descriptors
 from kafkalite.env.disk import Buffer, FileRange
@@ -41,7 +41,6 @@ WRITES_PER_TURN = 8
 JOINED_BYTES = 4_096
 
 _MORE = getattr(socket, "MSG_MORE", 0)
-_HAS_SENDFILE = sys.platform == "linux"
 _PEER_GONE = (ConnectionError, TimeoutError)
 _NO_ROOM = (*OUT_OF_DESCRIPTORS, errno.ENOBUFS, errno.ENOMEM)
 
@@ -163,7 +162,7 @@ class SocketLink:
             return False
         try:
             batch = [read_part(part) if isinstance(part, FileRange) else part for part in parts]
-            if size <= JOINED_BYTES:
+            if size <= JOINED_BYTES or not unix.HAS_GATHER:
                 count = self._socket.send(b"".join(batch))
             else:
                 count = self._socket.sendmsg(batch)
@@ -207,13 +206,15 @@ class SocketLink:
         offered = sum(map(len, batch))
         if len(batch) == 1:
             count = self._socket.send(batch[0], flags)
+        elif not unix.HAS_GATHER:
+            count = self._socket.send(b"".join(batch), flags)
         else:
             count = self._socket.sendmsg(batch, (), flags)
         self._took(queue, count)
         return count == offered
 
     def _write_range(self, queue: deque[Part], part: FileRange) -> bool:
-        descriptor = part.file.fileno() if _HAS_SENDFILE else None
+        descriptor = part.file.fileno() if unix.HAS_SENDFILE else None
         offered = len(part)
         if descriptor is not None:
             count = os.sendfile(self._descriptor, descriptor, part.position, offered)
@@ -365,11 +366,10 @@ class SocketPort:
     def _has_room(self) -> bool:
         """Whether a connection would be given a descriptor that is not kept for files."""
         try:
-            descriptor = os.dup(self._socket.fileno())
+            with self._socket.dup() as copy:
+                return copy.fileno() < self._descriptors.connections_end
         except OSError:
             return False
-        os.close(descriptor)
-        return descriptor < self._descriptors.connections_end
 
     def close(self) -> None:
         if self._socket.fileno() < 0:

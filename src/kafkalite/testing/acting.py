@@ -14,6 +14,7 @@ from kafkalite.testing.plan import CONTROLLER, BrokerFailed
 from kafkalite.testing.running import Run
 
 if TYPE_CHECKING:
+    from kafkalite.broker.broker import Broker
     from kafkalite.protocol.messages import (
         AlterUserScramCredentialsRequest,
         AlterUserScramCredentialsResponse,
@@ -46,6 +47,36 @@ def add_users(
         outcome.told(BrokerFailed("; ".join(refused)) if refused else None)
 
     run.brokers[CONTROLLER].controller.submit(AlterUserScramCredentials(request)).then(told)
+
+
+def create_topic(
+    run: Run, name: str, partitions: int, configs: dict[str, str], outcome: Outcome
+) -> None:
+    controller = _controller(run, outcome)
+    if controller is not None:
+        controller.create_topic(name, partitions, configs).then(outcome.told)
+
+
+def move_leader(run: Run, topic: str, partition: int, to: int, outcome: Outcome) -> None:
+    from kafkalite.coordinators.cluster.moving_leader import MoveLeader
+
+    controller = _controller(run, outcome)
+    if controller is not None:
+        controller.controller.submit(MoveLeader(topic, partition, to)).then(outcome.told)
+
+
+def _controller(run: Run, outcome: Outcome) -> Broker | None:
+    """The broker that decides; BrokerFailed when it does not serve. None when it has just ended,
+    which who waits is told."""
+    controller = run.brokers.get(CONTROLLER)
+    if controller is None:
+        away = BrokerFailed(f"broker {CONTROLLER}, the controller, does not serve")
+        raise run.ends_for or away
+    if controller.failure is not None:
+        outcome.fail(controller.failure)
+        return None
+    controller.ended.then(outcome.told_if_failed)
+    return controller
 
 
 def freeze(run: Run, at_ms: int | None, outcome: Outcome) -> None:

@@ -246,6 +246,10 @@ class Acts:
         self._kafka.quiesce()
         return {"status": "quiet"}
 
+    def move_leader(self, given: Given) -> Given:
+        self._kafka.move_leader(given["topic"], given["partition"], to=given["to"])
+        return {"leader": given["to"]}
+
     def create_topic(self, given: Given) -> Given:
         self._kafka.create_topic(given["name"], given["partitions"], given["configs"])
         return {"name": given["name"]}
@@ -428,6 +432,13 @@ ENDPOINTS = (
              "faults stay.", Acts.reset, (_STATUS,)),
     Endpoint("POST", "/disconnect", "Breaks off all connections.", Acts.disconnect, (_STATUS,)),
     Endpoint("POST", "/quiesce", "Done when nothing is under way.", Acts.quiesce, (_STATUS,)),
+    Endpoint("POST", "/leaders", "Has a replica lead a partition, which is in sync.",
+             Acts.move_leader, (Field("leader", "integer", "Who leads now."),), body=(
+        _OF_TOPIC,
+        Field("partition", "integer", "Which.", default=0, least=0),
+        Field("to", "integer", "The id of its broker; who leads already begins a new epoch.",
+              is_required=True),
+    )),
     Endpoint("POST", "/topics", "Creates a topic; it can be used when this is done.",
              Acts.create_topic, (Field("name", "string", "Its name."),), body=(
         Field("name", "string", "Its name.", is_required=True),

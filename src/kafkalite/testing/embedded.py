@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from kafkalite.security.client_login import Login
     from kafkalite.testing.exchange import Exchange
     from kafkalite.testing.exploring import Explorer
-    from kafkalite.testing.outcome import Outcome
 
 __all__ = ["BrokerFailed", "EmbeddedKafka"]
 
@@ -381,6 +380,14 @@ class EmbeddedKafka(Asking):
         run = self._member(node_id)
         run.ask(f"start broker {node_id}", lambda outcome: run.start_one(node_id, outcome))
 
+    def move_leader(self, topic: str, partition: int = 0, *, to: int) -> None:
+        """Has another replica of a partition lead it, which is in sync; clients learn of it when
+        they ask the one that led. Who leads already begins a new epoch."""
+        arguments.topic("topic", topic)
+        run = self._member(to)
+        what = f"have broker {to} lead {topic}-{partition}"
+        run.ask(what, partial(acting.move_leader, run, topic, partition, to))
+
     @property
     def stopped_brokers(self) -> list[int]:
         """The ids of those that do not serve while the others do."""
@@ -460,16 +467,4 @@ class EmbeddedKafka(Asking):
         count = arguments.partitions("partitions", partitions)
         texts = arguments.texts("configs", configs)
         run = self._running()
-
-        def act(outcome: Outcome) -> None:
-            controller = run.brokers.get(CONTROLLER)
-            if controller is None:
-                away = BrokerFailed(f"broker {CONTROLLER}, the controller, does not serve")
-                raise run.ends_for or away
-            if controller.failure is not None:
-                outcome.fail(controller.failure)
-                return
-            controller.ended.then(outcome.told_if_failed)
-            controller.create_topic(name, count, texts).then(outcome.told)
-
-        run.ask(f"create topic {name}", act)
+        run.ask(f"create topic {name}", partial(acting.create_topic, run, name, count, texts))

@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import atexit
 import ctypes
-import os
 from contextlib import suppress
 from typing import Protocol
 
+from kafkalite.env import unix
 from kafkalite.testing.plan import BrokerFailed
 
 
@@ -41,5 +41,4 @@ def _keep_what_is_the_parents() -> None:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(run.loop))
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_keep_what_is_the_parents)
+unix.in_forked_child(_keep_what_is_the_parents)

@@ -50,7 +50,7 @@ def named(name: str) -> Profile:
 @cache
 def profiles() -> dict[str, Profile]:
     """All of them by their releases, the oldest first."""
-    return parsed(files(__package__).joinpath("profiles.txt").read_text())
+    return parsed(files(__package__).joinpath("profiles.txt").read_text(encoding="utf-8"))
 
 
 def parsed(text: str) -> dict[str, Profile]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -24,6 +24,7 @@ from kafkalite.tools.failures import (
     refused,
     wrapped,
 )
+from kafkalite.tools.java_base64 import decoded
 from kafkalite.tools.options import Given, Option
 from kafkalite.tools.running import begin, tell_failure, tell_use
 
@@ -218,7 +219,7 @@ def _bytes(text: str | None) -> bytes:
     if text is None:
         raise illegal_argument("--hmac lacks its argument")
     try:
-        return b64decode(text, validate=True)
+        return decoded(text)
     except ValueError as error:
         raise illegal_argument(f"{text}: {error}") from None
 

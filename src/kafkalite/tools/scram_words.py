@@ -5,7 +5,6 @@ Owns that syntax, and what such a record looks like when it is printed.
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Iterable
 from typing import Final
 
@@ -15,6 +14,7 @@ from kafkalite.env.randomness import system_random
 from kafkalite.protocol.messages import UserScramCredentialRecord
 from kafkalite.security.scram import BY_NUMBER, MAX_ITERATIONS, MIN_ITERATIONS
 from kafkalite.tools.failures import TerseFailure
+from kafkalite.tools.java_base64 import decoded
 from kafkalite.tools.java_numbers import whole
 
 SCRAM_LEVEL: Final = SCRAM
@@ -77,7 +77,7 @@ def _bytes(fields: dict[str, str], name: str) -> bytes | None:
     if name not in fields:
         return None
     try:
-        return b64decode(fields[name], validate=True)
+        return decoded(fields[name])
     except ValueError:
         what = {"salt": "salt", "saltedpassword": "saltedPassword"}[name]
         raise TerseFailure(f"Failed to decode given {what}: {fields[name]}") from None

@@ -89,6 +89,7 @@ CALLS: dict[str, tuple[list[tuple[str, str, Any]], str, Any]] = {
     "POST /explore": ([], "", {"seed": 7, "rate": 0.5, "kinds": ["delay"]}),
     "GET /explore": ([("POST", "/explore", {"schedule": [{"kind": "delay"}]})], "", None),
     "DELETE /explore": ([("POST", "/explore", {"seed": "a name"})], "", None),
+    "POST /leaders": ([], "", {"topic": "orders", "to": 1}),
     "POST /topics": ([("POST", "/reset", None)], "", {"name": "made", "partitions": 2}),
     "POST /produce": ([], "", {"topic": "orders", "records": [{"value": "one"}]}),
 }
@@ -193,6 +194,9 @@ REFUSED: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/clock/advance", {"days": -1}, 400, "expected 0 or more"),
     ("POST", "/clock/advance", {"days": 10**9}, 400, "or less"),
     ("POST", "/clock/unfreeze", {"at": 0}, 400, "it has none"),
+    ("POST", "/leaders", {"topic": "orders"}, 400, "lacks the field 'to'"),
+    ("POST", "/leaders", {"topic": "orders", "to": 7}, 400, "no broker 7"),
+    ("POST", "/leaders", {"topic": "nothing", "to": 1}, 409, "no partition nothing-0"),
     ("POST", "/topics", {"name": "a b"}, 409, "a b"),
     ("POST", "/topics", {"name": "orders"}, 409, "already exists"),
     ("POST", "/topics", {"name": "x", "configs": {"retention.ms": {}}}, 400, "retention.ms"),

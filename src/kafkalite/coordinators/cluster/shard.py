@@ -31,6 +31,7 @@ from kafkalite.coordinators.cluster.folding import AT_ONCE, Folded, folded, put_
 from kafkalite.coordinators.cluster.image import Image, ImageConflict
 from kafkalite.coordinators.cluster.leading_anew import LeadAnew, lead_anew
 from kafkalite.coordinators.cluster.listing_reassignments import list_partition_reassignments
+from kafkalite.coordinators.cluster.moving_leader import MoveLeader, move_leader
 from kafkalite.coordinators.cluster.records import decode_record
 from kafkalite.coordinators.cluster.view import View
 from kafkalite.coordinators.effects import Effects, Record
@@ -62,6 +63,7 @@ DECISIONS: dict[type[Event[object]], Decision] = {
     events.ListPartitionReassignments: list_partition_reassignments,
     DescribeQuorum: describe_quorum,
     LeadAnew: lead_anew,
+    MoveLeader: move_leader,
     brokers.RegisterBroker: brokers.register_broker,
     brokers.FenceBroker: brokers.fence_broker,
     brokers.UnregisterBroker: brokers.unregister_broker,
