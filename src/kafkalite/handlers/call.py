@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 Address = tuple[str, int]
+# Who has not shown who it is.
+ANONYMOUS: Final = "User:ANONYMOUS"
 
 
 class Client(Protocol):
@@ -19,7 +21,9 @@ class Client(Protocol):
     local_address: Address  # where the client reached us
     peer_address: Address
     kind: str  # of the listener: which APIs are there
+    protocol: str  # of the listener: what secures it
     principal: str
+    is_by_token: bool  # it logged in with a delegation token
     software_name: str
     software_version: str
     has_ended: bool  # nobody takes a reply any more
