@@ -21,8 +21,7 @@ from tests.compat.waiting import PATIENCE_S
 
 # What kafkalite has not, by the names of its requests.
 ABSENT = {
-    "DelegationToken": "Delegation tokens", "Share": "Share groups",
-    "Streams": "Streams groups", "RaftVoter": "Voters that come and go",
+    "Share": "Share groups", "Streams": "Streams groups", "RaftVoter": "Voters that come and go",
 }
 
 # Tools that no transcript calls, and why.
@@ -70,7 +69,7 @@ def play(
     return play
 
 
-@scenes("cluster", "configs", "groups", "records", "topics")
+@scenes("cluster", "configs", "groups", "records", "tokens", "topics")
 def test_tools(play: Play, path: Path, scene: Scene) -> None:
     assert play(path, scene) == scene.lines
 

@@ -119,9 +119,9 @@ class Broker:
         }
         self.dispatcher = dispatchers[BROKER]  # of what clients ask
         services = {kind: service_over(each) for kind, each in dispatchers.items()}
-        terms_of = Logins(env, config, lambda: self.metadata, services, self._log).terms
+        self.logins = Logins(env, config, lambda: self.metadata, services, self._log)
         self.server = Server(
-            network, env.clock, env.slices, config, terms_of, self._log,
+            network, env.clock, env.slices, config, self.logins.terms, self._log,
             self.known.connection_rate, self.keys.listeners,
         )  # fmt: skip
         self.peers = Peers(
@@ -220,6 +220,7 @@ class Broker:
         self._replicas.start()
         self.metadata.subscribe(self._on_topics)
         self.keys.watch()
+        self.logins.start()
         self._is_serving = True
 
     def _build_coordinators(self) -> None:
@@ -364,6 +365,7 @@ class Broker:
         self.brokers.serving.discard(self.node_id)
         self.peers.stop()
         self.keys.stop()
+        self.logins.stop()
         if self._is_serving and self._replicas is not None:
             context.transactions.stop()
             self._replicas.stop()

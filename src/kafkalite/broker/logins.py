@@ -1,7 +1,7 @@
 """Who may log in at a broker's listeners, and with what: settings, and the metadata's users.
 
 Owns how a mechanism comes to its users; they are looked up at each login, so that a change is felt
-at the next one.
+at the next one. Keys of signed tokens are read between `start` and `stop`.
 """
 
 from __future__ import annotations
@@ -9,14 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from kafkalite.broker.token_keys import TokenKeys
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.java_hash import in_hash_order
 from kafkalite.env import Env
-from kafkalite.security.login_settings import LoginSettings, login_settings
-from kafkalite.security.mechanisms import PLAIN, Mechanism
+from kafkalite.security.delegation import SECRET, Token, TokenLogins
+from kafkalite.security.login_settings import login_settings
+from kafkalite.security.mechanisms import OAUTHBEARER, PLAIN, Mechanism
+from kafkalite.security.oauth_settings import SignedSettings
+from kafkalite.security.oauthbearer import Check, OauthExchange
 from kafkalite.security.plain import PlainExchange
 from kafkalite.security.scram import BY_NAME, Credential, Scram, ScramExchange
+from kafkalite.security.unsecured_tokens import UnsecuredRules, UnsecuredTokens
 from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.limits import LimitedLog
 from kafkalite.server.login import Entrance
@@ -41,6 +46,22 @@ class Logins:
         self._settings = login_settings(config)
         self._entrances: dict[tuple[str, str], Entrance] = {}
         self._secret = b""  # of what is made up for who is unknown
+        self._tokens = TokenLogins(
+            config.get_optional_str(SECRET) or "", self._token, env.background, env.random
+        )
+        self._keys = {
+            name: TokenKeys(env, each.oauth, log)
+            for name, each in self._settings.items()
+            if isinstance(each.oauth, SignedSettings)
+        }
+
+    def start(self) -> None:
+        for keys in self._keys.values():
+            keys.start()
+
+    def stop(self) -> None:
+        for keys in self._keys.values():
+            keys.stop()
 
     def terms(self, info: ConnectionInfo) -> Terms:
         """Those of a connection that has just come."""
@@ -49,24 +70,37 @@ class Logins:
             return self._open[info.kind]
         key = (info.listener, info.kind)
         if key not in self._entrances:
-            self._entrances[key] = self._entrance(settings, self._services[info.kind])
+            self._entrances[key] = self._entrance(info.listener, self._services[info.kind])
         return self._entrances[key].terms()
 
-    def _entrance(self, settings: LoginSettings, service: Service) -> Entrance:
+    def _entrance(self, listener: str, service: Service) -> Entrance:
+        settings = self._settings[listener]
         mechanisms = {
-            name: self._mechanism(name, settings) for name in in_hash_order(settings.mechanisms)
+            name: self._mechanism(name, listener) for name in in_hash_order(settings.mechanisms)
         }
         return Entrance(service, settings, mechanisms, self._env.clock, self._log)
 
-    def _mechanism(self, name: str, settings: LoginSettings) -> Mechanism:
+    def _mechanism(self, name: str, listener: str) -> Mechanism:
         if name == PLAIN:
-            return partial(PlainExchange, settings.plain_users)
+            return partial(PlainExchange, self._settings[listener].plain_users)
+        if name == OAUTHBEARER:
+            return partial(OauthExchange, self._check(listener))
         scram = BY_NAME[name]
         find = partial(self._credential, scram)
         if not self._secret:
             bits = self._env.random.getrandbits(SECRET_BITS)
             self._secret = bits.to_bytes(SECRET_BITS // 8, "big")
-        return partial(ScramExchange, scram, find, self._env.random, self._secret)
+        find_token = partial(self._tokens.find, scram)
+        return partial(ScramExchange, scram, find, self._env.random, self._secret, find_token)
+
+    def _check(self, listener: str) -> Check:
+        rules = self._settings[listener].oauth
+        if isinstance(rules, UnsecuredRules):
+            return UnsecuredTokens(rules, self._env.clock.now_ms).check
+        return self._keys[listener].check
 
     def _credential(self, scram: Scram, user: str) -> Credential | None:
         return self._metadata().image.scram.get((user, scram.number))
+
+    def _token(self, token_id: str) -> Token | None:
+        return self._metadata().image.tokens.get(token_id)

@@ -15,6 +15,14 @@ from kafkalite.config.tables import base_name
 from kafkalite.config.together import PRINCIPAL_BUILDER
 
 ALLOW = "kafkalite.allow.insecure"
+# Classes of Apache Kafka that stand for what is done here: they check tokens of OAUTHBEARER, and
+# are named for one listener.
+SIGNED_CHECK = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+UNSECURED_CHECK = (
+    "org.apache.kafka.common.security.oauthbearer.internals.unsecured."
+    "OAuthBearerUnsecuredValidatorCallbackHandler"
+)
+_TOKEN_CHECK = ".oauthbearer.sasl.server.callback.handler.class"
 
 
 def _is_given(text: str) -> bool:
@@ -50,5 +58,7 @@ def broken_promise(key: str, properties: Mapping[str, str]) -> str | None:
     if properties.get(ALLOW, "").strip().lower() == "true":
         return None
     text = properties[key].strip(TRIMMED)
+    if text in (SIGNED_CHECK, UNSECURED_CHECK) and key.endswith(_TOKEN_CHECK):
+        return None
     promises, reason = PROMISES.get(base_name(key), (lambda _: False, ""))
     return f"{reason}; {ALLOW}=true starts without this protection" if promises(text) else None

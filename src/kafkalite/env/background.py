@@ -65,6 +65,10 @@ class ThreadBackground:
         """Whether all that was submitted has been told."""
         return self._under_way == 0
 
+    def apart(self) -> ThreadBackground:
+        """A worker of its own, which keeps nobody else's job waiting; closed by who has it."""
+        return ThreadBackground(self._loop, workers=1)
+
     def _deliver(
         self, done: Callable[[T | BaseException], None], outcome: T | BaseException
     ) -> None:

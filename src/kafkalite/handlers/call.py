@@ -6,11 +6,13 @@ Owns nothing that lasts: a Call lives as long as its reply is owed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from kafkalite.env.dataclasses import dataclass, field
 
 Address = tuple[str, int]
+# Who has not shown who it is.
+ANONYMOUS: Final = "User:ANONYMOUS"
 
 
 class Client(Protocol):
@@ -20,7 +22,9 @@ class Client(Protocol):
     local_address: Address  # where the client reached us
     peer_address: Address
     kind: str  # of the listener: which APIs are there
+    protocol: str  # of the listener: what secures it
     principal: str
+    is_by_token: bool  # it logged in with a delegation token
     software_name: str
     software_version: str
     has_ended: bool  # nobody takes a reply any more

@@ -19,7 +19,16 @@ from functools import cache
 from typing import Final
 
 from kafkalite.env.dataclasses import dataclass
-from kafkalite.security.acl import CLUSTER, GROUP, KINDS, OPERATIONS, TOPIC, TRANSACTIONAL_ID
+from kafkalite.security.acl import (
+    CLUSTER,
+    DELEGATION_TOKEN,
+    GROUP,
+    KINDS,
+    OPERATIONS,
+    TOPIC,
+    TRANSACTIONAL_ID,
+    USER,
+)
 
 TABLE: Final = """
 Produce                     own             WRITE transactional       of a transaction; refused
@@ -84,6 +93,11 @@ AlterConfigs                own             ALTER_CONFIGS group       refused al
 AlterReplicaLogDirs         all             ALTER cluster
 DescribeLogDirs             all             DESCRIBE cluster
 CreatePartitions            own             ALTER topic               refused alone
+CreateDelegationToken       own             CREATE_TOKENS user        for another owner; refused
+RenewDelegationToken        none
+ExpireDelegationToken       none
+DescribeDelegationToken     own             DESCRIBE token            of others; or, of its owner:
+DescribeDelegationToken     own             DESCRIBE_TOKENS user      left out
 DeleteGroups                each            DELETE group
 ElectLeaders                all             ALTER cluster
 IncrementalAlterConfigs     own             ALTER_CONFIGS cluster     of brokers and their like
@@ -123,6 +137,8 @@ RESOURCES: Final = {
     "group": GROUP,
     "cluster": CLUSTER,
     "transactional": TRANSACTIONAL_ID,
+    "token": DELEGATION_TOKEN,
+    "user": USER,
 }
 _NUMBERS: Final = {name: number for number, name in OPERATIONS.items()}
 _NEWEST = 2**15

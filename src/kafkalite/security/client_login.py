@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kafkalite.security.mechanisms import PLAIN, SERVED
+from kafkalite.security.mechanisms import BY_PASSWORD, PLAIN
 from kafkalite.security.plain import plain_token
 from kafkalite.security.scram import BY_NAME, MIN_ITERATIONS, NONCE_BITS, Scram, in_base_36
 
@@ -37,8 +37,8 @@ class Login:
     password: str = field(repr=False)
 
     def __post_init__(self) -> None:
-        if self.mechanism not in SERVED:
-            raise ValueError(f"{self.mechanism!r}: expected one of {', '.join(SERVED)}")
+        if self.mechanism not in BY_PASSWORD:
+            raise ValueError(f"{self.mechanism!r}: expected one of {', '.join(BY_PASSWORD)}")
 
     def begin(self, random: Random) -> tuple[bytes, Callable[[bytes], bytes | None]]:
         """The first token, and what makes of each answer the next one; None: it is over."""

@@ -7,9 +7,21 @@ from __future__ import annotations
 
 import shlex
 
-from kafkalite.security.acl import CLUSTER, GROUP, KINDS, OPERATIONS, TOPIC, TRANSACTIONAL_ID
+from kafkalite.security.acl import (
+    CLUSTER,
+    DELEGATION_TOKEN,
+    GROUP,
+    KINDS,
+    OPERATIONS,
+    TOPIC,
+    TRANSACTIONAL_ID,
+    USER,
+)
 
-_OPTIONS = {TOPIC: "--topic", GROUP: "--group", TRANSACTIONAL_ID: "--transactional-id"}
+_OPTIONS = {
+    TOPIC: "--topic", GROUP: "--group", TRANSACTIONAL_ID: "--transactional-id",
+    DELEGATION_TOKEN: "--delegation-token", USER: "--user-principal",
+}  # fmt: skip
 LONGEST_NAME = 300
 
 

@@ -15,9 +15,10 @@ from kafkalite.config.protections import ALLOW
 from kafkalite.config.setting import InvalidSetting, Value
 from kafkalite.config.tables import LISTENER_PREFIX
 from kafkalite.env.dataclasses import dataclass, field
-from kafkalite.security import plain
+from kafkalite.security import oauthbearer, plain
 from kafkalite.security.jaas import Entry, MalformedJaas, parse_entry
-from kafkalite.security.mechanisms import PLAIN, SERVED
+from kafkalite.security.mechanisms import OAUTHBEARER, PLAIN, SERVED
+from kafkalite.security.oauth_settings import CHECK, OauthSettings, Said, oauth_settings
 
 ENABLED = "sasl.enabled.mechanisms"
 JAAS = "sasl.jaas.config"
@@ -32,6 +33,7 @@ class LoginSettings:
     mechanisms: tuple[str, ...]
     session_ms: Mapping[str, int]  # by mechanism; 0: a login holds as long as its connection
     plain_users: Mapping[str, str] = field(repr=False)
+    oauth: OauthSettings | None
     max_frame_bytes: int
     failure_delay_ms: int
 
@@ -63,6 +65,7 @@ def _of(config: BrokerConfig, listener: Listener) -> LoginSettings:
         mechanisms,
         sessions,
         _plain_users(config, listener.name, prefix) if PLAIN in mechanisms else {},
+        _oauth(config, prefix) if OAUTHBEARER in mechanisms else None,
         _number(config, "sasl.server.max.receive.size", prefix),
         _number(config, "connection.failed.authentication.delay.ms"),
     )
@@ -110,6 +113,16 @@ def _plain_users(config: BrokerConfig, listener: str, prefix: str) -> dict[str, 
             f"users: set it to {EXAMPLE}"
         )
     return users
+
+
+def _oauth(config: BrokerConfig, prefix: str) -> OauthSettings:
+    own = f"{prefix}{OAUTHBEARER.lower()}."
+    text = config.text_at_start(own + JAAS)
+    entry = Entry(oauthbearer.MODULE, {}) if text is None else _entry(own + JAAS, text)
+    if entry.module != oauthbearer.MODULE:
+        raise InvalidSetting(f"{own}{JAAS}: expected {oauthbearer.MODULE} required …;")
+    said = Said(own, lambda name: _value(config, name, own, prefix), entry.options, own + JAAS)
+    return oauth_settings(said, config.text_at_start(own + CHECK))
 
 
 def _entry(key: str, text: str) -> Entry:

@@ -10,11 +10,14 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from kafkalite.env.dataclasses import dataclass, field
+from kafkalite.env.later import Later
 
 PLAIN: Final = "PLAIN"
 SCRAM_256: Final = "SCRAM-SHA-256"
 SCRAM_512: Final = "SCRAM-SHA-512"
-SERVED: Final = (PLAIN, SCRAM_256, SCRAM_512)
+OAUTHBEARER: Final = "OAUTHBEARER"
+BY_PASSWORD: Final = (PLAIN, SCRAM_256, SCRAM_512)
+SERVED: Final = (*BY_PASSWORD, OAUTHBEARER)
 
 
 @dataclass(slots=True, frozen=True)
@@ -26,10 +29,13 @@ class Challenge:
 
 @dataclass(slots=True, frozen=True)
 class LoggedIn:
-    """It is this user; the token is the last one, for the peer to check who we are."""
+    """It is this user; the token is the last one, for the peer to check who we are. What it showed
+    may hold until a moment of the wall clock, and its session then ends with it."""
 
     user: str
     token: bytes = field(default=b"", repr=False)
+    expires_ms: int | None = None
+    is_by_token: bool = False  # a delegation token, with which one may not ask for others
 
 
 @dataclass(slots=True, frozen=True)
@@ -54,9 +60,9 @@ Step = Challenge | LoggedIn | Refused | BrokenOff
 
 
 class Exchange(Protocol):
-    """One login."""
+    """One login. A step that needs a worker, or what has not been read yet, comes later."""
 
-    def take(self, token: bytes) -> Step: ...
+    def take(self, token: bytes) -> Step | Later[Step]: ...
 
 
 # Begins a login.

@@ -13,9 +13,11 @@ import hmac
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kafkalite.env.dataclasses import dataclass, field
+from kafkalite.env.later import Later
 from kafkalite.security.mechanisms import (
     SCRAM_256,
     SCRAM_512,
@@ -41,7 +43,7 @@ _NAME = re.compile(r"[\x01-\x2b\x2d-\x3c\x3e-\x7f]+")  # without a comma and an 
 _VALUE = re.compile(r"[\x01-\x2b\x2d-\x7f]+")  # without a comma
 _PRINTABLE = re.compile(r"[\x21-\x2b\x2d-\x7e]+")
 _EXTENSION = re.compile(r"[A-Za-z]+=[\x01-\x2b\x2d-\x7f]+")
-_TOKEN_LOGIN = re.compile(r",tokenauth=(?i:true)(,|$)")  # by a delegation token
+_BY_TOKEN = "tokenauth="  # the extension of a login by a delegation token
 _BASE64 = re.compile(r"[a-zA-Z0-9/+]*={0,2}")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -84,6 +86,19 @@ class Credential(Protocol):
     iterations: int
 
 
+@dataclass(slots=True, frozen=True)
+class TokenLogin:
+    """Whom a delegation token lets in, until when, and what proves that one has it."""
+
+    owner: str
+    expires_ms: int  # by the wall clock
+    credential: Credential
+
+
+# Of a token's id; None: there is no such token.
+FindToken = Callable[[str], "Later[TokenLogin] | None"]
+
+
 @dataclass(slots=True)
 class _Nobody:
     """A challenge for a name that nobody has; the same one each time that it is asked for."""
@@ -102,6 +117,7 @@ class _First:
     user: str
     nonce: str
     bare: str
+    is_by_token: bool
 
 
 @dataclass(slots=True, frozen=True)
@@ -122,31 +138,43 @@ class ScramExchange:
         find: Callable[[str], Credential | None],
         random: Random,
         secret: bytes,
+        find_token: FindToken,
     ) -> None:
         self._scram, self._find, self._random = scram, find, random
+        self._find_token = find_token
         self._secret = secret  # of the broker's, to make up what nobody has
         self._first: _First | None = None
         self._nonce = self._challenge = ""
         self._is_known = False
         self._credential: Credential | None = None
+        self._token: TokenLogin | None = None
 
-    def take(self, token: bytes) -> Step:
+    def take(self, token: bytes) -> Step | Later[Step]:
         if len(token) > MOST_BYTES or not token.isascii():
             user = None if self._first is None else self._first.user
             return Refused("what it sent is no message of SCRAM", user=user)
         text = token.decode("ascii")
         return self._begin(text) if self._first is None else self._finish(self._first, text)
 
-    def _begin(self, text: str) -> Step:
+    def _begin(self, text: str) -> Step | Later[Step]:
         first = _first_of(text)
         if first is None:
             return Refused("its first message is none of SCRAM, or asks for a channel binding")
-        if _TOKEN_LOGIN.search(first.bare):
-            return Refused("delegation tokens are not served", user=first.user)
+        if not first.is_by_token:
+            return self._challenged(first, self._find(first.user))
+        found = self._find_token(first.user)
+        if found is None:
+            return Refused("there is no such delegation token", user=first.user)
+        return found.map(partial(self._begun_by_token, first))
+
+    def _begun_by_token(self, first: _First, token: TokenLogin) -> Step:
+        self._token = token
+        return self._challenged(first, token.credential)
+
+    def _challenged(self, first: _First, found: Credential | None) -> Step:
         if first.wanted not in ("", first.user):
             why = "Authentication failed: Client requested an authorization id that is different "
             return Refused(why + "from username", told=why + "from username", user=first.user)
-        found = self._find(first.user)
         credential = found or self._nobody(first.user)
         if credential.iterations < MIN_ITERATIONS:
             why = f"Iterations {credential.iterations} is less than the minimum {MIN_ITERATIONS}"
@@ -176,8 +204,11 @@ class ScramExchange:
             return Refused("Invalid client credentials", user=first.user)
         if not self._is_known:
             return Refused("there is no such user", user=first.user)
-        proof = b64encode(self._scram.hmac(credential.server_key, said))
-        return LoggedIn(first.user, b"v=" + proof)
+        proof = b"v=" + b64encode(self._scram.hmac(credential.server_key, said))
+        token = self._token
+        if token is None:
+            return LoggedIn(first.user, proof)
+        return LoggedIn(token.owner, proof, token.expires_ms, is_by_token=True)
 
     def _wrong_nonce(self, first: _First, final: _Final) -> str:
         why = "Invalid client nonce in the final client message"
@@ -193,6 +224,16 @@ class ScramExchange:
         salt = in_base_36(int.from_bytes(made_up[:NONCE_BITS // 8], "big")).encode()
         stored = self._scram.hmac(self._secret, b"stored" + made_up)
         return _Nobody(salt, stored, stored)
+
+
+def made_up_salt(random: Random) -> bytes:
+    """As Apache Kafka makes one for who brings none."""
+    return in_base_36(random.getrandbits(NONCE_BITS)).encode()
+
+
+def password_of(proof: bytes) -> str:
+    """The HMAC of a delegation token as its owner gives it in place of a password."""
+    return b64encode(proof).decode()
 
 
 def in_base_36(number: int) -> str:
@@ -222,7 +263,9 @@ def _first_of(text: str) -> _First | None:
     if not (nonce.startswith("r=") and _PRINTABLE.fullmatch(nonce, 2)):
         return None
     user = name[2:].replace("=2C", ",").replace("=3D", "=")
-    return _First(wanted[2:], user, nonce[2:], ",".join(parts[2:]))
+    by_token = [each.lower() for each in parts[4:] if each.startswith(_BY_TOKEN)]
+    is_by_token = by_token[-1:] == [f"{_BY_TOKEN}true"]
+    return _First(wanted[2:], user, nonce[2:], ",".join(parts[2:]), is_by_token)
 
 
 def _final_of(text: str) -> _Final | None:

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from kafkalite.config.listeners import BROKER, PLAINTEXT
 from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.network import Address
-
-ANONYMOUS = "User:ANONYMOUS"
+from kafkalite.handlers.call import ANONYMOUS
 
 
 @dataclass(slots=True)
@@ -26,6 +25,7 @@ class ConnectionInfo:
     # Of who has logged in. Another one after another login, which is taken when nothing is owed: a
     # request that waits is still its user's.
     principal: str = ANONYMOUS
+    is_by_token: bool = False  # it logged in with a delegation token
     software_name: str = "unknown"  # as ApiVersions told it (KIP-511)
     software_version: str = "unknown"
     has_ended: bool = False  # nobody takes a reply any more

@@ -13,7 +13,7 @@ from kafkalite.env.clock import Clock
 from kafkalite.env.handshakes import Handshakes
 from kafkalite.env.network import Link
 from kafkalite.env.tls_link import TlsFailure, TlsLink
-from kafkalite.server.connection_info import ANONYMOUS
+from kafkalite.handlers.call import ANONYMOUS
 from kafkalite.server.limits import LimitedLog
 from kafkalite.server.other_protocols import recognise
 

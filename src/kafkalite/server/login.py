@@ -37,6 +37,7 @@ from kafkalite.security.mechanisms import (
     LoggedIn,
     Mechanism,
     Refused,
+    Step,
 )
 from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.error_reply import error_reply
@@ -53,6 +54,8 @@ LEAST_BETWEEN_MS = 1_000
 # Of a request that is out of turn: a larger one is not even decoded.
 SMALL_BYTES = 8_192
 NAME_SHOWN = 100
+# From now on: the first request of a session that ended as it began comes too late.
+NO_TIME_MS = -1
 
 _SIZE = struct.Struct(">i")
 _error_at = struct.Struct(">h").unpack_from
@@ -226,17 +229,33 @@ class Login:
         """Without a header tokens go as they are, and a refusal is the connection's end."""
         assert self._exchange is not None
         step = self._exchange.take(token)
+        if isinstance(step, Later):
+            return step.then_ask(lambda come: _later(self._after(come, connection, header)))
+        return self._after(step, connection, header)
+
+    def _after(self, step: Step, connection: ConnectionInfo, header: _Header | None) -> Answer:
         if isinstance(step, LoggedIn) and self._is_another(step.user):
             step = self._changed_user(step.user)
         if isinstance(step, BrokenOff):
             return self._end(connection, step.why, step.user)
         if isinstance(step, Refused):
             return self._refused(step, connection, header)
-        session_ms = self._entrance.settings.session_ms.get(self._mechanism, 0)
         if isinstance(step, Challenge):
             return self._said(step.token, 0, header)
         connection.principal = f"User:{step.user}"
-        return NewTerms(self._said(step.token, session_ms, header), self._inside(session_ms))
+        connection.is_by_token = step.is_by_token
+        session_ms = self._session_ms(step)
+        return NewTerms(self._said(step.token, session_ms or 0, header), self._inside(session_ms))
+
+    def _session_ms(self, step: LoggedIn) -> int | None:
+        """How long the login holds: as long as settings say, and what was shown; None: for as long
+        as its connection. It is over at once where that has expired."""
+        entrance = self._entrance
+        most_ms = entrance.settings.session_ms.get(self._mechanism, 0) or None
+        if step.expires_ms is None:
+            return most_ms
+        left_ms = max(0, step.expires_ms - entrance.clock.now_ms())
+        return left_ms if most_ms is None else min(left_ms, most_ms)
 
     def _said(self, token: bytes, session_ms: int, header: _Header | None) -> Reply:
         if header is None:
@@ -247,11 +266,11 @@ class Login:
             )
         ]
 
-    def _inside(self, session_ms: int) -> Terms:
+    def _inside(self, session_ms: int | None) -> Terms:
         entrance = self._entrance
-        if not session_ms:
+        if session_ms is None:
             return Terms(entrance.service)
-        until_ms = entrance.clock.monotonic_ms() + session_ms
+        until_ms = entrance.clock.monotonic_ms() + (session_ms or NO_TIME_MS)
         return Terms(Session(entrance, self._mechanism, until_ms, self._began_ms))
 
     def _is_another(self, user: str) -> bool:
@@ -290,7 +309,7 @@ class Login:
         delay_ms = self._entrance.settings.failure_delay_ms
         if not delay_ms:
             return Later.of(end)
-        return _after(self._entrance.clock, delay_ms, connection, end)
+        return _delayed(self._entrance.clock, delay_ms, connection, end)
 
     def _end(self, connection: ConnectionInfo, why: str, user: str | None = None) -> Outcome:
         self._tell(connection, user, why)
@@ -357,7 +376,13 @@ class Session:
         self._entrance.service.expired(reason, connection)
 
 
-def _after(
+def _later(answer: Answer) -> Later[Outcome]:
+    """An answer that may have come already; to a token there is always one."""
+    assert answer is not None
+    return answer if isinstance(answer, Later) else Later.of(answer)
+
+
+def _delayed(
     clock: Clock, delay_ms: int, connection: ConnectionInfo, outcome: Outcome
 ) -> Later[Outcome]:
     """An answer that comes later, or when the connection has ended."""

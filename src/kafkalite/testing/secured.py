@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kafkalite.config.listeners import SASL_PLAINTEXT
 from kafkalite.security import plain
 from kafkalite.security.client_login import Login
-from kafkalite.security.mechanisms import PLAIN, SERVED
+from kafkalite.security.mechanisms import BY_PASSWORD, PLAIN
 from kafkalite.security.scram import BY_NAME, MIN_ITERATIONS
 from kafkalite.testing.clients import client_config, known_library
 
@@ -97,8 +97,8 @@ def secured(
         return None
     if security != "sasl_plaintext":
         raise ValueError(f'security={security!r}: expected "sasl_plaintext"')
-    if mechanism not in SERVED:
-        raise ValueError(f"mechanism={mechanism!r}: expected one of {', '.join(SERVED)}")
+    if mechanism not in BY_PASSWORD:
+        raise ValueError(f"mechanism={mechanism!r}: expected one of {', '.join(BY_PASSWORD)}")
     if not users or not all(
         isinstance(each, str) and each for pair in users.items() for each in pair
     ):

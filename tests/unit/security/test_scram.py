@@ -38,7 +38,9 @@ USERS = {
 
 
 def exchange(name=SCRAM_256, seed=1, secret=b"secret of the broker"):
-    return ScramExchange(BY_NAME[name], USERS[name].get, random.Random(seed), secret)
+    return ScramExchange(
+        BY_NAME[name], USERS[name].get, random.Random(seed), secret, lambda token_id: None
+    )
 
 
 class Speaker:

@@ -14,9 +14,10 @@ from kafkalite.config.broker import BrokerConfig
 from kafkalite.env.clock import RealClock
 from kafkalite.env.slicing import Slices
 from kafkalite.env.sockets import SocketNetwork
+from kafkalite.handlers.call import ANONYMOUS
 from kafkalite.security.authority import pem_of
 from kafkalite.security.tls_settings import tls_of
-from kafkalite.server.connection_info import ANONYMOUS, ConnectionInfo
+from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.limits import LimitedLog
 from kafkalite.server.listener import Server
 from kafkalite.server.terms import Terms

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkalite.env.later import Later
-from kafkalite.server.connection_info import ANONYMOUS
+from kafkalite.handlers.call import ANONYMOUS
 from kafkalite.server.limits import SWEEP_MS
 from kafkalite.server.terms import NewTerms, Outcome, Terms
 from tests.unit.server.support import FakeLink, FakeService, World, frame

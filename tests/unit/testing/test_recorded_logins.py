@@ -8,7 +8,13 @@ from kafkalite.client.wire import request_frame
 from kafkalite.protocol import codec, headers
 from kafkalite.protocol.messages import (
     AlterUserScramCredentialsRequest,
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+    ExpireDelegationTokenRequest,
     MetadataRequest,
+    RenewDelegationTokenRequest,
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
     SaslHandshakeRequest,
@@ -74,3 +80,19 @@ def test_what_stands_for_a_password_is_left_out(conversation):
     request = asked(AlterUserScramCredentialsRequest(upsertions=[upsertion]), 0)
     fields = line(conversation.request(request, 0))["fields"]
     assert [each["name"] for each in fields["upsertions"]] == ["alice"]
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_proofs_of_delegation_tokens_are_left_out(conversation, version):
+    made = CreateDelegationTokenResponse(token_id="an-id", hmac=SECRET)
+    listed = DescribeDelegationTokenResponse(
+        tokens=[DescribeDelegationTokenResponse.Token(token_id="an-id", hmac=SECRET)]
+    )
+    asked_for = [CreateDelegationTokenRequest(), DescribeDelegationTokenRequest(owners=None)]
+    for request, response in zip(asked_for, (made, listed), strict=True):
+        line(conversation.request(asked(request, version), 0))
+        assert "an-id" in json.dumps(line(conversation.response(answered(response, version), 0)))
+    if version < 3:
+        for request in (RenewDelegationTokenRequest, ExpireDelegationTokenRequest):
+            said = line(conversation.request(asked(request(hmac=SECRET), version), 0))
+            assert said["fields"]["hmac"] == ""

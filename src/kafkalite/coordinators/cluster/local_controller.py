@@ -29,6 +29,7 @@ from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.cluster.metadata_log import MetadataLog, Snapshot
 from kafkalite.coordinators.cluster.shard import ClusterShard
 from kafkalite.coordinators.cluster.states import BROKER
+from kafkalite.coordinators.cluster.token_expiry import TokenExpiry
 from kafkalite.coordinators.effects import Effects, Record
 from kafkalite.coordinators.events import Event
 from kafkalite.env import Env
@@ -76,6 +77,7 @@ class LocalController:
         self.log = MetadataLog(home, self.node_id, segment_bytes, directory_id)
         self._line = Line(env.slices, self._enact, self._enacted)
         self.absence = Absence(env.clock, self._line)
+        self._token_expiry = TokenExpiry(env.clock, config, self.submit)
         self._activation: list[Record] = []
         self._snapshot_timer: Timer | None = None
         self._is_snapshot_due = False
@@ -114,6 +116,7 @@ class LocalController:
         self.log.begin_epoch()
         self.shard.view.epoch = self.log.epoch
         self._stand_at(self.log.end_offset)
+        self._token_expiry.start()
         self._write(Effects(records=self._activation))
         self._arm_snapshot_timer()
         self.absence.end()
@@ -129,6 +132,7 @@ class LocalController:
         is asked of the controller waits for its return."""
         self.metadata.controller_id = None
         self.absence.begin()
+        self._token_expiry.stop()
         self._close_log()
         self.metadata.ahead_of = None
 
@@ -167,6 +171,7 @@ class LocalController:
     def abandon(self) -> None:
         """Writes no more by itself, and decides nothing more."""
         self.absence.abandon()
+        self._token_expiry.stop()
         self.log.end_background()
         self._line.stop(KafkaError(Error.NOT_CONTROLLER, "the controller is stopping"))
         if self._snapshot_timer is not None:

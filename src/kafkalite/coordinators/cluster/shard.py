@@ -20,6 +20,7 @@ from kafkalite.coordinators.cluster import (
     quotas,
     reassignments,
     scram,
+    tokens,
 )
 from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.create_partitions import create_partitions
@@ -57,6 +58,10 @@ DECISIONS: dict[type[Event[object]], Decision] = {
     events.AlterUserScramCredentials: scram.alter_user_scram_credentials,
     events.CreateAcls: acls.create_acls,
     events.DeleteAcls: acls.delete_acls,
+    tokens.CreateToken: tokens.create_token,
+    tokens.RenewToken: tokens.renew_token,
+    tokens.ExpireToken: tokens.expire_token,
+    tokens.RemoveExpired: tokens.remove_expired,
     events.UpdateFeatures: features.update_features,
     events.ElectLeaders: elect_leaders,
     events.AlterPartitionReassignments: reassignments.alter_partition_reassignments,

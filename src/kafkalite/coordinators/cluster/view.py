@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.cluster.records import as_record
+from kafkalite.coordinators.cluster.token_ids import TokenIds
 from kafkalite.coordinators.effects import Effects
-from kafkalite.env.dataclasses import dataclass
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.randomness import random_uuid
 from kafkalite.env.slicing import Steps, in_steps
 from kafkalite.protocol.errors import KafkaError
@@ -39,6 +40,8 @@ class View:
     # Finalized by the log's control records (KIP-853), not by a record of the image.
     kraft_version: int = 0
     epoch: int = 0  # that the controller leads in
+    # Follows from the image, and is kept since it takes a while to make.
+    token_ids: TokenIds = field(default_factory=TokenIds)
 
     def random_uuid(self) -> bytes:
         """An id that nobody has."""

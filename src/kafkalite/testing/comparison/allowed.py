@@ -411,8 +411,7 @@ ALLOWED: tuple[Allowed, ...] = (
     Allowed(
         "APIs",
         of_each("ApiVersions", "api_keys[]"),
-        "kafkalite advertises only the APIs that it serves: no share or streams groups, or"
-        " delegation tokens so far.",
+        "kafkalite advertises only the APIs that it serves: no share or streams groups so far.",
         lambda difference: difference.ours is ABSENT
         and difference.theirs["api_key"] in UNSERVED_APIS,
     ),

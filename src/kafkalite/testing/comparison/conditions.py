@@ -35,7 +35,7 @@ CLOSED = "answer: an answer | the broker closed the connection"
 _UNRECORDED = frozenset(("Empty", "PreparingRebalance", "CompletingRebalance"))
 # What Apache Kafka serves and kafkalite does not, so far.
 UNSERVED_FEATURES = ("share.version", "streams.version")
-UNSERVED_APIS = frozenset((*range(38, 42), *range(76, 82), *range(83, 93)))
+UNSERVED_APIS = frozenset((*range(76, 82), *range(83, 93)))
 
 
 def two_texts(difference: Difference) -> bool:

@@ -1,4 +1,4 @@
-"""What of a login is not written down: tokens, and what stands for a password.
+"""What of a login is not written down: tokens, what stands for a password, proofs of tokens.
 
 Owns which fields of which messages these are. What is left says that something was there, never
 what; a frame is made anew of what is left.
@@ -9,18 +9,22 @@ from __future__ import annotations
 from kafkalite.testing.recording.said import Said, frame_of
 
 LOGIN, USERS, HANDSHAKE = "SaslAuthenticate", "AlterUserScramCredentials", "SaslHandshake"
+TOKEN_APIS = tuple(f"{verb}DelegationToken" for verb in ("Create", "Renew", "Expire", "Describe"))
 TOKEN = "a token of a login, which is not written down"
 
 
 def without_secrets(said: Said) -> Said:
     """The same without what would let somebody else in."""
-    if said.api not in (LOGIN, USERS):
+    if said.api not in (LOGIN, USERS, *TOKEN_APIS):
         return said
     if said.message is None:
         said.frame, said.reason = b"", f"{said.reason}; {TOKEN}"
         return said
     if said.api == LOGIN:
         said.message.auth_bytes = b""
+    for each in (said.message, *getattr(said.message, "tokens", ())):
+        if hasattr(each, "hmac"):
+            each.hmac = b""
     for upsertion in getattr(said.message, "upsertions", ()):
         upsertion.salt = upsertion.salted_password = b""
     said.frame = frame_of(said)

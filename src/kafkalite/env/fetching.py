@@ -1,0 +1,85 @@
+"""A small document from an address of HTTP, read at one go.
+
+Owns the reading, which blocks and so is for a worker alone, and its bounds: in time, in bytes, in
+how often it is sent elsewhere, and never to another scheme. Proxies of the environment are not
+asked.
+"""
+
+from __future__ import annotations
+
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
+from socket import SHUT_RDWR, socket
+from urllib.parse import urljoin, urlsplit
+
+PIECE = 65_536
+MOST_REDIRECTS = 5
+OK, REDIRECTS = 200, (301, 302, 303, 307, 308)
+
+
+def fetched(url: str, context: ssl.SSLContext | None, patience_s: float, most: int) -> bytes:
+    """With a context by TLS. Raises OSError, HTTPException or ValueError."""
+    until = time.monotonic() + patience_s
+    for _ in range(1 + MOST_REDIRECTS):
+        with _asked(url, context, until) as response:
+            if response.status not in REDIRECTS:
+                return _body(response, until, most)
+            url = _elsewhere(url, response)
+    raise ValueError(f"it was sent elsewhere more than {MOST_REDIRECTS} times")
+
+
+@contextmanager
+def _asked(
+    url: str, context: ssl.SSLContext | None, until: float
+) -> Iterator[HTTPResponse]:
+    """The answer of a server, which is cut off when its time is over."""
+    parts, left_s = urlsplit(url), until - time.monotonic()
+    if left_s <= 0:
+        raise TimeoutError("it took too long")
+    host = parts.hostname or ""
+    if context is None:
+        connection = HTTPConnection(host, parts.port, timeout=left_s)
+    else:
+        connection = HTTPSConnection(host, parts.port, timeout=left_s, context=context)
+    connection.connect()
+    watch = threading.Timer(until - time.monotonic(), _cut_off, (connection.sock,))
+    watch.daemon = True
+    watch.start()
+    try:
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        connection.request("GET", target, headers={"Accept": "application/json"})
+        yield connection.getresponse()
+    finally:
+        watch.cancel()
+        connection.close()
+
+
+def _cut_off(connected: socket) -> None:
+    with suppress(OSError):
+        connected.shutdown(SHUT_RDWR)
+
+
+def _elsewhere(url: str, response: HTTPResponse) -> str:
+    there = urljoin(url, response.getheader("Location") or "")
+    if urlsplit(there).scheme != urlsplit(url).scheme.lower():
+        raise ValueError("it was sent to an address of another scheme")
+    return there
+
+
+def _body(response: HTTPResponse, until: float, most: int) -> bytes:
+    if response.status != OK:
+        raise ValueError(f"the answer is {response.status}")
+    found = b""
+    while len(found) <= most and (piece := response.read1(PIECE)):
+        found += piece
+    if len(found) > most:
+        raise ValueError(f"it has more than {most} bytes")
+    if time.monotonic() >= until:
+        raise TimeoutError("it took too long")
+    if response.length:  # neither unknown nor nothing: it ended before what was announced
+        raise ValueError("the answer was cut off")
+    return found

@@ -1,0 +1,123 @@
+"""OAUTHBEARER (RFC 7628): a token of somebody else's making, in one message.
+
+Owns the form of that message, Kafka's words for what is wrong with it, and the reply to a token
+that is not taken, which the peer has to confirm before it is refused. Whether a token is taken is
+found out by whoever is given as `check`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from kafkalite.env.later import Later
+from kafkalite.security.mechanisms import BrokenOff, Challenge, LoggedIn, Refused, Step
+
+MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+SEPARATOR: Final = "\x01"
+CONFIRMATION: Final = b"\x01"  # of having heard that a token is not taken
+INVALID: Final = "invalid_token"
+SHOWN: Final = 200
+
+_MESSAGE = re.compile(
+    r"n,(?:a=(?P<wanted>(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]++|=2C|=3D)++))?,\x01"
+    r"(?P<pairs>(?:[A-Za-z]++=[\x21-\x7e \t\r\n]++\x01)*+)\x01"
+)
+_AUTH = re.compile(r"(?P<scheme>\w++) ++(?P<token>[-_~+/.a-zA-Z0-9]++=*)", re.ASCII)
+
+
+@dataclass(slots=True, frozen=True)
+class Bearer:
+    """Whom a token that is taken names, and until when it holds."""
+
+    user: str
+    expires_ms: int  # by the wall clock
+
+
+@dataclass(slots=True, frozen=True)
+class NotTaken:
+    """Why a token is not taken, in words for our own log, and what its bearer is told."""
+
+    why: str
+    status: str = INVALID
+    scope: str | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class Unreadable:
+    """No token at all: Apache Kafka ends the connection without a word."""
+
+    why: str
+
+
+Checked = Bearer | NotTaken | Unreadable
+Check = Callable[[str], "Checked | Later[Checked]"]
+
+
+@dataclass(slots=True, frozen=True)
+class _Message:
+    wanted: str
+    token: str = field(repr=False)
+
+
+class OauthExchange:
+    """One login."""
+
+    def __init__(self, check: Check) -> None:
+        self._check = check
+        self._refused: tuple[NotTaken, str] | None = None
+
+    def take(self, token: bytes) -> Step | Later[Step]:
+        if self._refused is not None and token == CONFIRMATION:
+            why, told = self._refused
+            return Refused(why.why, told=told)
+        self._refused = None
+        try:
+            message = _message_of(token.decode(errors="replace"))
+        except ValueError as error:
+            return Refused(str(error))
+        checked = self._check(message.token)
+        if isinstance(checked, Later):
+            return checked.map(partial(self._after, message))
+        return self._after(message, checked)
+
+    def _after(self, message: _Message, checked: Checked) -> Step:
+        if isinstance(checked, Unreadable):
+            return BrokenOff(checked.why)
+        if isinstance(checked, NotTaken):
+            told = f'{{"status":"{checked.status}"'
+            if checked.scope is not None:
+                told += f', "scope":"{checked.scope}"'
+            self._refused = checked, told + "}"
+            return Challenge(self._refused[1].encode())
+        if message.wanted not in ("", checked.user):
+            why = (
+                f"Authentication failed: Client requested an authorization id ({message.wanted}) "
+                f"that is different from the token's principal name ({checked.user})"
+            )
+            return Refused(_cut(why), told=why, user=checked.user)
+        return LoggedIn(checked.user, expires_ms=checked.expires_ms)
+
+
+def _message_of(text: str) -> _Message:
+    """Raises ValueError for what is none."""
+    found = _MESSAGE.fullmatch(text)
+    if found is None:
+        raise ValueError("Invalid OAUTHBEARER client first message")
+    pairs = dict(pair.split("=", 1) for pair in found["pairs"].split(SEPARATOR) if pair)
+    auth = pairs.get("auth")
+    if auth is None:
+        raise ValueError("Invalid OAUTHBEARER client first message: 'auth' not specified")
+    bearer = _AUTH.fullmatch(auth)
+    if bearer is None:
+        raise ValueError("Invalid OAUTHBEARER client first message: invalid 'auth' format")
+    if bearer["scheme"].lower() != "bearer":
+        raise ValueError("Invalid scheme in OAUTHBEARER client first message")
+    return _Message(found["wanted"] or "", bearer["token"])
+
+
+def _cut(why: str) -> str:
+    return why if len(why) <= SHOWN else f"{why[:SHOWN]}…"
