@@ -17,8 +17,10 @@ from kafkalite.pipelines import (
     Snapshot,
     reporting,
 )
-from kafkalite.pipelines.common.running import PipelineError, Trigger
+from kafkalite.pipelines.common.outcomes import PipelineError
+from kafkalite.pipelines.common.running import Trigger
 from kafkalite.pipelines.common.stopping import StopRequest
+from kafkalite.pipelines.common.translation import Moves
 from kafkalite.pipelines.counts import ProducerCounts
 from kafkalite.pipelines.lag import Lag
 from kafkalite.pipelines.replay import Choice
@@ -152,7 +154,9 @@ def test_replay_from_a_table_is_one_replay(connector: Connector, topic: str) -> 
         path=lake.path,
         choice=choice,
     )
-    assert [replay.run(), replay.run()] == [9, 9]
+    first, second = replay.run(), replay.run()
+    assert [(each.written, each.there_already) for each in (first, second)] == [(9, 0), (0, 9)]
+    assert first.faults == second.faults == []
     options = {"subscribe": f"{topic}-again", "includeHeaders": "true"}
     rows = sorted(connector.read("batch", options), key=lambda row: row["offset"])
     chosen = [number for number in range(10, 20) if number != 15]
@@ -248,7 +252,7 @@ def _table(connector: Connector, snapshot: Snapshot) -> dict[bytes, bytes | None
 def test_snapshot_is_what_compaction_would_keep(connector: Connector, topic: str) -> None:
     fill_changelog(connector, topic)
     snapshot = snapshot_of(connector, topic)
-    assert snapshot.once() == 2
+    assert snapshot.once().written == 2
     assert _table(connector, snapshot) == {b"a": b"3", b"c": b"4"}
 
 
@@ -257,7 +261,7 @@ def test_snapshot_of_an_earlier_offset(connector: Connector, topic: str) -> None
     fill_changelog(connector, topic)
     ends = json.dumps({topic: {"0": 2}})
     snapshot = snapshot_of(connector, topic, format="parquet", options={"endingOffsets": ends})
-    assert snapshot.once() == 2
+    assert snapshot.once().written == 2
     assert _table(connector, snapshot) == {b"a": b"1", b"b": b"2"}
 
 
@@ -271,7 +275,7 @@ def test_snapshot_of_an_earlier_time(connector: Connector, topic: str) -> None:
     connector.produce(topic, versions)
     ends = {"endingTimestamp": str(BASE_MS + 3000)}
     snapshot = snapshot_of(connector, topic, format="parquet", options=ends)
-    assert snapshot.once() == 1
+    assert snapshot.once().written == 1
     assert _table(connector, snapshot) == {b"a": b"2"}
 
 
@@ -306,7 +310,7 @@ def test_mirror_copies_and_moves_groups(connector: Connector, topic: str) -> Non
         row["timestamp"] for row in sorted(first, key=lambda row: row["offset"])
     ]
     assert bytes(rows[3]["headers"][0]["value"]) == b"3"
-    assert mirror.translated == {group: {(f"{topic}-copy", 0): 12}}
+    assert mirror.moved == {group: Moves({(f"{topic}-copy", 0): 12}, {})}
     assert rows[12]["value"] == b"00022"
 
 

@@ -14,10 +14,12 @@ from pyspark.sql.avro.functions import to_avro
 
 from kafkalite.pipelines.audit import differences, producer_sums, sums
 from kafkalite.pipelines.common.decode import Decoding, decode
+from kafkalite.pipelines.common.outcomes import PipelineError
 from kafkalite.pipelines.counts import ProducerCounts
 from kafkalite.pipelines.dlq import PREFIX, dead_letters, judge
 from kafkalite.pipelines.dlq import leave_out_landed as leave_out_dead
-from kafkalite.pipelines.mirror import copies
+from kafkalite.pipelines.mirror import copies, leave_out_landed_of_compacted, runs
+from kafkalite.pipelines.mirror import leave_out_landed as leave_out_mirrored
 from kafkalite.pipelines.replay import Choice, again
 from kafkalite.pipelines.snapshot import latest_per_key, unwrap
 from kafkalite.pipelines.to_lake import bronze
@@ -188,7 +190,94 @@ def test_debezium_changes_are_unwrapped(spark: SparkSession, wrapped: str) -> No
         wrapped % '{"op":"d","before":{"id":1},"after":null}',
     ]
     df = unwrap(records(spark, [value.encode() for value in values]), "debezium")
-    assert one_by_one(df, "value") == [(b'{"id":1}',), (None,)]
+    assert one_by_one(df, "value", "envelope_error") == [(b'{"id":1}', None), (None, None)]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"garbage",
+        b"",
+        b'{"op":"u"}',
+        b'{"op":"t","after":null}',
+        b'{"op":"u","after":null}',
+        b'{"op":"d","after":null} and more',
+        b'{"after":{"id":1}}',
+        b"null",
+        b"[]",
+        b'{"payload":null}',
+        b'{"payload":"text"}',
+        b"\xff",
+    ],
+)
+def test_what_is_no_envelope_is_no_tombstone(spark: SparkSession, value: bytes) -> None:
+    df = unwrap(records(spark, [value]), "debezium")
+    assert one_by_one(df, "value", "envelope_error") == [(value, "not a Debezium envelope")]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b'{"id": 1} {"id": 2}',
+        b'{"id": 1},{"id": 2}',
+        b'{"id": 1}]x[',
+        b'{"id": 1} trailing',
+        b"{'id': 1}",
+        b'{"id": NaN}',
+        b'{"id": 1, "a": "\xff"}',
+        b'{"id": 1',
+    ],
+)
+@pytest.mark.parametrize("schema", [None, "id DOUBLE"], ids=["any", "schema"])
+def test_one_json_document_and_nothing_behind_it(
+    spark: SparkSession, value: bytes, schema: str | None
+) -> None:
+    good = b' {"id": 1, "a": "x\\"y", "b": [{"c": null}]} '
+    df = decode(records(spark, [value, good]), Decoding("json", schema))
+    said = "not JSON" if schema is None else "not a JSON object"
+    assert one_by_one(df, "error") == [(said,), (None,)]
+
+
+def test_avro_is_taken_to_its_very_end(spark: SparkSession) -> None:
+    nothing = json.dumps(
+        {
+            "type": "record",
+            "name": "N",
+            "fields": [{"name": "a", "type": ["null", "long"]}, {"name": "b", "type": "null"}],
+        }
+    )
+    for schema, good in [(V1, b"\x02"), (nothing, b"\x00"), ('"string"', b"\x04ab")]:
+        values = [good, good + b"\x00", good + good, good[:-1]]
+        df = decode(records(spark, values), Decoding("avro", schema))
+        assert one_by_one(df, "error") == [(None,), *[("not Avro of the schema",)] * 3]
+    framed = [b"\x00\x00\x00\x00\x01" + each for each in (b"\x02", b"\x02\x00")]
+    df = decode(records(spark, framed), Decoding("confluent-avro", None, {1: V1}))
+    assert one_by_one(df, "error") == [(None,), ("not Avro of the schema",)]
+
+
+def test_what_landed_before_a_compaction_is_not_written_again(spark: SparkSession) -> None:
+    """Four of six landed; then compaction took two of these from the source."""
+    whole = records(spark, [(b"k%d" % number, b"v") for number in range(6)])
+    landed = whole.where("offset < 4").withColumn("offset", sf.col("offset") + 100)
+    left = leave_out_landed_of_compacted(whole.where("offset NOT IN (0, 2)"), landed)
+    assert sorted(row["offset"] for row in left.collect()) == [4, 5]
+    with pytest.raises(PipelineError, match="did not write"):
+        leave_out_mirrored(whole.where("offset NOT IN (0, 2)"), landed)
+
+
+def test_runs_are_offsets_without_a_gap(spark: SparkSession) -> None:
+    rows = runs(records(spark, [b"v"] * 9).where("offset NOT IN (2, 3, 7)")).collect()
+    assert [(row["first"], row["length"]) for row in rows] == [(0, 2), (4, 3), (8, 1)]
+
+
+def test_what_was_aborted_is_told_from_what_expired(spark: SparkSession) -> None:
+    everything = records(spark, [b"v"] * 10)
+    committed, lake = everything.where("offset < 6"), everything
+    rows = differences(committed, lake, everything.where("offset < 8")).collect()
+    assert [(row["first"], row["last"], row["what"]) for row in rows] == [
+        (6, 7, "not committed, but in the lake"),
+        (8, 9, "only in the lake"),
+    ]
 
 
 def test_differences_are_ranges_of_offsets(spark: SparkSession) -> None:

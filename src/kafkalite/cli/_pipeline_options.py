@@ -5,6 +5,7 @@ Imports Spark only inside of functions, so that `--help` answers at once.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,20 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafkalite.pipelines.common import option_names
+from kafkalite.pipelines.common.causes import cause_of
+from kafkalite.pipelines.common.outcomes import FAILED, STOPPED
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafkalite.pipelines.common.decode import Decoding
     from kafkalite.pipelines.common.running import Trigger
     from kafkalite.pipelines.common.source import KafkaSource
-
-# Exit codes: 1 is any failure, 2 a wrong call, 3 records that are lost or doubled.
-LOST = 3
-
-
-class LostRecords(click.ClickException):
-    exit_code = LOST
-
 
 Decorate = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -53,6 +50,13 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="NAME=VALUE",
             help="Any option of Spark's Kafka source, such as startingOffsets=latest, "
             "maxOffsetsPerTrigger=100000 or kafka.security.protocol=SSL.",
+        ),
+        click.option(
+            "--isolation",
+            default="read_committed",
+            show_default=True,
+            type=click.Choice(["read_committed", "read_uncommitted"]),
+            help="Whether records of transactions that were aborted, or are open, are read.",
         ),
     )
 
@@ -84,6 +88,14 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "written down, or write them down and go on.",
         ),
         click.option("--commit-group", default="", help="Commit progress as this consumer group."),
+        click.option(
+            "--progress",
+            "progress_kind",
+            default="auto",
+            show_default=True,
+            type=click.Choice(["auto", "json"]),
+            help="A bar on a terminal, else a line each ten seconds; or such lines as JSON.",
+        ),
     )
 
 
@@ -99,7 +111,34 @@ def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
             is_flag=True,
             help="Print plan, schema, offsets and estimated rows; do nothing.",
         ),
+        click.option(
+            "--ledger",
+            default="table",
+            show_default=True,
+            type=click.Choice(["table", "json"]),
+            help="The account at the end: for people, or one line of JSON.",
+        ),
     )
+
+
+def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The cluster that is written to."""
+    return _all(
+        command,
+        click.option(
+            "--to-option",
+            "to_options",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="Settings of the client that writes, such as kafka.compression.type=zstd. On the "
+            "same cluster those of --option count as well.",
+        ),
+    )
+
+
+ADOPT = click.option(
+    "--adopt", is_flag=True, help="Take over what is there and was made by somebody else."
+)
 
 
 def value_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -141,17 +180,28 @@ class Reading:
     pattern: str = ""
     assign: str = ""
     options: tuple[str, ...] = field(default=())
+    isolation: str = "read_committed"
 
     def source(self) -> KafkaSource:
+        from kafkalite.pipelines.common.source import ISOLATION, KafkaSource
+
+        given = checked(self.options, "--option")
+        options = {**given, ISOLATION: self.isolation}
+        return KafkaSource(self.bootstrap_servers, self.topics, self.pattern, self.assign, options)
+
+    def target(self, topic: str, servers: str, to_options: tuple[str, ...]) -> KafkaSource:
+        """A topic that is written to, here or at other servers."""
         from kafkalite.pipelines.common.source import KafkaSource
 
-        return KafkaSource(
-            self.bootstrap_servers,
-            self.topics,
-            self.pattern,
-            self.assign,
-            pairs(self.options, "--option"),
-        )
+        given = checked(to_options, "--to-option", source=False)
+        if not servers or servers == self.bootstrap_servers:
+            given = {**self._reaching(), **given}
+        return KafkaSource(servers or self.bootstrap_servers, (topic,), options=given)
+
+    def _reaching(self) -> dict[str, str]:
+        """What reaches this cluster, whoever asks."""
+        given = checked(self.options, "--option")
+        return {name: value for name, value in given.items() if name.startswith("kafka.")}
 
 
 @dataclass(slots=True)
@@ -162,6 +212,7 @@ class Running:
     interval: str = ""
     on_data_loss: str = "fail"
     commit_group: str = ""
+    progress_kind: str = "auto"
 
     def trigger(self) -> Trigger:
         from kafkalite.pipelines.common.running import Trigger
@@ -205,6 +256,31 @@ def pairs(given: tuple[str, ...], option: str) -> dict[str, str]:
     return found
 
 
+def checked(given: tuple[str, ...], option: str, source: bool = True) -> dict[str, str]:
+    """Options of Spark's connector, none of which it would pass over."""
+    found = pairs(given, option)
+    wrong = option_names.wrong(found, source)
+    if wrong is not None:
+        raise click.BadParameter(wrong, param_hint=option)
+    return found
+
+
+def check_settings(spark: SparkSession, *clusters: KafkaSource | None) -> None:
+    """The `kafka.` options against the settings that the clients of this session know."""
+    jvm: Any = spark.sparkContext._jvm
+    clients = jvm.org.apache.kafka.clients
+    kinds = (
+        clients.consumer.ConsumerConfig,
+        clients.producer.ProducerConfig,
+        clients.admin.AdminClientConfig,
+    )
+    known = {name for kind in kinds for name in kind.configNames()}
+    for cluster in clusters:
+        wrong = option_names.wrong_setting(cluster.options if cluster else (), known)
+        if wrong is not None:
+            raise ValueError(wrong)
+
+
 def open_session(master: str | None, confs: tuple[str, ...]) -> SparkSession:
     from kafkalite import spark
 
@@ -216,10 +292,25 @@ def open_session(master: str | None, confs: tuple[str, ...]) -> SparkSession:
 
 
 @contextmanager
-def explained() -> Iterator[None]:
-    """Turns what can go wrong into one sentence and an exit code."""
+def explained(command: str, ledger: str) -> Iterator[None]:
+    """Turns what can go wrong into one sentence and an exit code; for machines into a ledger."""
+    try:
+        with _as_sentence():
+            yield
+    except click.ClickException as told:
+        if ledger == "json":
+            said = {"command": command, "error": told.message, "exit_code": told.exit_code}
+            click.echo(json.dumps({**said, "proven": False}))
+        raise
+
+
+@contextmanager
+def _as_sentence() -> Iterator[None]:
     try:
         yield
+    except KeyboardInterrupt:
+        said = "interrupted: nothing is half done, start it again to go on"
+        raise _Ending(said, STOPPED) from None
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "pyspark":
             raise
@@ -229,9 +320,16 @@ def explained() -> Iterator[None]:
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     except RuntimeError as error:
-        lost = type(error).__name__ == "RecordsLost"
-        raise (LostRecords if lost else click.ClickException)(str(error)) from None
+        raise _Ending(str(error), getattr(error, "exit_code", FAILED)) from None
     except Exception as error:
         if not type(error).__module__.startswith(("pyspark.", "py4j.")):
             raise
-        raise click.ClickException(f"Spark: {str(error).splitlines()[0]}") from None
+        raise click.ClickException(f"Spark: {cause_of(str(error))}") from None
+
+
+class _Ending(click.ClickException):
+    """A sentence, and the exit code of its kind of failure."""
+
+    def __init__(self, said: str, exit_code: int) -> None:
+        super().__init__(said)
+        self.exit_code = exit_code  # type: ignore[misc]

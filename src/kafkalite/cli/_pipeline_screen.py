@@ -2,28 +2,69 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+import click
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from kafkalite.pipelines.audit import Report
     from kafkalite.pipelines.common.dry_run import DryRun
+    from kafkalite.pipelines.common.ledger import Ledger
     from kafkalite.pipelines.common.running import Progress
+    from kafkalite.pipelines.common.translation import Moves
     from kafkalite.pipelines.lag import PartitionLag
 
 # Wide when nobody looks, so that a pipe gets whole lines.
 OUT = Console() if sys.stdout.isatty() else Console(width=160)
 ERR = Console(stderr=True)
 SHOWN_ROWS = 40
+LINE_EVERY_S = 10.0
+
+
+def say(text: str) -> None:
+    """A line beside the output."""
+    ERR.print(text, highlight=False, markup=False)
+
+
+def watching(name: str, kind: str) -> AbstractContextManager[Callable[[Progress], None]]:
+    """A bar where somebody looks, else a line now and then."""
+    if kind == "json" or not ERR.is_terminal:
+        return nullcontext(lines_of(name, kind))
+    return progress_bar(name)
+
+
+def lines_of(
+    name: str, kind: str, clock: Callable[[], float] = time.monotonic
+) -> Callable[[Progress], None]:
+    """Tells of progress each ten seconds, in one line."""
+    told = clock()
+
+    def watch(progress: Progress) -> None:
+        nonlocal told
+        if clock() - told < LINE_EVERY_S:
+            return
+        told = clock()
+        lag = progress.lag if progress.batches else progress.total
+        numbers = {"rows": progress.rows, "rows_per_s": round(progress.rows_per_s)}
+        numbers |= {"batches": progress.batches, "lag": lag}
+        if kind == "json":
+            click.echo(json.dumps({"command": name, **numbers}), err=True)
+        else:
+            told_of = ", ".join(f"{what} {number:,}" for what, number in numbers.items())
+            click.echo(f"{name}: {told_of}", err=True)
+
+    return watch
 
 
 @contextmanager
@@ -39,7 +80,7 @@ def progress_bar(name: str) -> Iterator[Callable[[Progress], None]]:
         TextColumn("ETA"),
         TimeRemainingColumn(),
     )
-    with Bar(*columns, console=ERR, disable=not ERR.is_terminal) as bar:
+    with Bar(*columns, console=ERR) as bar:
         task = bar.add_task(name, total=1, rate=0.0, lag=0)
 
         def watch(progress: Progress) -> None:
@@ -53,15 +94,39 @@ def progress_bar(name: str) -> Iterator[Callable[[Progress], None]]:
         yield watch
 
 
-def show_progress(name: str, progress: Progress) -> None:
+def show_progress(name: str, progress: Progress, moved: Mapping[str, Moves]) -> None:
     OUT.print(
         f"{name}: {progress.rows:,} rows in {progress.batches} batches, lag {progress.lag:,}",
         highlight=False,
     )
-    for (topic, partition), offset in sorted(progress.reached.items())[:SHOWN_ROWS]:
-        OUT.print(f"  {topic}-{partition} up to offset {offset}", highlight=False)
-    for loss in progress.losses[:SHOWN_ROWS]:
-        OUT.print(f"  lost: {loss}", highlight=False)
+    _some(
+        f"  {topic}-{partition} up to offset {offset}"
+        for (topic, partition), offset in sorted(progress.reached.items())
+    )
+    _some(f"  lost: {loss}" for loss in progress.losses)
+    for group, moves in moved.items():
+        left = "".join(f", {count} {why}" for why, count in sorted(moves.left.items()))
+        OUT.print(f"  group {group}: {len(moves.ahead)} offsets moved{left}", highlight=False)
+
+
+def show_ledger(ledger: Ledger) -> None:
+    for what, how_much in ledger.rows():
+        OUT.print(f"  {what:14}{how_much}", highlight=False, markup=False)
+    for fault in ledger.faults:
+        say(fault)
+
+
+def _some(lines: Iterable[str]) -> None:
+    """As many as one looks at, and how many more there are."""
+    rows = list(lines)
+    for row in rows[:SHOWN_ROWS]:
+        OUT.print(row, highlight=False, markup=False)
+    _and_more(len(rows))
+
+
+def _and_more(count: int) -> None:
+    if count > SHOWN_ROWS:
+        OUT.print(f"  … and {count - SHOWN_ROWS:,} more", highlight=False)
 
 
 def show_dry_run(found: DryRun) -> None:
@@ -74,6 +139,7 @@ def show_dry_run(found: DryRun) -> None:
     for each in found.ranges[:SHOWN_ROWS]:
         table.add_row(each.topic, *map(str, (each.partition, each.start, each.end, len(each))))
     OUT.print(table)
+    _and_more(len(found.ranges))
     OUT.print(
         f"schema\n{found.schema}\nplan\n{found.plan}", highlight=False, markup=False, soft_wrap=True
     )
@@ -92,11 +158,10 @@ def show_report(report: Report) -> None:
             *map(_number, latencies),
         )
     OUT.print(table)
-    for finding in report.findings[:SHOWN_ROWS]:
-        OUT.print(str(finding), highlight=False)
-    for fault in report.faults[:SHOWN_ROWS]:
-        if fault not in map(str, report.findings):
-            OUT.print(fault, highlight=False)
+    _and_more(len(report.buckets))
+    findings = [str(each) for each in report.findings]
+    _some(findings)
+    _some(fault for fault in report.faults if fault not in findings)
     if report.not_yet_loaded:
         OUT.print(f"{report.not_yet_loaded:,} offsets not loaded yet", highlight=False)
     verdict = f"{len(report.faults)} faults" if report.faults else "nothing missing, nothing twice"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kafkalite.cli._pipeline_options import (
-    LOST,
+    ADOPT,
     Reading,
     Running,
+    check_settings,
     decoding,
     explained,
     open_session,
@@ -19,21 +22,24 @@ from kafkalite.cli._pipeline_options import (
     source_options,
     spark_options,
     take,
+    target_options,
     value_options,
 )
 from kafkalite.cli._pipeline_screen import (
     OUT,
-    progress_bar,
+    say,
     show_dry_run,
     show_lag,
+    show_ledger,
     show_progress,
     show_report,
+    watching,
 )
+from kafkalite.pipelines.common.outcomes import DIFFERENT, DONE, STOPPED, epilog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from kafkalite.pipelines.audit import Report
+    from kafkalite.pipelines.common.ledger import Ledger
     from kafkalite.pipelines.common.running import Progress
 
 TABLE_FORMAT = click.option(
@@ -44,6 +50,7 @@ TABLE_FORMAT = click.option(
     type=click.Choice(["delta", "parquet"]),
 )
 CHECKPOINT = click.option("--checkpoint", default="", help="Default: <path>/_checkpoint.")
+EPILOG = epilog()
 NEEDED_CHECKPOINT = click.option("--checkpoint", required=True, help="Where progress is kept.")
 
 
@@ -52,7 +59,7 @@ def command() -> None:
     """Move records between topics and tables with Spark, each exactly once."""
 
 
-@command.command("to-lake")
+@command.command("to-lake", epilog=EPILOG)
 @source_options
 @click.option("--path", required=True, help="Where the table is.")
 @TABLE_FORMAT
@@ -60,19 +67,20 @@ def command() -> None:
 @value_options
 @click.option("--partition-by-date", is_flag=True, help="Partition the table by log date.")
 @click.option("--target-file-mb", type=int, help="Fewer, larger files: this size each.")
+@ADOPT
 @run_options
 @spark_options
 def to_lake(**given: Any) -> None:
     """Load TOPICS into a Delta or Parquet table."""
-    reading, running, session, dry = _common(given)
-    with explained():
+    call = _common(given)
+    with explained("to-lake", call.ledger):
         from kafkalite.pipelines.to_lake import ToLake
 
         megabytes = given["target_file_mb"]
-        source = reading.source()
+        source = call.reading.source()
         values = decoding(given["value_format"], given["value_schema"])
         pipeline = ToLake(
-            session(),
+            call.session(),
             source,
             given["path"],
             given["table_format"],
@@ -81,13 +89,14 @@ def to_lake(**given: Any) -> None:
             given["schema_registry"],
             given["partition_by_date"],
             megabytes * 1024 * 1024 if megabytes else None,
-            running.trigger(),
-            running.keep_going,
+            call.running.trigger(),
+            call.running.keep_going,
+            given["adopt"],
         )
-        _run("to-lake", pipeline, pipeline.run, running, dry)
+        _run("to-lake", pipeline, pipeline.run, call)
 
 
-@command.command()
+@command.command(epilog=EPILOG)
 @source_options
 @click.option("--dead-letters", required=True, metavar="TOPIC", help="Where bad records go.")
 @click.option(
@@ -105,36 +114,36 @@ def to_lake(**given: Any) -> None:
     help="Stop, writing nothing, when more of a batch than this is bad.",
 )
 @NEEDED_CHECKPOINT
+@target_options
 @value_options
 @run_options
 @spark_options
 def dlq(**given: Any) -> None:
     """Send records of TOPICS that do not decode or break a rule to a dead letter topic."""
-    reading, running, session, dry = _common(given)
-    with explained():
+    call = _common(given)
+    with explained("dlq", call.ledger):
         from kafkalite.pipelines.dlq import DeadLetters
 
-        source = reading.source()
+        source = call.reading.source()
         values = decoding(given["value_format"], given["value_schema"])
         rules = pairs(given["rules"], "--rule")
         pipeline = DeadLetters(
-            session(),
+            call.session(),
             source,
             given["dead_letters"],
             given["checkpoint"],
             values,
             rules,
             given["schema_registry"],
+            target=call.reading.target(given["dead_letters"], "", given["to_options"]),
             max_error_rate=given["max_error_rate"],
-            trigger=running.trigger(),
-            keep_going=running.keep_going,
+            trigger=call.running.trigger(),
+            keep_going=call.running.keep_going,
         )
-        _run("dlq", pipeline, pipeline.run, running, dry)
-        if not dry:
-            OUT.print(f"{pipeline.good:,} good, {pipeline.bad:,} bad", highlight=False)
+        _run("dlq", pipeline, pipeline.run, call)
 
 
-@command.command()
+@command.command(epilog=EPILOG)
 @source_options
 @click.option("--path", default="", help="Replay from this table instead of from TOPICS.")
 @TABLE_FORMAT
@@ -148,15 +157,16 @@ def dlq(**given: Any) -> None:
 @click.option("--where", default="", help="An SQL predicate over the record's columns.")
 @click.option("--rate", type=int, help="Records per second of each executor, at most.")
 @click.option("--keep-partitions", is_flag=True, help="Write to the partition it came from.")
+@target_options
 @spark_options
 def replay(**given: Any) -> None:
     """Write records of TOPICS, or of a table, to a topic again."""
-    reading, _, session, dry = _common(given)
-    with explained():
+    call = _common(given)
+    with explained("replay", call.ledger):
         from kafkalite.pipelines.common import dry_run
         from kafkalite.pipelines.replay import Choice, Replay
 
-        topics = reading.topics if given["path"] else ()
+        topics = call.reading.topics if given["path"] else ()
         choice = Choice(
             topics,
             given["from_time"],
@@ -165,11 +175,11 @@ def replay(**given: Any) -> None:
             given["to_offset"],
             given["where"],
         )
-        servers = given["to_bootstrap_servers"] or reading.bootstrap_servers
-        target = Reading((given["to_topic"],), servers).source()
-        source = None if given["path"] else reading.source()
+        servers = given["to_bootstrap_servers"]
+        target = call.reading.target(given["to_topic"], servers, given["to_options"])
+        source = None if given["path"] else call.reading.source()
         pipeline = Replay(
-            session(),
+            call.session(),
             target,
             given["state"],
             given["path"],
@@ -179,8 +189,11 @@ def replay(**given: Any) -> None:
             given["rate"],
             given["keep_partitions"],
         )
-        rows = pipeline.rows()
-        if dry:
+        check_settings(pipeline.spark, source, target)
+        if not call.dry:
+            _close(call, pipeline.run())
+        else:
+            rows = pipeline.rows()
             OUT.print(f"would write {rows.count():,} records to {given['to_topic']}")
             OUT.print(
                 f"{dry_run.tree(rows)}\n{dry_run.plan(rows)}",
@@ -188,11 +201,9 @@ def replay(**given: Any) -> None:
                 markup=False,
                 soft_wrap=True,
             )
-        else:
-            OUT.print(f"{pipeline.run():,} records are in {given['to_topic']}", highlight=False)
 
 
-@command.command()
+@command.command(epilog=EPILOG)
 @source_options
 @click.option("--path", required=True, help="The table to hold against the topics.")
 @TABLE_FORMAT
@@ -207,49 +218,53 @@ def replay(**given: Any) -> None:
 @click.option("--report-topic", default="", help="Send the buckets to this topic.")
 @click.option("--plot", default="", help="Draw a picture: a name ending in .png or .svg.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@ADOPT
 @spark_options
 def audit(**given: Any) -> None:
     """Compare TOPICS with the table loaded from them; exits with 3 when they differ."""
-    reading, _, session, dry = _common(given)
-    with explained():
+    call = _common(given)
+    with explained("audit", call.ledger):
         from kafkalite.pipelines.audit import Audit
         from kafkalite.pipelines.common import dry_run
 
         counts = given["producer_counts"]
-        counted = Reading((counts,), reading.bootstrap_servers).source() if counts else None
+        counted = call.reading.target(counts, "", ()) if counts else None
         pipeline = Audit(
-            session(),
-            reading.source(),
+            call.session(),
+            call.reading.source(),
             given["path"],
             given["table_format"],
             given["checkpoint"],
             counted,
         )
-        if dry:
+        check_settings(pipeline.spark, pipeline.source)
+        if call.dry:
             show_dry_run(dry_run.dry_run(pipeline.spark, pipeline.source, pipeline.step))
             return
         report = pipeline.run()
-        _hand_out(pipeline, report, given)
+        _hand_out(pipeline, report, given, call.ledger)
     if report.faults:
-        raise SystemExit(LOST)
+        raise SystemExit(DIFFERENT)
 
 
-def _hand_out(pipeline: Any, report: Report, given: dict[str, Any]) -> None:
+def _hand_out(pipeline: Any, report: Report, given: dict[str, Any], ledger: str) -> None:
     from kafkalite.pipelines import reporting
 
     if given["as_json"]:
         click.echo(json.dumps(reporting.as_json(report), indent=1))
+    elif ledger == "json":
+        click.echo(json.dumps(reporting.as_ledger(report)))
     else:
         show_report(report)
     if given["report"]:
-        reporting.to_table(pipeline.spark, report, given["report"])
+        reporting.to_table(pipeline.spark, report, given["report"], given["adopt"])
     if given["report_topic"]:
         reporting.to_topic(pipeline.spark, report, pipeline.source, given["report_topic"])
     if given["plot"]:
         reporting.plot(report, given["plot"])
 
 
-@command.command()
+@command.command(epilog=EPILOG)
 @source_options
 @click.option("--path", required=True, help="Where the table is.")
 @TABLE_FORMAT
@@ -265,7 +280,8 @@ def _hand_out(pipeline: Any, report: Report, given: dict[str, Any]) -> None:
     type=click.Choice(["fail", "drop"]),
     help="What to do with records without a key.",
 )
-@click.option("--keep-tombstones", is_flag=True)
+@click.option("--keep-tombstones", is_flag=True, help="Keep deleted keys as rows without a value.")
+@ADOPT
 @value_options
 @run_options
 @spark_options
@@ -274,14 +290,14 @@ def snapshot(**given: Any) -> None:
 
     At an offset or a time: --option endingOffsets=…, --option endingTimestamp=….
     """
-    reading, running, session, dry = _common(given)
-    with explained():
+    call = _common(given)
+    with explained("snapshot", call.ledger):
         from kafkalite.pipelines.snapshot import Snapshot
 
-        source = reading.source()
+        source = call.reading.source()
         values = decoding(given["value_format"], given["value_schema"])
         pipeline = Snapshot(
-            session(),
+            call.session(),
             source,
             given["path"],
             given["table_format"],
@@ -290,98 +306,133 @@ def snapshot(**given: Any) -> None:
             given["envelope"],
             given["null_keys"],
             given["keep_tombstones"],
-            running.trigger(),
-            running.keep_going,
+            call.running.trigger(),
+            call.running.keep_going,
+            given["schema_registry"],
+            given["adopt"],
         )
-        if dry or given["follow"]:
-            _run("snapshot", pipeline, pipeline.follow, running, dry)
+        check_settings(pipeline.spark, source)
+        if call.dry or given["follow"]:
+            _run("snapshot", pipeline, pipeline.follow, call)
         else:
-            OUT.print(f"{pipeline.once():,} keys in {given['path']}", highlight=False)
+            _close(call, pipeline.once())
 
 
-@command.command()
+@command.command(epilog=EPILOG)
 @source_options
 @click.option("--to-bootstrap-servers", required=True, help="The cluster to copy to.")
-@click.option(
-    "--to-option",
-    "to_options",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Options of Spark's Kafka sink, such as kafka.compression.type=zstd.",
-)
+@target_options
 @click.option("--rename", default="{topic}", show_default=True, help="Names of the copies.")
 @click.option("--group", "groups", multiple=True, help="A group whose offsets move over; repeat.")
+@click.option(
+    "--sync-settings/--no-sync-settings",
+    default=True,
+    show_default=True,
+    help="Set copies that are there already as their sources are set.",
+)
+@ADOPT
 @NEEDED_CHECKPOINT
 @run_options
 @spark_options
 def mirror(**given: Any) -> None:
     """Copy TOPICS to another cluster: partitions, headers, timestamps and groups."""
-    reading, running, session, dry = _common(given)
-    with explained():
+    call = _common(given)
+    with explained("mirror", call.ledger):
         from kafkalite.pipelines.mirror import Mirror
 
-        target = Reading(("*",), given["to_bootstrap_servers"], options=given["to_options"])
-        source = reading.source()
+        source = call.reading.source()
+        target = call.reading.target("*", given["to_bootstrap_servers"], given["to_options"])
         pipeline = Mirror(
-            session(),
+            call.session(),
             source,
-            target.source(),
+            target,
             given["checkpoint"],
             given["rename"],
             given["groups"],
-            running.trigger(),
-            running.keep_going,
+            call.running.trigger(),
+            call.running.keep_going,
+            given["adopt"],
+            given["sync_settings"],
         )
-        _run("mirror", pipeline, pipeline.run, running, dry)
-        for group, offsets in pipeline.translated.items():
-            OUT.print(f"group {group}: {len(offsets)} offsets moved", highlight=False)
+        check_settings(pipeline.spark, target)
+        _run("mirror", pipeline, pipeline.run, call)
 
 
-@command.command()
+@command.command(epilog=EPILOG)
 @source_options
 @NEEDED_CHECKPOINT
 @click.option("--group", default="", help="Commit what is done as this group.")
 @spark_options
 def lag(**given: Any) -> None:
     """Show how far the query of a checkpoint is behind, and commit it as a group's offsets."""
-    reading, _, session, dry = _common(given)
-    with explained():
+    call = _common(given)
+    with explained("lag", call.ledger):
         from kafkalite.pipelines.common.source import KafkaSource
-        from kafkalite.pipelines.lag import Lag
+        from kafkalite.pipelines.lag import Lag, as_ledger
 
-        options = pairs(reading.options, "--option")
+        options = pairs(call.reading.options, "--option")
         # The checkpoint knows the topics.
-        source = KafkaSource(reading.bootstrap_servers, pattern=".*", options=options)
-        pipeline = Lag(session(), source, given["checkpoint"], given["group"])
-        show_lag(pipeline.commit() if given["group"] and not dry else pipeline.measure())
+        source = KafkaSource(call.reading.bootstrap_servers, pattern=".*", options=options)
+        pipeline = Lag(call.session(), source, given["checkpoint"], given["group"])
+        is_committing = given["group"] and not call.dry
+        measured = pipeline.commit() if is_committing else pipeline.measure()
+        if call.ledger == "json":
+            click.echo(json.dumps(as_ledger(measured, given["group"] if is_committing else "")))
+        else:
+            show_lag(measured)
 
 
-def _common(given: dict[str, Any]) -> tuple[Reading, Running, Callable[[], Any], bool]:
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What commands share of what was given."""
+
+    reading: Reading
+    running: Running
+    session: Callable[[], Any]
+    dry: bool
+    ledger: str
+
+
+def _common(given: dict[str, Any]) -> Call:
     """The options that commands share, taken out of what was given."""
     reading = take(given, Reading)
     running = take(given, Running) if "trigger_kind" in given else Running()
     master, confs, dry = given.pop("master"), given.pop("confs"), given.pop("dry_run")
-    return reading, running, lambda: open_session(master, confs), dry
+    return Call(reading, running, lambda: open_session(master, confs), dry, given.pop("ledger"))
 
 
-def _run(
-    name: str, pipeline: Any, run: Callable[..., Progress], running: Running, dry: bool
-) -> None:
+def _run(name: str, pipeline: Any, run: Callable[..., Progress], call: Call) -> None:
     """Runs a streaming pipeline under a bar until its trigger or a signal ends it."""
     from kafkalite.pipelines.common import dry_run
     from kafkalite.pipelines.common.stopping import stop_on_signals
     from kafkalite.pipelines.lag import CommitOffsetsListener, Lag
 
     spark, source = pipeline.spark, pipeline.source
-    if dry:
+    check_settings(spark, source)
+    if call.dry:
         show_dry_run(dry_run.dry_run(spark, source, pipeline.step, pipeline.checkpoint))
         return
-    group = running.commit_group
+    group = call.running.commit_group
     if group:
         spark.streams.addListener(CommitOffsetsListener(spark, source, group))
-    with stop_on_signals() as stop, progress_bar(name) as watch:
+    with stop_on_signals(say) as stop, watching(name, call.running.progress_kind) as watch:
         progress = run(watch, stop)
     if group and progress.reached:
         # The listener hears of the last batch some time later, perhaps after this process.
         Lag(spark, source, pipeline.checkpoint, group).commit()
-    show_progress(name, progress)
+    moved = getattr(pipeline, "moved", {})
+    if call.ledger == "table":
+        show_progress(name, progress, moved)
+    early = progress.was_stopped and call.running.trigger_kind == "available-now"
+    _close(call, progress.ledger, STOPPED if early and progress.is_behind else DONE)
+
+
+def _close(call: Call, ledger: Ledger, exit_code: int = DONE) -> None:
+    """Shows the account, and ends with what it proves."""
+    exit_code = DIFFERENT if ledger.faults else exit_code
+    if call.ledger == "json":
+        click.echo(json.dumps({**ledger.as_json(), "exit_code": exit_code}))
+    else:
+        show_ledger(ledger)
+    if exit_code:
+        raise SystemExit(exit_code)

@@ -2,7 +2,8 @@
 
 Owns the bookkeeping of the Kafka paper: counts per topic and ten minutes of log time, per tier.
 Each tier is read once and summed up with a checksum of its offsets; only buckets that differ are
-compared record by record. Never changes what it audits.
+compared record by record. What is committed counts. Never changes what it audits, and never passes
+what it did not compare.
 """
 
 from collections.abc import Sequence
@@ -17,10 +18,20 @@ from kafkalite.pipelines.common.checkpoint import Checkpoint
 from kafkalite.pipelines.common.lake import Lake
 from kafkalite.pipelines.common.offsets import Offsets, count
 from kafkalite.pipelines.common.offsets import between as ranges_between
-from kafkalite.pipelines.common.source import KafkaSource, resolve, starting_offsets
+from kafkalite.pipelines.common.outcomes import PipelineError
+from kafkalite.pipelines.common.source import (
+    ISOLATION,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    KafkaSource,
+    refuse_missing,
+    resolve,
+    starting_offsets,
+)
 from kafkalite.pipelines.counts import BUCKET_MS
 
 MISSING, DUPLICATED, ONLY_IN_LAKE = "missing", "duplicated", "only in the lake"
+ABORTED = "not committed, but in the lake"
 PERCENTILES = (0.5, 0.95, 0.99)
 
 _PLACE = ("topic", "partition", "offset")
@@ -66,10 +77,20 @@ class Report:
     buckets: list[Bucket]
     findings: list[Finding]
     not_yet_loaded: int = 0
+    # Topics that have records, of which the lake has not loaded one.
+    not_compared: tuple[str, ...] = ()
+
+    @property
+    def compared(self) -> int:
+        """Records of the broker that were held against the lake."""
+        return sum(each.broker for each in self.buckets)
 
     @property
     def faults(self) -> list[str]:
         told = [str(each) for each in self.findings if each.what != ONLY_IN_LAKE]
+        told += [
+            f"{topic}: nothing was compared, no batch was loaded" for topic in self.not_compared
+        ]
         return told + [
             f"{each.topic} {each.bucket:%Y-%m-%d %H:%M}: producers counted {each.producer}, "
             f"the broker holds {each.broker}"
@@ -91,18 +112,27 @@ def sums(df: DataFrame, *more: Column) -> DataFrame:
     return grouped.agg(sf.count("*").alias("rows"), checksum, *more)
 
 
-def differences(broker: DataFrame, lake: DataFrame) -> DataFrame:
-    """The step: ranges of offsets that are not exactly once in both; columns as `Finding`."""
-    ours = broker.select(*_PLACE, sf.lit(1).alias("in_broker"), sf.lit(0).alias("in_lake"))
-    theirs = lake.select(*_PLACE, sf.lit(0).alias("in_broker"), sf.lit(1).alias("in_lake"))
-    places = (
-        ours.unionByName(theirs)
-        .groupBy(*_PLACE)
-        .agg(sf.max("in_broker").alias("in_broker"), sf.sum("in_lake").alias("in_lake"))
+def differences(
+    broker: DataFrame, lake: DataFrame, uncommitted: DataFrame | None = None
+) -> DataFrame:
+    """The step: ranges of offsets that are not exactly once in both; columns as `Finding`.
+
+    `uncommitted` is what the broker has whatever became of it.
+    """
+    places = _placed(broker, 1, 0, 0).unionByName(_placed(lake, 0, 1, 0))
+    if uncommitted is not None:
+        places = places.unionByName(_placed(uncommitted, 0, 0, 1))
+    places = places.groupBy(*_PLACE).agg(
+        sf.max("in_broker").alias("in_broker"),
+        sf.sum("in_lake").alias("in_lake"),
+        sf.max("is_there").alias("is_there"),
     )
+    nowhere = (sf.col("in_lake") == 0) & (sf.col("in_broker") == 0)
     what = (
-        sf.when(sf.col("in_lake") > 1, DUPLICATED)
+        sf.when(nowhere, None)
+        .when(sf.col("in_lake") > 1, DUPLICATED)
         .when(sf.col("in_lake") == 0, MISSING)
+        .when((sf.col("in_broker") == 0) & (sf.col("is_there") == 1), ABORTED)
         .when(sf.col("in_broker") == 0, ONLY_IN_LAKE)
     )
     wrong = places.withColumn("what", what).where("what IS NOT NULL")
@@ -118,6 +148,15 @@ def differences(broker: DataFrame, lake: DataFrame) -> DataFrame:
     )
     return islands.select("topic", "partition", "first", "last", "rows", "what").orderBy(
         "topic", "partition", "first"
+    )
+
+
+def _placed(rows: DataFrame, in_broker: int, in_lake: int, is_there: int) -> DataFrame:
+    return rows.select(
+        *_PLACE,
+        sf.lit(in_broker).alias("in_broker"),
+        sf.lit(in_lake).alias("in_lake"),
+        sf.lit(is_there).alias("is_there"),
     )
 
 
@@ -151,8 +190,13 @@ class Audit:
         return sums(df)
 
     def run(self) -> Report:
-        not_yet_loaded = self._find_ends()
+        not_yet_loaded, not_compared = self._find_ends()
         starts, ends = self._between
+        if not ranges_between(starts, ends):
+            raise PipelineError(
+                f"nothing was compared: {self.path} has loaded nothing of what {self.source} has, "
+                f"or the topics are empty ({not_yet_loaded:,} offsets not loaded yet)"
+            )
         broker = self.source.between(starts, ends).batch(self.spark).select(*_PLACE, "timestamp")
         lake = self._lake(starts)
         broker_sums = {_key(row): row for row in sums(broker).collect()}
@@ -164,11 +208,15 @@ class Audit:
         ]
         findings = self._compare(broker, lake, differing) if differing else []
         buckets = self._buckets(broker_sums, lake_sums)
-        return Report(buckets, findings, not_yet_loaded)
+        report = Report(buckets, findings, not_yet_loaded, not_compared)
+        if not any(each.broker or each.lake for each in buckets):
+            raise PipelineError(f"nothing was compared: {self.source} holds no record")
+        return report
 
-    def _find_ends(self) -> int:
+    def _find_ends(self) -> tuple[int, tuple[str, ...]]:
         """What can be compared: from the log's start to what the lake says that it has."""
         with KafkaAdmin(self.spark, self.source.client_options) as admin:
+            refuse_missing(self.source, admin)
             starts = starting_offsets(self.source, admin)
             ends = admin.ends(resolve(self.source, admin))
         done = Checkpoint(self.spark, self.checkpoint).done()
@@ -178,7 +226,10 @@ class Audit:
         # Spark wants each end at or after its start.
         compared = {each: max(end, starts.get(each, 0)) for each, end in compared.items()}
         self._between = ({each: starts.get(each, 0) for each in compared}, compared)
-        return count(ranges_between(compared, ends))
+        loaded = {topic for topic, partition in done}
+        waiting = {each.topic for each in ranges_between(self._between[0], ends)}
+        not_compared = tuple(sorted(waiting - loaded)) if done else ()
+        return count(ranges_between(compared, ends)), not_compared
 
     def _lake(self, starts: Offsets) -> DataFrame:
         """The table's rows that the broker can still have."""
@@ -202,8 +253,16 @@ class Audit:
             & (sf.col("timestamp") >= sf.lit(first))
             & (sf.col("timestamp") < sf.lit(last) + sf.expr(f"INTERVAL {BUCKET_MS} MILLISECOND"))
         )
-        rows = differences(broker.where(where), lake.where(where)).collect()
-        return [Finding(**row.asDict()) for row in rows]
+        found = differences(broker.where(where), lake.where(where), self._uncommitted(where))
+        return [Finding(**row.asDict()) for row in found.collect()]
+
+    def _uncommitted(self, where: Column) -> DataFrame | None:
+        """What readers of committed records do not see, among what they do."""
+        if self.source.isolation != READ_COMMITTED:
+            return None
+        everything = self.source.with_options(**{ISOLATION: READ_UNCOMMITTED})
+        rows = everything.between(*self._between).batch(self.spark)
+        return rows.select(*_PLACE, "timestamp").where(where)
 
     def _buckets(
         self, broker: dict[tuple[str, datetime], Row], lake: dict[tuple[str, datetime], Row]

@@ -15,10 +15,11 @@ from pyspark.sql import functions as sf
 from kafkalite.pipelines.common.checkpoint import NOTES
 from kafkalite.pipelines.common.decode import Decoding, decode
 from kafkalite.pipelines.common.files import Folder
+from kafkalite.pipelines.common.ledger import Account
+from kafkalite.pipelines.common.outcomes import PipelineError
 from kafkalite.pipelines.common.running import (
     Batch,
     Observe,
-    PipelineError,
     Progress,
     StreamJob,
     Trigger,
@@ -27,9 +28,11 @@ from kafkalite.pipelines.common.running import (
 from kafkalite.pipelines.common.schemas import Schemas
 from kafkalite.pipelines.common.source import BRONZE, KafkaSource
 from kafkalite.pipelines.common.stopping import StopRequest
+from kafkalite.pipelines.common.targets import refuse_own_source
 from kafkalite.pipelines.common.topic_sink import TopicSink
 
 PREFIX = "__connect.errors."
+GOOD = "good"
 CONVERSION, TRANSFORMATION = "VALUE_CONVERTER", "TRANSFORMATION"
 
 _HEADERS = "array<struct<key:string,value:binary>>"
@@ -154,12 +157,14 @@ class DeadLetters:
         stop: StopRequest | None = None,
         observe: Observe = lambda step, batch: None,
     ) -> Progress:
+        refuse_own_source(self.spark, self.source, self.target or self.source, {self.topic})
         return self.job(observe).run(watch, stop)
 
     def job(self, observe: Observe = lambda step, batch: None) -> StreamJob:
         return StreamJob(
             self.spark,
-            f"dlq {self.topic}",
+            "dlq",
+            self.topic,
             self.source,
             self.checkpoint,
             self._write,
@@ -168,17 +173,21 @@ class DeadLetters:
             observe,
         )
 
-    def _write(self, df: DataFrame, batch: Batch) -> None:
+    def _write(self, df: DataFrame, batch: Batch) -> Account:
         judged = self.step(df).persist()
         try:
             total, bad = judged.agg(sf.count("*"), sf.count("error")).collect()[0]
             self._break_if_too_many(total, bad, batch)
+            account = Account(read=total, left_out={GOOD: total - bad})
             if bad:
-                self._sink().write(dead_letters(judged, self.topic), batch.id, leave_out_landed)
+                letters = dead_letters(judged, self.topic)
+                landed = self._sink().write(letters, batch.id, leave_out_landed, bad)
+                account.written, account.there_already = landed.written, landed.there_already
         finally:
             judged.unpersist()
         self.good += total - bad
         self.bad += bad
+        return account
 
     def _break_if_too_many(self, total: int, bad: int, batch: Batch) -> None:
         if total >= self.breaker_from_rows and bad / total > self.max_error_rate:
@@ -189,6 +198,6 @@ class DeadLetters:
 
     def _sink(self) -> TopicSink:
         target = self.target or self.source
-        options = {k: v for k, v in target.options.items() if k.startswith("kafka.")}
         notes = Folder(self.spark, f"{self.checkpoint}/{NOTES}")
-        return TopicSink(self.spark, target.bootstrap_servers, {self.topic}, notes, options)
+        servers, options = target.bootstrap_servers, target.kafka_options
+        return TopicSink(self.spark, servers, {self.topic}, notes, options)

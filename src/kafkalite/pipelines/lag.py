@@ -5,7 +5,7 @@ committed after Spark's own commit, so a tool may see less than is done, never m
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -14,7 +14,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from kafkalite.pipelines.common.admin import KafkaAdmin
 from kafkalite.pipelines.common.checkpoint import Checkpoint
 from kafkalite.pipelines.common.offsets import Offsets, TopicPartition, parse
-from kafkalite.pipelines.common.running import PipelineError
+from kafkalite.pipelines.common.outcomes import DONE, Different, PipelineError
 from kafkalite.pipelines.common.source import KafkaSource
 
 
@@ -95,9 +95,26 @@ class Lag:
     def commit(self) -> list[PartitionLag]:
         """Commits once and gives the lag."""
         measured = self.measure()
+        offsets = {(each.topic, each.partition): each.done for each in measured}
         with KafkaAdmin(self.spark, self.source.client_options) as admin:
-            admin.commit(self.group, {(each.topic, each.partition): each.done for each in measured})
+            admin.commit(self.group, offsets)
+            committed = admin.committed(self.group)
+        wrong = sorted(each for each in offsets if committed.get(each) != offsets[each])
+        if wrong:
+            topic, partition = wrong[0]
+            raise Different(
+                f"group {self.group} was committed up to {offsets[wrong[0]]} of "
+                f"{topic}-{partition} and is at {committed.get(wrong[0])}: somebody else commits it"
+            )
         return measured
+
+
+def as_ledger(measured: list[PartitionLag], group: str) -> dict[str, Any]:
+    """The account of a measurement, for one line."""
+    partitions = [{**asdict(each), "lag": each.lag} for each in measured]
+    total = sum(each.lag for each in measured)
+    said = {"command": "lag", "lag": total, "partitions": partitions, "committed_to": group}
+    return {**said, "proven": True, "exit_code": DONE}
 
 
 def lags(done: Offsets, ends: dict[TopicPartition, int]) -> list[PartitionLag]:

@@ -2,7 +2,7 @@
 
 Owns the choice by time, offset and predicate, and that running the same replay again after a crash
 writes only what is missing. Key, value, headers and timestamp stay; one header says where a record
-came from, which is how a second run knows it.
+came from, which is how a second run knows it. What is there to read is settled when it starts.
 """
 
 from dataclasses import dataclass, field
@@ -10,10 +10,15 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from kafkalite.pipelines.common.admin import KafkaAdmin
 from kafkalite.pipelines.common.files import Folder
 from kafkalite.pipelines.common.lake import Lake
-from kafkalite.pipelines.common.running import PipelineError
-from kafkalite.pipelines.common.source import BRONZE, KafkaSource
+from kafkalite.pipelines.common.ledger import Account, Ledger
+from kafkalite.pipelines.common.outcomes import PipelineError
+from kafkalite.pipelines.common.ownership import claim, held
+from kafkalite.pipelines.common.running import lease_of
+from kafkalite.pipelines.common.source import BRONZE, KafkaSource, refuse_missing
+from kafkalite.pipelines.common.targets import refuse_own_source
 from kafkalite.pipelines.common.topic_sink import TopicSink
 
 ORIGIN = "kafkalite.replay.origin"
@@ -107,6 +112,8 @@ class Replay:
 
     def rows(self) -> DataFrame:
         if self.source is not None:
+            with KafkaAdmin(self.spark, self.source.client_options) as admin:
+                refuse_missing(self.source, admin)
             df = self.source.batch(self.spark)
         else:
             df = Lake(self.spark, self.path, self.format).read()
@@ -118,14 +125,28 @@ class Replay:
     def step(self, df: DataFrame) -> DataFrame:
         return again(df, self.target.topics[0], self.choice, self.keep_partitions)
 
-    def run(self) -> int:
-        """Writes what is missing; gives the count of records that the replay has."""
-        options = {k: v for k, v in self.target.options.items() if k.startswith("kafka.")}
-        notes = Folder(self.spark, self.state)
+    def run(self) -> Ledger:
+        """Writes what is missing; gives the account of it."""
         (topic,) = self.target.topics
-        sink = TopicSink(
-            self.spark, self.target.bootstrap_servers, {topic}, notes, options, self.rate
-        )
-        rows = self.rows()
-        sink.write(rows, 0, leave_out_landed)
-        return rows.count()
+        if self.source is not None:
+            refuse_own_source(self.spark, self.source, self.target, {topic})
+        notes = Folder(self.spark, self.state)
+        with held(lease_of(self.spark, notes, f"replay to {topic}")):
+            claim(notes, {"command": "replay", "sink": topic}, is_used=False)
+            return self._run(topic, notes)
+
+    def _run(self, topic: str, notes: Folder) -> Ledger:
+        servers, options = self.target.bootstrap_servers, self.target.kafka_options
+        sink = TopicSink(self.spark, servers, {topic}, notes, options, self.rate)
+        isolation = self.source.isolation if self.source else "as the table has it"
+        origin = str(self.source) if self.source else self.path
+        ledger = Ledger("replay", origin, topic, isolation, committed_to=self.state)
+        # Read once: what is counted is what is sent.
+        rows = self.rows().persist()
+        try:
+            chosen = rows.count()
+            landed = sink.write(rows, 0, leave_out_landed, chosen)
+        finally:
+            rows.unpersist()
+        ledger.add(Account(landed.written, landed.there_already, read=chosen), (), chosen)
+        return ledger

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from kafkalite.pipelines.common.running import PipelineError
+from kafkalite.pipelines.common.lake import Lake
+from kafkalite.pipelines.common.outcomes import DIFFERENT, DONE, PipelineError
 from kafkalite.pipelines.common.source import KafkaSource
 
 if TYPE_CHECKING:
@@ -26,10 +27,25 @@ def as_json(report: "Report") -> dict[str, Any]:
     """The whole report; times as ISO texts."""
     rows = report.rows()
     return {
+        "compared": report.compared,
+        "not_compared": list(report.not_compared),
         "buckets": [{**row, "bucket": str(row["bucket"])} for row in rows],
         "findings": [asdict(each) for each in report.findings],
         "faults": report.faults,
         "not_yet_loaded": report.not_yet_loaded,
+    }
+
+
+def as_ledger(report: "Report") -> dict[str, Any]:
+    """The account of an audit, for one line."""
+    return {
+        "command": "audit",
+        "compared": report.compared,
+        "not_yet_loaded": report.not_yet_loaded,
+        "not_compared": list(report.not_compared),
+        "faults": report.faults,
+        "proven": not report.faults,
+        "exit_code": DIFFERENT if report.faults else DONE,
     }
 
 
@@ -39,7 +55,8 @@ def table(spark: SparkSession, report: "Report") -> DataFrame:
     return spark.createDataFrame(rows, _SCHEMA).withColumn("audited_at", sf.current_timestamp())
 
 
-def to_table(spark: SparkSession, report: "Report", path: str) -> None:
+def to_table(spark: SparkSession, report: "Report", path: str, adopt: bool = False) -> None:
+    Lake(spark, path, "delta").own("audit --report", adopt)
     table(spark, report).write.format("delta").mode("append").save(path)
 
 
@@ -49,7 +66,7 @@ def to_topic(spark: SparkSession, report: "Report", cluster: KafkaSource, topic:
         sf.concat_ws("/", "topic", "bucket").alias("key"),
         sf.to_json(sf.struct(*rows.columns)).alias("value"),
     )
-    options = {f"kafka.{name}": value for name, value in cluster.client_options.items()}
+    options = {**cluster.kafka_options, "kafka.bootstrap.servers": cluster.bootstrap_servers}
     records.write.format("kafka").options(**options).option("topic", topic).save()
 
 

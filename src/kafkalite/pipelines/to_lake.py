@@ -13,7 +13,8 @@ from pyspark.sql import functions as sf
 from kafkalite.pipelines.common.admin import KafkaAdmin
 from kafkalite.pipelines.common.checkpoint import Checkpoint
 from kafkalite.pipelines.common.decode import Decoding, decode
-from kafkalite.pipelines.common.lake import Lake, files_for
+from kafkalite.pipelines.common.lake import TO_LAKE, Lake, files_for
+from kafkalite.pipelines.common.ledger import Account
 from kafkalite.pipelines.common.offsets import count
 from kafkalite.pipelines.common.running import (
     Batch,
@@ -55,6 +56,7 @@ class ToLake:
     target_file_bytes: int | None = None
     trigger: Trigger = field(default_factory=Trigger)
     keep_going: bool = False
+    adopt: bool = False
     _schemas: Schemas | None = None
     _bytes_per_row: float | None = None
     _claimed: set[str] = field(default_factory=set)
@@ -76,6 +78,7 @@ class ToLake:
         stop: StopRequest | None = None,
         observe: Observe = lambda step, batch: None,
     ) -> Progress:
+        self.table().own(TO_LAKE, self.adopt)
         self._claim_early()
         if self.target_file_bytes:
             self._weigh()
@@ -84,19 +87,23 @@ class ToLake:
     def job(self, observe: Observe = lambda step, batch: None) -> StreamJob:
         return StreamJob(
             self.spark,
-            f"to-lake {self.path}",
+            TO_LAKE,
+            self.path,
             self.source,
             self.checkpoint,
             self._write,
             self.trigger,
             self.keep_going,
             observe,
+            owner_sink=""
+            if self.checkpoint != f"{self.path}/_checkpoint"
+            else "the table around it",
         )
 
     def table(self) -> Lake:
         return Lake(self.spark, self.path, self.format)
 
-    def _write(self, df: DataFrame, batch: Batch) -> None:
+    def _write(self, df: DataFrame, batch: Batch) -> Account:
         table = self.table()
         topics = {each.topic for each in batch.ranges}
         if not topics <= self._claimed:
@@ -105,16 +112,16 @@ class ToLake:
         # Framed Avro is looked at for its schemas first: read from the broker once.
         df = df if self._schemas is None else df.persist()
         try:
-            self._append(self.step(df), table, batch)
+            return self._append(self.step(df), table, batch)
         finally:
             if self._schemas is not None:
                 df.unpersist()
 
-    def _append(self, rows: DataFrame, table: Lake, batch: Batch) -> None:
+    def _append(self, rows: DataFrame, table: Lake, batch: Batch) -> Account:
         files = files_for(count(batch.ranges), self._bytes_per_row, self.target_file_bytes)
         if files is not None:
             rows = rows.coalesce(files)
-        table.append(rows, batch, (DATE_COLUMN,) if self.partition_by_date else ())
+        return table.append(rows, batch, (DATE_COLUMN,) if self.partition_by_date else ())
 
     def _claim_early(self) -> None:
         """A restart claims what it had; a first run claims with its first batch."""

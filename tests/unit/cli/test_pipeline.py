@@ -2,21 +2,31 @@
 
 import importlib.util
 import io
+import json
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
 from kafkalite import spark
 from kafkalite.cli import _pipeline_screen as screen
+from kafkalite.cli._pipeline_options import Reading, explained
 from kafkalite.cli.pipeline import command
 from kafkalite.jvm import java
-from kafkalite.pipelines.common.losses import EXPIRED, Loss
+from kafkalite.pipelines.common.admin import ClusterError
+from kafkalite.pipelines.common.losses import EXPIRED, Loss, RecordsLost
+from kafkalite.pipelines.common.outcomes import (
+    MEANINGS,
+    Different,
+    HeldElsewhere,
+    PipelineError,
+)
 from kafkalite.pipelines.common.running import Progress
 
 COMMANDS = ["to-lake", "dlq", "replay", "audit", "snapshot", "mirror", "lag"]
@@ -167,14 +177,98 @@ def test_the_bar_of_a_stream_that_goes_on_grows(terminal: io.StringIO) -> None:
 def test_without_a_terminal_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     text = io.StringIO()
     monkeypatch.setattr(screen, "ERR", Console(file=text, force_terminal=False))
-    with screen.progress_bar("to-lake") as watch:
+    with screen.watching("to-lake", "auto") as watch:
         watch(Progress(total=1, rows=1, batches=1))
     assert text.getvalue() == ""
 
 
+@pytest.mark.parametrize(
+    ("kind", "line"),
+    [
+        ("auto", "to-lake: rows 500, rows_per_s 1,250, batches 1, lag 1,500\n"),
+        (
+            "json",
+            '{"command": "to-lake", "rows": 500, "rows_per_s": 1250, "batches": 1, "lag": 1500}\n',
+        ),
+    ],
+)
+def test_without_a_terminal_there_is_a_line_each_ten_seconds(
+    capsys: pytest.CaptureFixture[str], kind: str, line: str
+) -> None:
+    times = iter([0.0, 5.0, 11.0, 11.0, 15.0, 22.0, 22.0])
+    watch = screen.lines_of("to-lake", kind, lambda: next(times))
+    progress = Progress(total=2_000, rows=500, batches=1, rows_per_s=1250.0, lag=1_500)
+    for _ in range(4):
+        watch(progress)
+    assert capsys.readouterr().err == line * 2
+
+
+def test_nothing_is_cut_without_saying_so(capsys: pytest.CaptureFixture[str]) -> None:
+    reached = {("t", partition): 1 for partition in range(1_045)}
+    screen.show_progress("to-lake", Progress(1, 1, 1, reached=reached), {})
+    assert capsys.readouterr().out.splitlines()[-1] == "  … and 1,005 more"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_tells_its_exit_codes(name: str) -> None:
+    said = call(name, "--help").output
+    for code, meaning in MEANINGS.items():
+        assert f"{code}  {meaning}" in said
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code"),
+    [
+        (PipelineError("x"), 1),
+        (ValueError("x"), 2),
+        (Different("x"), 3),
+        (RecordsLost([], "x"), 3),
+        (HeldElsewhere("x"), 4),
+        (KeyboardInterrupt(), 5),
+        (ClusterError("x"), 1),
+    ],
+)
+def test_each_failure_has_its_exit_code_and_a_line_for_machines(
+    capsys: pytest.CaptureFixture[str], error: BaseException, exit_code: int
+) -> None:
+    with pytest.raises(click.ClickException) as told, explained("dlq", "json"):
+        raise error
+    assert told.value.exit_code == exit_code
+    said = json.loads(capsys.readouterr().out)
+    assert (said["command"], said["exit_code"], said["proven"]) == ("dlq", exit_code, False)
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("maxOffsetPerTrigger=5", "do you mean maxOffsetsPerTrigger?"),
+        ("failOnDataLoss=false", "use --on-data-loss"),
+    ],
+)
+def test_an_option_that_spark_would_pass_over_is_a_wrong_call(option: str, told: str) -> None:
+    done = call(*TO_LAKE, "--option", option)
+    assert done.exit_code == 2
+    assert told in " ".join(done.output.split())
+
+
+def test_the_target_has_the_options_that_reach_its_cluster() -> None:
+    here = Reading(("t",), "kafka:9092", options=("kafka.security.protocol=SSL", "minPartitions=2"))
+    assert here.source().isolation == "read_committed"
+    assert here.target("u", "", ("kafka.linger.ms=5",)).options == {
+        "kafka.security.protocol": "SSL",
+        "kafka.linger.ms": "5",
+    }
+    assert here.target("u", "other:9092", ()).options == {}
+    assert Reading(("t",), "k:1", isolation="read_uncommitted").source().client_options == {
+        "bootstrap.servers": "k:1",
+        "isolation.level": "read_uncommitted",
+    }
+
+
 def test_the_summary_names_what_was_lost(capsys: pytest.CaptureFixture[str]) -> None:
     lost = [Loss("orders", 0, 5, 9, EXPIRED)]
-    screen.show_progress("to-lake", Progress(9, 4, 1, reached={("orders", 0): 13}, losses=lost))
+    progress = Progress(9, 4, 1, reached={("orders", 0): 13}, losses=lost)
+    screen.show_progress("to-lake", progress, {})
     assert capsys.readouterr().out.splitlines() == [
         "to-lake: 4 rows in 1 batches, lag 0",
         "  orders-0 up to offset 13",

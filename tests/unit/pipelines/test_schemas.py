@@ -12,7 +12,7 @@ import fastavro
 import pytest
 
 from kafkalite.pipelines.common import schemas
-from kafkalite.pipelines.common.running import PipelineError
+from kafkalite.pipelines.common.outcomes import PipelineError
 from kafkalite.pipelines.common.schemas import Schemas
 from tests.compat.schema_registry import SchemaRegistry, schema_registry
 

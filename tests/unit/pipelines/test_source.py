@@ -1,5 +1,7 @@
 """Sources, triggers and progress reports, as far as they are plain values."""
 
+from typing import Any
+
 import pytest
 
 from kafkalite.pipelines.common.lake import files_for
@@ -21,6 +23,7 @@ def test_clients_get_the_kafka_options() -> None:
     source = KafkaSource("kafka:9092", ("a",), options=options)
     assert source.client_options == {
         "bootstrap.servers": "kafka:9092",
+        "isolation.level": "read_committed",
         "security.protocol": "SSL",
     }
 
@@ -70,3 +73,34 @@ def test_ends_of_a_progress_report() -> None:
 def test_lag_is_what_is_left() -> None:
     found = lags({("t", 0): 5, ("t", 1): 9}, {("t", 0): 8, ("t", 1): 9})
     assert [each.lag for each in found] == [3, 0]
+
+
+class Reader:
+    """Stands where Spark's reader stands, and keeps the options that it is given."""
+
+    def __init__(self) -> None:
+        self.given: dict[str, str] = {}
+        self.read = self
+
+    def format(self, name: str) -> "Reader":
+        return self
+
+    def options(self, **given: str) -> "Reader":
+        self.given |= given
+        return self
+
+    def load(self) -> "Reader":
+        return self
+
+    def select(self, *columns: str) -> "Reader":
+        return self
+
+
+@pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
+def test_only_what_is_committed_is_read_unless_told_otherwise(level: str) -> None:
+    reader: Any = Reader()
+    options = {} if level == "read_committed" else {"kafka.isolation.level": level}
+    source = KafkaSource("kafka:9092", ("a",), options=options)
+    source.between({}, {("a", 0): 7}).batch(reader)
+    assert reader.given["kafka.isolation.level"] == level
+    assert source.client_options["isolation.level"] == level

@@ -2,12 +2,14 @@
 
 Owns the pure steps from bytes to a struct. Invariant: each row keeps its bytes, and one that does
 not decode says why in `error`; what a schema does not name is kept as text in `rescued`.
+
+Spark's parsers stop when they have had enough. So each value is followed by a mark made of itself,
+which only a parser that has taken exactly the value finds where it looks for it.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -26,6 +28,10 @@ NOT_FRAMED = "no schema id before the Avro"
 UNKNOWN_SCHEMA = "unknown schema id"
 
 _CORRUPT, _TEXT, _PARSED, _FIELDS = "__corrupt", "__text", "__parsed", "__fields"
+_VALUE, _END = "value", "end"
+
+# Spark's own are wider than JSON is.
+_STRICT = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +90,34 @@ def schema_id(value: Column) -> Column:
 
 def _decode_any_json(df: DataFrame) -> DataFrame:
     # Without a schema nothing can drift: a variant holds whatever comes.
-    data = sf.try_parse_json(sf.col("value").cast("string"))
+    text = sf.col("value").cast("string")
+    data = sf.when(is_json(text), sf.try_parse_json(text))
     error = sf.when(sf.col("value").isNotNull() & data.isNull(), NOT_JSON)
     return df.select("*", data.alias("data"), _no_text("rescued"), error.alias("error"))
+
+
+def is_json(text: Column) -> Column:
+    """Whether a text is one JSON document, in UTF-8, and nothing behind it."""
+    mark = _mark(text)
+    marked = sf.concat(sf.lit("["), text, sf.lit(',"'), mark, sf.lit('"]'))
+    items = sf.from_json(marked, "array<string>", _STRICT)
+    is_whole = (sf.size(items) == 2) & (sf.try_element_at(items, sf.lit(2)) == mark)
+    return sf.coalesce(sf.is_valid_utf8(text) & is_whole, sf.lit(False))
+
+
+def json_object(text: Column) -> Column:
+    """The fields of a text that is one JSON object and nothing behind it, as texts; else null."""
+    mark = _mark(text)
+    marked = sf.concat(sf.lit("["), text, sf.lit(',{"'), mark, sf.lit('":""}]'))
+    items = sf.from_json(marked, "array<map<string,string>>", _STRICT)
+    last = sf.map_keys(sf.try_element_at(items, sf.lit(2)))
+    is_whole = (sf.size(items) == 2) & (sf.try_element_at(last, sf.lit(1)) == mark)
+    return sf.when(sf.is_valid_utf8(text) & is_whole, sf.try_element_at(items, sf.lit(1)))
+
+
+def _mark(text: Column) -> Column:
+    # Nobody writes a text that holds its own checksum.
+    return sf.hex(sf.xxhash64(text))
 
 
 def _decode_json(df: DataFrame, schema: StructType) -> DataFrame:
@@ -96,13 +127,13 @@ def _decode_json(df: DataFrame, schema: StructType) -> DataFrame:
     parsed_once = df.withColumns(
         {
             _TEXT: text,
-            _PARSED: sf.from_json(text, wide, {"columnNameOfCorruptRecord": _CORRUPT}),
-            _FIELDS: sf.from_json(text, "map<string,string>"),
+            _PARSED: sf.from_json(text, wide, {"columnNameOfCorruptRecord": _CORRUPT, **_STRICT}),
+            _FIELDS: json_object(text),
         }
     )
     parsed, fields, text = sf.col(_PARSED), sf.col(_FIELDS), sf.col(_TEXT)
-    corrupt = parsed[_CORRUPT].isNotNull() | parsed.isNull()
-    broken = corrupt & fields.isNull()
+    broken = fields.isNull()
+    corrupt = parsed[_CORRUPT].isNotNull() | parsed.isNull() | broken
     error = sf.when(text.isNull(), None).when(broken, NOT_OBJECT).when(corrupt, NOT_OF_SCHEMA)
     data = sf.struct(*[parsed[name].alias(name) for name in schema.fieldNames()])
     # Fields that the schema does not name, and the whole text when it names them otherwise.
@@ -147,27 +178,20 @@ def _decode_framed(df: DataFrame, decoding: Decoding) -> DataFrame:
 
 
 def _from_avro(value: Column, writer: str, reader: str) -> tuple[Column, Column]:
-    """The decoded struct, and whether the bytes did not decode."""
+    """What was decoded, and whether the bytes are not exactly one value of the writer's schema."""
     from pyspark.sql.avro.functions import from_avro
 
-    options = {"mode": "PERMISSIVE", "avroSchema": reader}
-    data = from_avro(value, writer, options)
-    fields = json.loads(writer)["fields"]
-    read = {each["name"] for each in json.loads(reader)["fields"]}
-    # Spark gives a struct of nulls for bytes that fail. A field that cannot be null gives it away.
-    required = [each["name"] for each in fields if each["name"] in read and not _nullable(each)]
-    if required:
-        return data, data[required[0]].isNull()
-    empty = sf.lit(True)
-    for name in sorted(read):
-        empty = empty & data[name].isNull()
-    # Bytes that truly say nothing but nulls take one byte a field.
-    return data, empty & (sf.length(value) != len(fields))
+    mark = sf.unhex(sf.md5(value))
+    options = {"mode": "PERMISSIVE", "avroSchema": marked(reader)}
+    found = from_avro(sf.concat(value, mark), marked(writer), options)
+    return found[_VALUE], ~sf.coalesce(found[_END] == mark, sf.lit(False))
 
 
-def _nullable(field: dict[str, Any]) -> bool:
-    kind = field["type"]
-    return kind == "null" or (isinstance(kind, list) and "null" in kind)
+def marked(schema: str) -> str:
+    """The schema of a value with a mark behind it."""
+    end = {"type": "fixed", "name": "__kafkalite_mark", "size": 16}
+    fields = [{"name": _VALUE, "type": json.loads(schema)}, {"name": _END, "type": end}]
+    return json.dumps({"type": "record", "name": "__kafkalite_marked", "fields": fields})
 
 
 def _with_data(df: DataFrame, data: Column, error: Column) -> DataFrame:

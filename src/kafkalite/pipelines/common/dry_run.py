@@ -11,8 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 from kafkalite.pipelines.common.admin import KafkaAdmin
 from kafkalite.pipelines.common.checkpoint import Checkpoint
 from kafkalite.pipelines.common.offsets import Range, between, count
-from kafkalite.pipelines.common.running import PipelineError
-from kafkalite.pipelines.common.source import KafkaSource, resolve, starting_offsets
+from kafkalite.pipelines.common.outcomes import PipelineError
+from kafkalite.pipelines.common.source import (
+    KafkaSource,
+    refuse_missing,
+    resolve,
+    starting_offsets,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,7 @@ def dry_run(
     checkpoint: str = "",
 ) -> DryRun:
     with KafkaAdmin(spark, source.client_options) as admin:
+        refuse_missing(source, admin)
         partitions = resolve(source, admin)
         if not partitions:
             raise PipelineError(f"no topic to read: the cluster has none for {source}")

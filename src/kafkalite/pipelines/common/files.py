@@ -4,8 +4,12 @@ Owns reading and replacing whole small texts through Hadoop's file system, so th
 `hdfs://` work as a local path does. A text is there whole or not at all.
 """
 
+import os
+import tempfile
+from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 
@@ -58,6 +62,22 @@ class Folder:
         )
         context.rename(aside, self._at(name), how)
 
+    def create(self, name: str, text: str) -> bool:
+        """Writes a file that is not there yet; False when it is. Of two that try one does."""
+        if self._root.toUri().getScheme() == "file":
+            return _create_here(Path(self._root.toUri().getPath(), name), text)
+        try:
+            stream = self._system.create(self._at(name), False)
+        except Py4JJavaError:
+            if self.exists(name):
+                return False
+            raise
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
+        return True
+
     def names(self, name: str = "") -> list[str]:
         """What lies in a folder here, sorted; nothing when it is not there."""
         if not self.exists(name):
@@ -65,6 +85,17 @@ class Folder:
         return sorted(
             status.getPath().getName() for status in self._system.listStatus(self._at(name))
         )
+
+    def paths(self, ending: str) -> list[Any]:
+        """Hadoop's paths of the files below whose names end so."""
+        found = []
+        if self.exists():
+            files = self._system.listFiles(self._root, True)
+            while files.hasNext():
+                path = files.next().getPath()
+                if path.getName().endswith(ending):
+                    found.append(path)
+        return found
 
     def delete(self, name: str) -> None:
         self._system.delete(self._at(name), True)
@@ -76,3 +107,20 @@ class Folder:
     def _at(self, name: str) -> Any:
         path = self._jvm.org.apache.hadoop.fs.Path
         return path(self._root, name) if name else self._root
+
+
+def _create_here(path: Path, text: str) -> bool:
+    """Hadoop's local file system looks, then writes; a link is there whole, for one alone."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, aside = tempfile.mkstemp(prefix=".creating-", dir=path.parent)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(aside, path)
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(aside)
+    return True

@@ -7,15 +7,27 @@ a query that would write the same records again is refused.
 
 import json
 import math
+from collections import Counter
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from kafkalite.pipelines.common.causes import cause_of
 from kafkalite.pipelines.common.files import Folder
-from kafkalite.pipelines.common.running import Batch, PipelineError, first_line
+from kafkalite.pipelines.common.ledger import Account
+from kafkalite.pipelines.common.outcomes import HeldElsewhere, PipelineError
+from kafkalite.pipelines.common.ownership import OWNER_FILE, claim, held
+from kafkalite.pipelines.common.running import Batch, lease_of
+from kafkalite.pipelines.common.written import footers, metrics, of_query
 
 FORMATS = ("delta", "parquet")
-WRITERS_FILE = "_kafkalite/writers.json"
+MARKS = "_kafkalite"
+WRITERS_FILE = f"{MARKS}/writers.json"
+TO_LAKE = "to-lake"
+# Claims are short: another's is waited for.
+CLAIM_WAIT_S = 15.0
+# What lies beside the rows of a table.
+_BESIDE = (MARKS, "_checkpoint")
 
 
 class Lake:
@@ -37,8 +49,27 @@ class Lake:
     def read(self) -> DataFrame:
         return self._spark.read.format(self.format).load(self.path)
 
-    def append(self, df: DataFrame, batch: Batch, partition_by: tuple[str, ...] = ()) -> None:
-        """Writes a batch; when it was written before, changes nothing (or the same again)."""
+    def own(self, command: str, adopt: bool = False, beside: str = "") -> None:
+        """Refuses a table that another command made, or nobody that is known."""
+        inside = Folder(self._spark, f"{self.path}/{MARKS}")
+        marks = Folder(self._spark, beside) if beside else inside
+        # From before there were marks: the writers of to-lake.
+        is_ours = command == TO_LAKE and self._folder.exists(WRITERS_FILE)
+        is_used = self.holds_something() and not is_ours
+        if marks.path != inside.path and inside.exists(OWNER_FILE):
+            # Made by a command that keeps its mark within: it says who.
+            marks = inside
+        claim(marks, {"command": command}, is_used, adopt)
+
+    def holds_something(self) -> bool:
+        return any(name not in _BESIDE for name in self._folder.names())
+
+    def append(self, df: DataFrame, batch: Batch, partition_by: tuple[str, ...] = ()) -> Account:
+        """Writes a batch; when it was written before, changes nothing (or the same again).
+
+        Gives what the table shows of it.
+        """
+        before = self.versions()
         if self.format == "delta":
             writer = df.write.format("delta").mode("append").option("mergeSchema", "true")
             # Delta skips a version of this application that its log already has.
@@ -54,13 +85,50 @@ class Lake:
         except AnalysisException as error:
             if "FAILED_TO_MERGE" not in str(error):
                 raise
+            cause = cause_of(str(error))
             raise PipelineError(
-                f"{self.path} holds columns of other types than these rows ({first_line(error)}): "
+                f"{self.path} holds columns of other types than these rows ({cause}): "
                 "say the schema that both are read by, or load into another path"
             ) from error
+        return self._account(batch, where, before)
+
+    def versions(self) -> list[str]:
+        """The commits of a Delta table, oldest first."""
+        names = self._folder.names("_delta_log") if self.format == "delta" else []
+        return [name for name in names if name.endswith(".json") and name[:20].isdigit()]
+
+    def metrics_since(self, before: list[str]) -> dict[str, int]:
+        """What the commits since then say of their operations, added up."""
+        found: Counter[str] = Counter()
+        for name in set(self.versions()) - set(before):
+            found.update(metrics(self._folder.read(f"_delta_log/{name}") or ""))
+        return dict(found)
+
+    def rows_since(self, before: list[str]) -> int:
+        if self.format == "parquet":
+            return footers(self._spark, self.path)
+        return self.metrics_since(before).get("numOutputRows", 0)
+
+    def _account(self, batch: Batch, where: str, before: list[str]) -> Account:
+        if self.format == "parquet":
+            return Account(footers(self._spark, where))
+        commits = self.versions()
+        new = len(set(commits) - set(before))
+        for number, name in enumerate(reversed(commits)):
+            text = self._folder.read(f"_delta_log/{name}") or ""
+            rows = of_query(text, batch.query_id, batch.id)
+            if rows is not None:
+                # What is there is not read again.
+                return Account(rows) if number < new else Account(0, rows, read=rows)
+        return Account()
 
     def claim(self, query_id: str, topics: set[str]) -> None:
-        """Refuses a second query whose records this table already has."""
+        """Refuses a second query whose records this table already has; one is asked at a time."""
+        marks = Folder(self._spark, f"{self.path}/{MARKS}")
+        with held(lease_of(self._spark, marks, f"{TO_LAKE} {self.path}"), CLAIM_WAIT_S):
+            self._claim(query_id, topics)
+
+    def _claim(self, query_id: str, topics: set[str]) -> None:
         writers: dict[str, list[str]] = json.loads(self._folder.read(WRITERS_FILE) or "{}")
         if query_id not in writers:
             self._refuse_overlap(writers, topics)
@@ -71,7 +139,7 @@ class Lake:
     def _refuse_overlap(self, writers: dict[str, list[str]], topics: set[str]) -> None:
         for other, theirs in writers.items():
             if self.format == "parquet" or topics & set(theirs):
-                raise PipelineError(
+                raise HeldElsewhere(
                     f"{self.path} already holds {', '.join(theirs)}, written by query {other}: "
                     "give the checkpoint of that query, or another path"
                 )

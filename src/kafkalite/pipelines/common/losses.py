@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from kafkalite.pipelines.common.admin import KafkaAdmin
 from kafkalite.pipelines.common.files import Folder
 from kafkalite.pipelines.common.offsets import Offsets, Range
+from kafkalite.pipelines.common.outcomes import Different
 
 TOPICS_FILE = "topics.json"
 LOST_FILE = "lost-ranges.json"
@@ -21,7 +22,7 @@ RECREATED = "topic deleted and recreated"
 DELETED = "topic deleted"
 
 
-class RecordsLost(RuntimeError):
+class RecordsLost(Different):
     """Records that cannot be read any more; `losses` names the ranges."""
 
     def __init__(self, losses: list["Loss"], written_to: str) -> None:

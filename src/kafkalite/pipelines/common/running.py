@@ -1,13 +1,15 @@
 """Runs a streaming query of a pipeline: plan, watch, stop cleanly, and name what went wrong.
 
 Owns the life of one query. What a batch does is the pipeline's; what is done already is Spark's
-checkpoint's. Invariant: a batch that ends without an error has passed the check for lost records.
+checkpoint's. Invariant: a batch that ends without an error has passed the check for lost records,
+and its sink has shown what it has of it. One run at a time: it holds the lease of its checkpoint.
 """
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -15,11 +17,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from kafkalite.pipelines.common.admin import KafkaAdmin
+from kafkalite.pipelines.common.causes import cause_of
 from kafkalite.pipelines.common.checkpoint import NOTES, Checkpoint
 from kafkalite.pipelines.common.files import Folder
+from kafkalite.pipelines.common.ledger import Account, Ledger
 from kafkalite.pipelines.common.losses import Guard, Loss
 from kafkalite.pipelines.common.offsets import Offsets, Range, between, count, parse
-from kafkalite.pipelines.common.source import KafkaSource, resolve, starting_offsets
+from kafkalite.pipelines.common.outcomes import PipelineError
+from kafkalite.pipelines.common.ownership import Lease, claim, held
+from kafkalite.pipelines.common.source import (
+    KafkaSource,
+    refuse_missing,
+    resolve,
+    starting_offsets,
+)
 from kafkalite.pipelines.common.stopping import StopRequest
 
 POLL_S = 1
@@ -27,8 +38,8 @@ POLL_S = 1
 STOP_GRACE_POLLS = 120
 
 
-class PipelineError(RuntimeError):
-    """A pipeline cannot go on; the message says why and what to do."""
+class _Stopped(Exception):
+    """A batch was not begun, because somebody asked to stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +73,8 @@ class Trigger:
 class Progress:
     """How far a run is. `total` is what lay ahead when it began, by offsets.
 
-    `losses` are what a run that keeps going passed over; they are written down as well.
+    `losses` are what a run that keeps going passed over; they are written down as well. `ledger` is
+    the account of what it did, `was_stopped` that it was told to end.
     """
 
     total: int
@@ -72,9 +84,17 @@ class Progress:
     lag: int = 0
     reached: Offsets = field(default_factory=dict)
     losses: list[Loss] = field(default_factory=list)
+    ledger: Ledger = field(default_factory=lambda: Ledger("", "", ""))
+    was_stopped: bool = False
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something is left of what lay ahead when it began."""
+        return self.lag > 0 or (not self.batches and self.total > 0)
 
 
-Write = Callable[[DataFrame, Batch], None]
+Write = Callable[[DataFrame, Batch], Account]
+Note = Callable[[DataFrame, Batch], None]
 Watch = Callable[[Progress], None]
 # Told of each step of a batch as it is reached: "planned", "written", "noted".
 Observe = Callable[[str, Batch], None]
@@ -85,35 +105,62 @@ class StreamJob:
     """A source, a checkpoint, and what to do with each batch."""
 
     spark: SparkSession
-    name: str
+    command: str
+    sink: str
     source: KafkaSource
     checkpoint: str
     write: Write
     trigger: Trigger = field(default_factory=Trigger)
     keep_going: bool = False
     observe: Observe = lambda step, batch: None
-    note: Write | None = None
+    note: Note | None = None
+    # Under the lease: before the first batch, and after the last one.
+    begin: Callable[[], None] = lambda: None
+    end: Callable[[], None] = lambda: None
+    # What the checkpoint is of, where that is not the sink by its name.
+    owner_sink: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.command} {self.sink}"
 
     def run(self, watch: Watch | None = None, stop: StopRequest | None = None) -> Progress:
         """Runs until the trigger ends it, a stop is requested, or an error is raised."""
-        with KafkaAdmin(self.spark, self.source.client_options) as admin:
-            return _Run(self, admin, stop or StopRequest()).run(watch or (lambda progress: None))
+        notes = Folder(self.spark, f"{self.checkpoint}/{NOTES}")
+        with (
+            held(lease_of(self.spark, notes, self.name)) as lease,
+            KafkaAdmin(self.spark, self.source.client_options) as admin,
+        ):
+            owner = {"command": self.command, "sink": self.owner_sink or self.sink}
+            claim(notes, owner, is_used=False)
+            run = _Run(self, admin, stop or StopRequest(), lease, notes)
+            return run.run(watch or (lambda progress: None))
+
+
+def lease_of(spark: SparkSession, notes: Folder, what: str) -> Lease:
+    """The lease of a folder, for this process and for the JVM that writes for it."""
+    jvm: Any = spark.sparkContext._jvm
+    return Lease(notes, what, (os.getpid(), jvm.java.lang.ProcessHandle.current().pid()))
 
 
 class _Run:
-    def __init__(self, job: StreamJob, admin: KafkaAdmin, stop: StopRequest) -> None:
+    def __init__(
+        self, job: StreamJob, admin: KafkaAdmin, stop: StopRequest, lease: Lease, notes: Folder
+    ) -> None:
         self._job = job
         self._admin = admin
         self._stop = stop
         self._checkpoint = Checkpoint(job.spark, job.checkpoint)
-        notes = Folder(job.spark, f"{job.checkpoint}/{NOTES}")
+        self._lease = lease
         self._guard = Guard(admin, notes, job.keep_going)
         self._failure: BaseException | None = None
         self._under_way: int | None = None
+        self._accounts: dict[int, tuple[Account, tuple[Range, ...]]] = {}
         self._seen: set[int] = set()
 
     def run(self, watch: Watch) -> Progress:
         progress = self._ahead()
+        self._job.begin()
         query = self._start()
         try:
             while not query.awaitTermination(POLL_S):
@@ -122,25 +169,43 @@ class _Run:
                 if self._stop.requested and self._is_between_batches():
                     query.stop()
         except PySparkException as error:
-            self._explain(error)
+            if not isinstance(self._failure, _Stopped):
+                self._explain(error)
         finally:
             query.stop()
+        self._job.end()
         self._collect(query, progress)
         progress.reached = self._checkpoint.done()
         progress.losses = self._guard.noted
+        progress.was_stopped = self._stop.requested
+        self._close(progress.ledger, progress.reached)
         watch(progress)
         return progress
+
+    def _close(self, ledger: Ledger, reached: Offsets) -> None:
+        """What is left when the source has said how much it read: a batch without that is a gap."""
+        ledger.reached = reached
+        ledger.committed_to = self._job.checkpoint
+        for batch_id, (account, ranges) in sorted(self._accounts.items()):
+            ledger.add(account, ranges, read=0)
+            if account.written:
+                ledger.differences.append(f"Spark did not say what it read for batch {batch_id}")
 
     def _ahead(self) -> Progress:
         """Refuses to start over lost records, and counts what is to be read."""
         partitions = resolve(self._job.source, self._admin)
         if not partitions:
+            refuse_missing(self._job.source, self._admin)
             raise PipelineError(f"no topic to read: the cluster has none for {self._job.source}")
         resumes_at = self._checkpoint.resumes_at()
         if resumes_at is None:
             resumes_at = starting_offsets(self._job.source, self._admin)
         self._guard.check(resumes_at)
-        return Progress(total=count(between(resumes_at, self._admin.ends(partitions))))
+        refuse_missing(self._job.source, self._admin)
+        ahead = count(between(resumes_at, self._admin.ends(partitions)))
+        job = self._job
+        ledger = Ledger(job.command, str(job.source), job.sink, job.source.isolation)
+        return Progress(ahead, ledger=ledger)
 
     def _start(self) -> StreamingQuery:
         job = self._job
@@ -150,8 +215,10 @@ class _Run:
         return writer.trigger(**job.trigger.options()).foreachBatch(self._each_batch).start()
 
     def _each_batch(self, df: DataFrame, batch_id: int) -> None:
-        self._under_way = batch_id
         try:
+            if self._stop.requested:
+                raise _Stopped
+            self._under_way = batch_id
             self._write(df, batch_id)
         except BaseException as error:
             # Spark gives back a text; the caller is to have the error itself.
@@ -166,30 +233,39 @@ class _Run:
         ranges = between(starts, self._checkpoint.ends(batch_id) or {})
         batch = Batch(batch_id, query_id, tuple(ranges))
         self._job.observe("planned", batch)
-        self._job.write(df, batch)
+        self._lease.check()
+        account = self._job.write(df, batch)
         self._guard.check_again(ranges, lost)
         self._job.observe("written", batch)
         if self._job.note is not None:
             self._job.note(df, batch)
+        self._accounts[batch_id] = account, batch.ranges
         self._job.observe("noted", batch)
 
     def _is_between_batches(self) -> bool:
         done = self._checkpoint.last_done()
-        if self._under_way is None or (done is not None and done >= self._under_way):
+        is_done = self._under_way is None or (done is not None and done >= self._under_way)
+        # Spark tells what it read of a batch a moment after it is through.
+        if is_done and not self._accounts:
             return True
         return self._stop.waited_more_than(STOP_GRACE_POLLS)
 
     def _collect(self, query: StreamingQuery, progress: Progress) -> None:
         for each in query.recentProgress:
-            if each["batchId"] in self._seen or not each["numInputRows"]:
+            if each["batchId"] in self._seen or "addBatch" not in each["durationMs"]:
                 continue
             self._seen.add(each["batchId"])
+            if each["batchId"] in self._accounts:
+                account, ranges = self._accounts.pop(each["batchId"])
+                progress.ledger.add(account, ranges, each["numInputRows"])
+            if not each["numInputRows"]:
+                continue
             progress.batches += 1
             progress.rows += each["numInputRows"]
             progress.rows_per_s = each["processedRowsPerSecond"]
             progress.lag = _lag(each["sources"][0])
 
-    def _explain(self, error: PySparkException) -> None:
+    def _explain(self, error: PySparkException) -> NoReturn:
         """Raises what really happened: our own error, lost records, or Spark's in one line."""
         failure = self._failure or error
         if not isinstance(failure, PySparkException | Py4JError):
@@ -197,13 +273,10 @@ class _Run:
         planned = self._checkpoint.last_planned()
         if planned is not None:
             self._guard.check(self._checkpoint.starts(planned))
-        raise PipelineError(f"Spark: {first_line(failure)}") from failure
-
-
-def first_line(error: BaseException) -> str:
-    """The sentence of an error of Spark's, without its plan and stack."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+        raise PipelineError(
+            f"{cause_of(str(failure))} (reading {self._job.source} at "
+            f"{self._job.source.bootstrap_servers}, writing {self._job.sink})"
+        ) from failure
 
 
 def _lag(source: dict[str, Any]) -> int:

@@ -22,7 +22,7 @@ from pyspark.sql import functions as sf
 
 from kafkalite.pipelines.common.avro_names import UnknownName, whole
 from kafkalite.pipelines.common.decode import UNKNOWN_SCHEMA, Decoding, schema_id
-from kafkalite.pipelines.common.running import PipelineError
+from kafkalite.pipelines.common.outcomes import PipelineError
 
 TIMEOUT_S = 30.0
 ATTEMPTS = 3

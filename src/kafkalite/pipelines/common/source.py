@@ -5,15 +5,18 @@ so no pipeline can lose where a record came from.
 """
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 
 from pyspark.sql import DataFrame, SparkSession
 
 from kafkalite.pipelines.common import offsets
 from kafkalite.pipelines.common.admin import KafkaAdmin
+from kafkalite.pipelines.common.outcomes import PipelineError
 
+READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
+ISOLATION = "kafka.isolation.level"
 BRONZE = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 _STREAM_ONLY = {
     "maxoffsetspertrigger",
@@ -25,7 +28,10 @@ _STREAM_ONLY = {
 
 @dataclass(frozen=True, slots=True)
 class KafkaSource:
-    """Topics by `topics` (names), `pattern` or `assign`; `options` are Spark's own, unchanged."""
+    """Topics by `topics` (names), `pattern` or `assign`; `options` are Spark's own, unchanged.
+
+    What was aborted, or is not committed yet, is not read, unless `options` say otherwise.
+    """
 
     bootstrap_servers: str
     topics: tuple[str, ...] = ()
@@ -67,14 +73,20 @@ class KafkaSource:
         return replace(self, options={**self.options, **options})
 
     @property
+    def isolation(self) -> str:
+        return self.options.get(ISOLATION, READ_COMMITTED)
+
+    @property
+    def kafka_options(self) -> dict[str, str]:
+        """The `kafka.` options: what reaches the cluster, for a source and for a sink."""
+        return {name: value for name, value in self.options.items() if name.startswith("kafka.")}
+
+    @property
     def client_options(self) -> dict[str, str]:
-        """What any Kafka client needs to reach the same cluster: the `kafka.` options."""
-        passed = {
-            name.removeprefix("kafka."): value
-            for name, value in self.options.items()
-            if name.startswith("kafka.")
-        }
-        return {**passed, "bootstrap.servers": self.bootstrap_servers}
+        """What any Kafka client needs to reach the same cluster, and how it reads there."""
+        passed = {ISOLATION: self.isolation, **self.kafka_options}
+        settings = {name.removeprefix("kafka."): value for name, value in passed.items()}
+        return {**settings, "bootstrap.servers": self.bootstrap_servers}
 
     def _all(self) -> dict[str, str]:
         where = {
@@ -85,6 +97,7 @@ class KafkaSource:
         chosen = {name: value for name, value in where.items() if value}
         return {
             "kafka.bootstrap.servers": self.bootstrap_servers,
+            ISOLATION: READ_COMMITTED,
             "includeHeaders": "true",
             **chosen,
             **self.options,
@@ -105,8 +118,21 @@ def resolve(source: KafkaSource, admin: KafkaAdmin) -> list[offsets.TopicPartiti
         return [(topic, partition) for topic, parts in asked.items() for partition in parts]
     names: Iterable[str] = source.topics
     if source.pattern:
-        names = [name for name in admin.topic_names() if re.fullmatch(source.pattern, name)]
+        names = admin.matching(source.pattern)
     return admin.all_partitions(names)
+
+
+def refuse_missing(source: KafkaSource, admin: KafkaAdmin) -> None:
+    """Names the topics that are asked for by name and are not there, and the nearest that are."""
+    asked = list(json.loads(source.assign)) if source.assign else list(source.topics)
+    there = admin.topics(asked)
+    missing = sorted(set(asked) - set(there))
+    if missing:
+        near = get_close_matches(missing[0], admin.topic_names(), 1, 0.7)
+        raise PipelineError(
+            f"no topic {', '.join(missing)} at {source.bootstrap_servers}"
+            f"{f': do you mean {near[0]}?' if near else ''}"
+        )
 
 
 def starting_offsets(source: KafkaSource, admin: KafkaAdmin) -> offsets.Offsets:
@@ -115,12 +141,15 @@ def starting_offsets(source: KafkaSource, admin: KafkaAdmin) -> offsets.Offsets:
     said = next(
         (v for k, v in source.options.items() if k.lower() == "startingoffsets"), "earliest"
     )
+    said = said.strip() if said.lstrip().startswith("{") else said.strip().lower()
     starts = admin.starts(partitions)
     if said == "earliest":
         return starts
     ends = admin.ends(partitions)
     if said == "latest":
         return ends
+    if not said.startswith("{"):
+        raise ValueError(f"startingOffsets={said}: earliest, latest, or JSON by topic")
     words = {offsets.EARLIEST: starts, offsets.LATEST: ends}
     return {
         each: words[offset][each] if offset in words else offset

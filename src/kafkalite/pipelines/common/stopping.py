@@ -1,11 +1,11 @@
 """A request to stop, from a signal: the batch under way ends, then the query.
 
 Owns the handlers of SIGTERM and SIGINT while a command runs. A second signal does what it always
-did.
+did. The first is answered at once, by a line.
 """
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -26,15 +26,20 @@ class StopRequest:
         return self._looks > looks
 
 
+HEARD = "{name}: ends after the batch under way; another signal ends it at once"
+
+
 @contextmanager
-def stop_on_signals() -> Iterator[StopRequest]:
+def stop_on_signals(say: Callable[[str], None] = lambda text: None) -> Iterator[StopRequest]:
     """A request that the first SIGTERM or SIGINT makes."""
     stop = StopRequest()
     before: dict[int, Any] = {}
 
     def handle(number: int, frame: FrameType | None) -> None:
         stop.request()
-        signal.signal(number, before[number])
+        say(HEARD.format(name=signal.Signals(number).name))
+        for each in before:
+            signal.signal(each, before[each])
 
     for each in (signal.SIGTERM, signal.SIGINT):
         before[each] = signal.signal(each, handle)
