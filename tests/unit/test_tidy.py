@@ -30,6 +30,7 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("observe",),
     ("server",),
     ("handlers",),
+    ("sharing",),
     ("peers",),
     ("coordinators",),
     ("replication",),
@@ -78,6 +79,7 @@ COORDINATORS: dict[str, frozenset[str]] = {
     "": frozenset(),  # the runtime that they share
     "cluster": frozenset({""}),
     "groups": frozenset({"", "cluster.image", "cluster.states"}),
+    "shares": frozenset({""}),
     "transactions": frozenset({""}),
 }
 # What one handler of an API has of another's.

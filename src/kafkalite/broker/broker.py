@@ -37,6 +37,8 @@ from kafkalite.coordinators.cluster.local_controller import LocalController
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.groups.front import OFFSETS_TOPIC, Groups, settings_of
 from kafkalite.coordinators.groups.topics import ImageTopics
+from kafkalite.coordinators.shares.front import STATE_TOPIC, Shares, share_settings
+from kafkalite.coordinators.shares.persister import Persister
 from kafkalite.coordinators.transactions.front import (
     TRANSACTIONS_TOPIC,
     Transactions,
@@ -63,6 +65,8 @@ from kafkalite.server.dispatch import Dispatcher
 from kafkalite.server.limits import LimitedLog
 from kafkalite.server.listener import Keep, Server
 from kafkalite.server.terms import Service
+from kafkalite.sharing.settings import ShareSettings
+from kafkalite.sharing.sharing import Sharing
 
 logger = logging.getLogger(__name__)
 
@@ -225,11 +229,14 @@ class Broker:
 
     def _build_coordinators(self) -> None:
         metadata, controller, context = self.metadata, self.controller, self.context
+        context.auto_creation = AutoCreation(metadata, controller, self.config)
+        self._build_sharing()
         groups = Groups(
             self.env,
             replace(settings_of(self.config), group_override=self.known.group_setting),
             ImageTopics(lambda: metadata.image),
             lambda: self.known.partition_count(OFFSETS_TOPIC),
+            context.persister.initialize,
         )
         transactions = Transactions(
             self.env,
@@ -245,13 +252,31 @@ class Broker:
         self.peers.local = transactions
         self.brokers.serving.add(self.node_id)
         context.metadata, context.controller = metadata, controller
-        context.auto_creation = AutoCreation(metadata, controller, self.config)
         context.groups, context.transactions = groups, transactions
         context.logs, context.check_keys = self.logs, self.keys.check
         self._replicas = Replicas(
             metadata, controller, self.config, self.partitions, self.logs,
-            {OFFSETS_TOPIC: groups, TRANSACTIONS_TOPIC: transactions}, self.keys.settings_changed,
+            {OFFSETS_TOPIC: groups, TRANSACTIONS_TOPIC: transactions, STATE_TOPIC: context.shares},
+            self.keys.settings_changed,
         )
+
+    def _build_sharing(self) -> None:
+        context, config = self.context, self.config
+        shares = context.shares = Shares(
+            self.env,
+            share_settings(config, self.known.partitions_of),
+            lambda: self.known.partition_count(STATE_TOPIC),
+            append_timeout_ms=config.get_int("share.coordinator.write.timeout.ms"),
+        )
+        self.peers.local_shares = shares
+        context.persister = Persister(
+            self.env.clock, shares, leader_of=self.known.leader_of,
+            peer_of=self.peers.of_shares, create_topic=context.auto_creation.create_internal,
+        )  # fmt: skip
+        context.sharing = Sharing(
+            self.env, context.persister, ShareSettings(self.known.group_value),
+            config.get_int("group.share.max.share.sessions"),
+        )  # fmt: skip
 
     def _name_directory(self, log: PartitionLog, then: Callable[[], None]) -> None:
         """Has the metadata name the directory of a log; goes on when that lasts."""
@@ -293,6 +318,7 @@ class Broker:
     def _on_topics_deleted(self, deleted: list[tuple[str, bytes]] | KafkaError) -> None:
         if not isinstance(deleted, KafkaError):
             self.context.groups.on_topics_deleted(deleted)
+            self.context.shares.on_topics_deleted(frozenset(each for _, each in deleted))
 
     def create_topic(
         self, name: str, partitions: int = -1, configs: Mapping[str, str] | None = None
@@ -368,6 +394,8 @@ class Broker:
         self.logins.stop()
         if self._is_serving and self._replicas is not None:
             context.transactions.stop()
+            context.sharing.stop()
+            context.persister.stop()
             self._replicas.stop()
             metadata.unsubscribe(self._on_topics)
         context.waiting.stop()

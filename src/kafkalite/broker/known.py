@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kafkalite.broker.log_configs import log_config
 from kafkalite.config import BrokerConfig, group_value
+from kafkalite.config.setting import Value
 from kafkalite.coordinators.cluster.brokers import SECURITY_PROTOCOLS
 from kafkalite.coordinators.cluster.directories import named_directory
 from kafkalite.coordinators.cluster.local_controller import LocalController
@@ -53,6 +54,10 @@ class Known:
                 return rate
         return None
 
+    def group_value(self, group_id: str, name: str) -> Value:
+        """A setting of a group, or what holds for all."""
+        return group_value(self.config, self.metadata.image.config(GROUP, group_id), name)
+
     def group_setting(self, group_id: str, name: str) -> int | None:
         """A setting that a group was given, None when it was not."""
         overrides = self.metadata.image.config(GROUP, group_id)
@@ -64,6 +69,11 @@ class Known:
 
     def partition_count(self, topic: str) -> int:
         found = self.metadata.image.topics.get(topic)
+        return 0 if found is None else len(found.partitions)
+
+    def partitions_of(self, topic_id: bytes) -> int:
+        """How many partitions a topic has, by its id; 0 when it is not there."""
+        found = self.metadata.image.by_id.get(topic_id)
         return 0 if found is None else len(found.partitions)
 
     def leader_of(self, topic: str, index: int) -> int | None:

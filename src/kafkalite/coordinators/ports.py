@@ -71,6 +71,10 @@ class Partition(Protocol):
         transaction_version: int = 0,
     ) -> AppendResult: ...
 
+    def delete_records_before(self, offset: int) -> int:
+        """Has the log begin at `offset`; returns where it does."""
+        ...
+
     def when_committed(self, offset: int) -> Later[KafkaError | None]:
         """Filled once every record below `offset` is committed, or with why it never is here."""
         ...

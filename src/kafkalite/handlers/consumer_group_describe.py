@@ -13,7 +13,11 @@ from kafkalite.env.slicing import InSteps, Steps, begun, in_steps
 from kafkalite.handlers.afterwards import afterwards
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.group_replies import describe_by_shard, serves_consumer_groups
+from kafkalite.handlers.group_replies import (
+    HIDDEN_TOPICS,
+    describe_by_shard,
+    serves_consumer_groups,
+)
 from kafkalite.handlers.permission import permitted
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
@@ -63,9 +67,7 @@ def _hidden(group: Response.Group) -> Response.Group:
     return Response.Group(
         group_id=group.group_id,
         error_code=Error.TOPIC_AUTHORIZATION_FAILED,
-        error_message=(
-            "The group has described topic(s) that the client is not authorized to describe."
-        ),
+        error_message=HIDDEN_TOPICS,
     )
 
 

@@ -14,6 +14,8 @@ from kafkalite.coordinators.cluster.auto_creation import AutoCreation
 from kafkalite.coordinators.cluster.controller import Controller
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.groups.front import Groups
+from kafkalite.coordinators.shares.front import Shares
+from kafkalite.coordinators.shares.persister import Persister
 from kafkalite.coordinators.transactions.front import Transactions
 from kafkalite.env import Env
 from kafkalite.env.dataclasses import dataclass, field
@@ -28,6 +30,7 @@ from kafkalite.log.manager import LogManager
 from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.waiting import Waiting
 from kafkalite.security.authorizer import Authorizer
+from kafkalite.sharing.sharing import Sharing
 
 
 @dataclass(slots=True)
@@ -47,6 +50,9 @@ class Context:
     auto_creation: AutoCreation = field(init=False)
     groups: Groups = field(init=False)
     transactions: Transactions = field(init=False)
+    shares: Shares = field(init=False)
+    persister: Persister = field(init=False)
+    sharing: Sharing = field(init=False)
     logs: LogManager = field(init=False)
     # Why listeners could not go on with the keys of these settings, once a worker has read them.
     check_keys: Callable[[BrokerConfig], Later[InvalidSetting | None]] = lambda _: Later.of(None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kafkalite.coordinators.shares.persister import Peer as SharePeer
 from kafkalite.coordinators.transactions.peer import Peer
 from kafkalite.env.clock import Clock
 from kafkalite.env.network import Address, Network
@@ -29,6 +30,7 @@ class Peers:
         timeout_ms: int,
     ) -> None:
         self.local: Peer | None = None  # as long as this broker serves
+        self.local_shares: SharePeer | None = None
         self._network, self._clock = network, clock
         self._node_id, self._address_of, self._timeout_ms = node_id, address_of, timeout_ms
         self._others: dict[int, WirePeer] = {}
@@ -36,19 +38,26 @@ class Peers:
 
     def get(self, node_id: int) -> Peer | None:
         """A broker that is there, as far as the metadata knows; none after the stop."""
-        if node_id == self._node_id:
-            return self.local
+        return self.local if node_id == self._node_id else self._other(node_id)
+
+    def of_shares(self, node_id: int) -> SharePeer | None:
+        """The same, as it is asked for states of shared partitions."""
+        return self.local_shares if node_id == self._node_id else self._other(node_id)
+
+    def _other(self, node_id: int) -> WirePeer | None:
         if self._is_stopped or self._address_of(node_id) is None:
             return None
         if node_id not in self._others:
             self._others[node_id] = WirePeer(
-                self._channel(node_id, "transactions"), self._channel(node_id, "markers")
+                self._channel(node_id, "transactions"),
+                self._channel(node_id, "markers"),
+                self._channel(node_id, "shares"),
             )
         return self._others[node_id]
 
     def stop(self) -> None:
         """Nobody is asked any more, and whoever waits for an answer has an error."""
-        self._is_stopped, self.local = True, None
+        self._is_stopped, self.local, self.local_shares = True, None, None
         others, self._others = self._others, {}
         for other in others.values():
             other.stop()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kafkalite.coordinators.transactions.markers import Marker, Outcomes
 from kafkalite.coordinators.transactions.peer import Admission, Refusals
@@ -31,17 +31,23 @@ logger = logging.getLogger(__name__)
 
 ADMITTING = range(4, 6)  # since version 4 brokers ask, for several transactions at once
 MARKING = range(1, 3)
+SHARING = range(2)
 
 
 class WirePeer:
     """What one broker asks one other."""
 
-    def __init__(self, admissions: Channel, markers: Channel) -> None:
-        self._admissions, self._markers = admissions, markers
+    def __init__(self, admissions: Channel, markers: Channel, shares: Channel) -> None:
+        self._admissions, self._markers, self._shares = admissions, markers, shares
 
     def stop(self) -> None:
         self._admissions.stop()
         self._markers.stop()
+        self._shares.stop()
+
+    def answer(self, request: Any) -> Later[Answer]:
+        """To a question about states of shared partitions, which is a request as it is."""
+        return self._shares.ask(request, SHARING)
 
     def admit(self, admission: Admission) -> Later[Refusals]:
         return self._admissions.ask(_admitting(admission), ADMITTING).map(

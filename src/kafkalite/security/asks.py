@@ -124,6 +124,25 @@ ConsumerGroupHeartbeat      own             READ group                when it is
 ConsumerGroupHeartbeat      own             DESCRIBE topic            named: refused; or left out
 ConsumerGroupDescribe       each            DESCRIBE group
 ConsumerGroupDescribe       own             DESCRIBE topic            of its members; it is refused
+ShareGroupHeartbeat         own             READ group                when it is served
+ShareGroupHeartbeat         own             DESCRIBE topic            named: refused
+ShareGroupDescribe          each            DESCRIBE group
+ShareGroupDescribe          own             DESCRIBE topic            of its members; it is refused
+ShareFetch                  own             READ group                when it is served
+ShareFetch                  own             READ topic                refused alone
+ShareAcknowledge            own             READ group                when it is served
+ShareAcknowledge            own             READ topic                refused alone
+InitializeShareGroupState   all             CLUSTER_ACTION cluster
+ReadShareGroupState         all             CLUSTER_ACTION cluster
+WriteShareGroupState        all             CLUSTER_ACTION cluster
+DeleteShareGroupState       all             CLUSTER_ACTION cluster
+ReadShareGroupStateSummary  all             CLUSTER_ACTION cluster
+DescribeShareGroupOffsets   own             DESCRIBE group            refused alone
+DescribeShareGroupOffsets   own             DESCRIBE topic            named: refused; else left out
+AlterShareGroupOffsets      own             READ group                when it is served
+AlterShareGroupOffsets      own             READ topic                refused alone
+DeleteShareGroupOffsets     own             DELETE group              when it is served
+DeleteShareGroupOffsets     own             READ topic                refused alone
 GetTelemetrySubscriptions   none
 PushTelemetry               none
 ListConfigResources         all             DESCRIBE_CONFIGS cluster

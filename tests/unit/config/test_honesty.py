@@ -40,6 +40,8 @@ def is_read(name: str) -> bool:
         or name in LOG_FIELDS
         or name in stands_in
         or name.startswith(COMPOSED)
+        # What holds for a group that has no setting of its own (`config.group_value`).
+        or (name.startswith("group.share.") and f'"{name.removeprefix("group.")}"' in program())
     )
 
 

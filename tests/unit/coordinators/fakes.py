@@ -122,6 +122,10 @@ class FakePartition:
         for _, later in waiting:
             later.resolve(error)
 
+    def delete_records_before(self, offset: int) -> int:
+        self.log.log_start_offset = offset
+        return offset
+
     def when_committed(self, offset: int) -> Later[KafkaError | None]:
         later: Later[KafkaError | None] = Later()
         if offset <= self.high_watermark:

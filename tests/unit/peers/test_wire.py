@@ -44,7 +44,7 @@ class Answering:
 
 
 def by_wire(channel: Any) -> WirePeer:
-    return WirePeer(channel, channel)
+    return WirePeer(channel, channel, channel)
 
 
 def new_broker() -> WholeBroker:

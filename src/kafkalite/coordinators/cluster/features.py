@@ -1,7 +1,7 @@
 """The features of the cluster: what this broker can do, and decisions on their levels.
 
-Owns the ranges that are registered and advertised, and the levels of a new cluster. Share and
-streams groups are not served, so their features have no range here and stay at level 0.
+Owns the ranges that are registered and advertised, and the levels of a new cluster. Streams groups
+are not served, so their feature has no range here and stays at level 0.
 """
 
 from __future__ import annotations
@@ -27,15 +27,17 @@ SUPPORTED: Final[dict[str, tuple[int, int]]] = {
     "eligible.leader.replicas.version": (0, 1),
     "group.version": (0, 1),
     KRAFT_VERSION: (0, 1),
+    "share.version": (0, 1),
     "transaction.version": (0, 2),
 }
-# Share and streams groups are not served, but a cluster may have them on: its records are kept.
-KNOWN: Final = {**SUPPORTED, "share.version": (0, 1), "streams.version": (0, 1)}
+# Streams groups are not served, but a cluster may have them on: its records are kept.
+KNOWN: Final = {**SUPPORTED, "streams.version": (0, 1)}
 # What a new cluster begins with, in the order Kafka writes it.
 INITIAL: Final = {
     METADATA_VERSION: 30,
     "eligible.leader.replicas.version": 1,
     "group.version": 1,
+    "share.version": 1,
     "transaction.version": 2,
 }
 # Feature level -> least metadata.version it needs.

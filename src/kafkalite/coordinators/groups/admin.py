@@ -14,9 +14,12 @@ from kafkalite.coordinators.groups.consumer_group import ConsumerMember, Target
 from kafkalite.coordinators.groups.events import (
     DescribeConsumerGroups,
     DescribeGroups,
+    DescribeShareGroups,
     ListGroups,
 )
 from kafkalite.coordinators.groups.other_kinds import ForeignGroup
+from kafkalite.coordinators.groups.share_assignor import NAME as SHARE_ASSIGNOR
+from kafkalite.coordinators.groups.share_group import ShareMember
 from kafkalite.coordinators.groups.state import Group, GroupsState
 from kafkalite.coordinators.groups.target import preferred_assignor
 from kafkalite.coordinators.groups.turn import Turn
@@ -26,6 +29,7 @@ from kafkalite.protocol.messages import (
     ConsumerGroupDescribeResponse,
     DescribeGroupsResponse,
     ListGroupsResponse,
+    ShareGroupDescribeResponse,
 )
 
 # From this version on a group that does not exist is an error; before, it is a dead group.
@@ -209,4 +213,62 @@ def _described_topic(
         return None
     return ConsumerGroupDescribeResponse.TopicPartitions(
         topic_id=topic_id, topic_name=view.name, partitions=list(indexes)
+    )
+
+
+# -- share groups ----------------------------------------------------------------------------
+
+
+def describe_share_groups(state: GroupsState, turn: Turn, event: DescribeShareGroups) -> None:
+    turn.reply(begun(_described(partial(_describe_share, state), event.group_ids)))
+
+
+def _describe_share(
+    state: GroupsState, group_id: str
+) -> Steps[ShareGroupDescribeResponse.Group]:
+    group = state.share_group(group_id)
+    if group is None:
+        known = state.groups.get(group_id)
+        if isinstance(known, ForeignGroup) and known.is_newer:
+            code = known.refusal().code
+            return ShareGroupDescribeResponse.Group(group_id=group_id, error_code=code)
+        what = "not found" if known is None else "is not a share group"
+        return ShareGroupDescribeResponse.Group(
+            group_id=group_id,
+            error_code=Error.GROUP_ID_NOT_FOUND,
+            error_message=f"Group {group_id} {what}.",
+        )
+    described = ShareGroupDescribeResponse.Group(
+        group_id=group_id,
+        group_state=group.state.value,
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=SHARE_ASSIGNOR,
+    )
+    described.members = yield from in_steps(
+        _described_share_member(state, member) for member in list(group.members.values())
+    )
+    return described
+
+
+def _described_share_member(
+    state: GroupsState, member: ShareMember
+) -> ShareGroupDescribeResponse.Member:
+    kind = ShareGroupDescribeResponse
+    views = [(state.topics.by_id(each), indexes) for each, indexes in member.assigned.items()]
+    topics = [
+        kind.TopicPartitions(
+            topic_id=view.topic_id, topic_name=view.name, partitions=list(indexes)
+        )
+        for view, indexes in views
+        if view is not None
+    ]
+    return kind.Member(
+        member_id=member.member_id,
+        rack_id=member.rack_id,
+        member_epoch=member.member_epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=list(member.subscribed_topics),
+        assignment=kind.Assignment(topic_partitions=topics),
     )

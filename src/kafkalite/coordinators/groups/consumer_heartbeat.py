@@ -27,6 +27,7 @@ from kafkalite.coordinators.groups.events import ConsumerHeartbeat, GatheringOve
 from kafkalite.coordinators.groups.gathering import Gathering
 from kafkalite.coordinators.groups.other_kinds import ForeignGroup
 from kafkalite.coordinators.groups.reconciliation import Goal, Owned, reconcile
+from kafkalite.coordinators.groups.share_group import ShareGroup
 from kafkalite.coordinators.groups.state import Arrival, Arrivals, GroupsState
 from kafkalite.coordinators.groups.subscriptions import change_subscription
 from kafkalite.coordinators.groups.target import (
@@ -200,7 +201,7 @@ def _group(
     group = state.groups.get(request.group_id)
     if isinstance(group, ConsumerGroup):
         return group
-    if isinstance(group, ForeignGroup):
+    if isinstance(group, (ForeignGroup, ShareGroup)):
         raise group.refusal()
     if not is_joining:
         wrong = f"Group {request.group_id} is not a consumer group."

@@ -31,6 +31,9 @@ from kafkalite.protocol.messages import (
     OffsetDeleteResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
+    ShareGroupDescribeResponse,
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
     SyncGroupRequest,
     SyncGroupResponse,
     TxnOffsetCommitRequest,
@@ -160,6 +163,78 @@ class TopicsChanged(Event[None]):
     """Topics that were created, deleted or given partitions."""
 
     names: list[str]
+
+
+# -- share groups ---------------------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class ShareHeartbeat(OfRequest[ShareGroupHeartbeatResponse]):
+    request: ShareGroupHeartbeatRequest
+    client_id: str
+    client_host: str
+
+
+@dataclass(slots=True, eq=False)
+class DescribeShareGroups(Event[list[ShareGroupDescribeResponse.Group] | InSteps]):
+    group_ids: list[str]
+
+
+@dataclass(slots=True, eq=False)
+class ListShared(OfGroup[dict[bytes, tuple[int, ...]]]):
+    """The partitions whose state is kept, by topic id."""
+
+    group_id: str
+
+
+@dataclass(slots=True, eq=False)
+class AlterShareOffsets(OfGroup[int]):
+    """These partitions are to begin elsewhere; answered with the group's epoch."""
+
+    group_id: str
+    partitions: dict[bytes, tuple[int, ...]]
+
+
+@dataclass(slots=True, eq=False)
+class DeleteShareOffsets(OfGroup["dict[bytes, tuple[int, ...]] | None"]):
+    """Of these topics, by id and name, nothing is to be known any more. None: nothing was."""
+
+    group_id: str
+    topics: dict[bytes, str]
+
+
+@dataclass(slots=True, eq=False)
+class ShareOffsetsDeleted(OfGroup[None]):
+    group_id: str
+    topic_ids: frozenset[bytes]
+
+
+@dataclass(slots=True, eq=False)
+class BeginShareDeletion(OfGroup[dict[bytes, tuple[int, ...]]]):
+    """The group is to be deleted, once the state of its partitions is."""
+
+    group_id: str
+
+
+@dataclass(slots=True, eq=False)
+class SharesInitialized(OfGroup[None]):
+    group_id: str
+    partitions: dict[bytes, tuple[int, ...]]
+
+
+@dataclass(slots=True, eq=False)
+class SharesNotInitialized(OfGroup[None]):
+    group_id: str
+    partitions: dict[bytes, tuple[int, ...]]
+
+
+@dataclass(slots=True, frozen=True)
+class InitializeShares:
+    """An errand: share coordinators are to begin to keep the state of these partitions."""
+
+    group_id: str
+    starts: dict[tuple[bytes, int], int]
+    state_epoch: int
 
 
 # -- timers ---------------------------------------------------------------------------------

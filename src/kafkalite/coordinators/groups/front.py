@@ -7,13 +7,20 @@ while this broker leads it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+import logging
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, cast
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.effects import Producer
 from kafkalite.coordinators.groups.classic_timers import session_key
-from kafkalite.coordinators.groups.events import TopicsChanged, TopicsDeleted
+from kafkalite.coordinators.groups.events import (
+    InitializeShares,
+    SharesInitialized,
+    SharesNotInitialized,
+    TopicsChanged,
+    TopicsDeleted,
+)
 from kafkalite.coordinators.groups.gathering import Gathering, LookUps
 from kafkalite.coordinators.groups.settings import GroupSettings, MigrationPolicy
 from kafkalite.coordinators.groups.topics import Topics
@@ -29,7 +36,13 @@ if TYPE_CHECKING:
     from kafkalite.coordinators.runtime import Runtime
     from kafkalite.env.slicing import Pace
 
+log = logging.getLogger(__name__)
+
 OFFSETS_TOPIC = "__consumer_offsets"
+
+# Asks share coordinators to begin with partitions, by group and epoch: what came of each.
+Outcomes = dict[tuple[bytes, int], KafkaError | None]
+Initialize = Callable[[str, dict[tuple[bytes, int], int], int], Later[Outcomes]]
 
 
 class Groups(Shards):
@@ -41,11 +54,13 @@ class Groups(Shards):
         settings: GroupSettings,
         topics: Topics,
         partition_count: Callable[[], int],
+        initialize: Initialize | None = None,
     ) -> None:
         super().__init__(
-            env, OFFSETS_TOPIC, partition_count, self._make_shard,
+            env, OFFSETS_TOPIC, partition_count, self._make_shard, deliver=self._deliver,
             append_timeout_ms=settings.offset_commit_timeout_ms,
         )  # fmt: skip
+        self._initialize = initialize
         self._settings = settings
         self._topics = topics
         self._pace: Pace | None = None
@@ -61,6 +76,41 @@ class Groups(Shards):
             self._settings, self._topics, self.env.random, pace=self._pace, look_ups=self._look_ups
         )
         return GroupShard(state)
+
+    def _deliver(self, index: int, sent: object) -> None:
+        assert isinstance(sent, InitializeShares), sent
+        assert self._initialize is not None, "nobody keeps the state of shared partitions"
+        runtime = self.runtimes[index]
+        shard = cast("GroupShard | None", runtime.shard)
+        if shard is not None:
+            asked, now_ms = shard.state.initialize_asked_ms, self.env.clock.now_ms()
+            asked.update(((sent.group_id, topic_id), now_ms) for topic_id, _ in sent.starts)
+        self.initialize_shares(sent)
+
+    def initialize_shares(self, what: InitializeShares) -> Later[Outcomes]:
+        """Has share coordinators begin, and the group told when all of them have."""
+        assert self._initialize is not None, "nobody keeps the state of shared partitions"
+
+        def initialized(outcomes: Outcomes) -> Later[Outcomes]:
+            partitions = _by_topic(outcomes)
+            failure = next((one for one in outcomes.values() if one is not None), None)
+            kind = SharesInitialized if failure is None else SharesNotInitialized
+            if failure is not None:
+                log.warning(
+                    "partitions of share group %r are not initialized, and will be tried again:"
+                    " %s", what.group_id, failure,
+                )  # fmt: skip
+            told = self.submit(what.group_id, kind(what.group_id, partitions))
+            return told.map(lambda _: outcomes)
+
+        asked = self._initialize(what.group_id, what.starts, what.state_epoch)
+        return asked.then_ask(initialized)
+
+    def is_share_group(self, group_id: str) -> bool:
+        """Whether this is the coordinator of a share group of that name."""
+        runtime = self._runtime(group_id)
+        shard = None if runtime is None else cast("GroupShard | None", runtime.shard)
+        return shard is not None and shard.state.share_group(group_id) is not None
 
     def looked_up(self, group_id: str, client: Hashable) -> None:
         """Somebody asked where this group's coordinator is, and will come to it."""
@@ -123,8 +173,16 @@ class Groups(Shards):
         self.submit_all(lambda: TopicsDeleted(topics))
 
 
+def _by_topic(places: Iterable[tuple[bytes, int]]) -> dict[bytes, tuple[int, ...]]:
+    topics: dict[bytes, list[int]] = {}
+    for topic_id, index in places:
+        topics.setdefault(topic_id, []).append(index)
+    return {topic_id: tuple(indexes) for topic_id, indexes in topics.items()}
+
+
 def settings_of(config: BrokerConfig) -> GroupSettings:
-    """The broker's configuration, as the group coordinator reads it; none of it is dynamic."""
+    """The broker's configuration, as the group coordinator reads it; but for an interval none of it
+    is dynamic."""
     policy = config.get_str("group.consumer.migration.policy").lower()
     return GroupSettings(
         min_session_timeout_ms=config.get_int("group.min.session.timeout.ms"),
@@ -142,4 +200,9 @@ def settings_of(config: BrokerConfig) -> GroupSettings:
         consumer_regex_refresh_ms=config.get_int("group.consumer.regex.refresh.interval.ms"),
         consumer_assignors=config.get_list("group.consumer.assignors"),
         consumer_migration_policy=MigrationPolicy(policy),
+        share_session_ms=config.get_int("group.share.session.timeout.ms"),
+        share_heartbeat_ms=config.get_int("group.share.heartbeat.interval.ms"),
+        share_assignment_ms=lambda: config.get_int("group.share.assignment.interval.ms"),
+        share_max_size=config.get_int("group.share.max.size"),
+        share_initialize_retry_ms=config.get_int("group.share.initialize.retry.interval.ms"),
     )

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafkalite.coordinators.effects import Record
-from kafkalite.coordinators.groups import consumer_records, records
+from kafkalite.coordinators.groups import consumer_records, records, share_records, share_states
 from kafkalite.coordinators.groups.classic_group import ClassicGroup
 from kafkalite.coordinators.groups.classic_timers import join_key
 from kafkalite.coordinators.groups.events import DeleteGroups, OffsetSweep, TopicsDeleted
 from kafkalite.coordinators.groups.offsets import CommittedOffset, OffsetStore
 from kafkalite.coordinators.groups.other_kinds import ForeignGroup
+from kafkalite.coordinators.groups.share_group import ShareGroup
 from kafkalite.coordinators.groups.state import Group, GroupsState, Unswept
 from kafkalite.coordinators.groups.turn import Turn
 from kafkalite.env.slicing import Pace
@@ -127,8 +128,8 @@ def _places(store: OffsetStore, group_id: str) -> Iterator[tuple[str, int]]:
 def _may_go(
     state: GroupsState, group: Group, topic: str, partition: int, is_protected: bool, now_ms: int
 ) -> bool:
-    if isinstance(group, ForeignGroup):
-        return False  # whoever serves it decides
+    if isinstance(group, (ForeignGroup, ShareGroup)):
+        return False  # whoever serves it decides; a share group has none of its own
     offset = state.offsets.get(group.group_id, topic, partition)
     if offset is None or state.offsets.is_unstable(group.group_id, topic, partition):
         return False
@@ -188,6 +189,8 @@ def _delete(work: _Stretch, group: Group) -> None:
         work.write(records.group_tombstone(group.group_id))
     elif isinstance(group, ForeignGroup):
         work.write(*group.tombstones())
+    elif isinstance(group, ShareGroup):
+        work.write(*share_records.group_tombstones(group))
     else:
         work.write(*consumer_records.group_tombstones(group))
 
@@ -208,6 +211,7 @@ def on_topics_deleted(state: GroupsState, turn: Turn, event: TopicsDeleted) -> N
         event.groups = list(dict.fromkeys((*store.committed, *store.open_producers)))
         if event.end_offset == NOT_KNOWN:
             event.end_offset = state.end_offset
+        share_states.forget_topics(state, turn, frozenset(each for _, each in event.topics))
     while event.groups:
         if work.is_done or not _forget_topics(state, work, event, event.groups[-1]):
             turn.go_on(work.pause_ms, event)

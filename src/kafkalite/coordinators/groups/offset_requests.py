@@ -23,6 +23,7 @@ from kafkalite.coordinators.groups.events import (
 )
 from kafkalite.coordinators.groups.offsets import NO_TIMESTAMP, CommittedOffset, OffsetStore
 from kafkalite.coordinators.groups.other_kinds import ForeignGroup
+from kafkalite.coordinators.groups.share_group import ShareGroup
 from kafkalite.coordinators.groups.state import Group, GroupsState
 from kafkalite.coordinators.groups.topics import Topics
 from kafkalite.coordinators.groups.turn import Turn
@@ -120,7 +121,7 @@ def _check_commit(state: GroupsState, turn: Turn, event: CommitOffsets) -> Parti
         )
         return _any_partition if stale is None else partial(check_owned, stale, epoch)
     group.check_commit(request.member_id, instance_id, epoch, is_transactional=False)
-    if isinstance(group, ForeignGroup):
+    if isinstance(group, (ForeignGroup, ShareGroup)):
         return _any_partition
     member = group.members.get(request.member_id)
     is_rebalanced = group.state in (ClassicState.STABLE, ClassicState.PREPARING_REBALANCE)
@@ -243,7 +244,7 @@ def _as_generation(refusal: KafkaError) -> KafkaError:
 def fetch_offsets(state: GroupsState, turn: Turn, event: FetchOffsets) -> None:
     request = event.request
     group = state.groups.get(request.group_id)
-    if isinstance(group, (ConsumerGroup, ForeignGroup)):
+    if isinstance(group, (ConsumerGroup, ForeignGroup, ShareGroup)):
         group.check_fetch(request.member_id, request.member_epoch)
     if request.topics is None:
         topics = [

@@ -1,7 +1,7 @@
 """Groups that this broker does not serve: their records are kept, their ids are taken.
 
-Owns the keys of such records in a partition of __consumer_offsets: of share groups (KIP-932), of
-streams groups (KIP-1071), of kinds nobody here knows, and of values in a newer version. Apache
+Owns the keys of such records in a partition of __consumer_offsets: of streams groups (KIP-1071), of
+kinds nobody here knows, and of values in a newer version. Apache
 Kafka goes on with these groups in the same directory, and one group of another kind under such an
 id would keep it from loading the whole partition. So nothing is written for them, but what Apache
 Kafka itself writes when an empty streams group makes room.
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NO_MEMBER_EPOCH = -1
-# Key types that mean a member, by which a group is known to be empty.
-SHARE_MEMBER, STREAMS_MEMBER = 10, 19
+# The key type that means a member, by which a group is known to be empty.
+STREAMS_MEMBER = 19
 # The order in which Apache Kafka deletes an empty streams group: epoch and topology come last.
 STREAMS_DELETED_LAST = (17, 23)
 
@@ -33,7 +33,6 @@ STREAMS_DELETED_LAST = (17, 23)
 class Kind(Enum):
     """What wrote the group; its value is what ListGroups calls the type."""
 
-    SHARE = "share"
     STREAMS = "streams"
     UNKNOWN = "unknown"
 
@@ -44,10 +43,7 @@ class ForeignState(Enum):
     UNKNOWN = "Unknown"
 
 
-_KINDS = {
-    **dict.fromkeys(range(10, 16), Kind.SHARE),
-    **dict.fromkeys(range(17, 24), Kind.STREAMS),
-}
+_KINDS = dict.fromkeys(range(17, 24), Kind.STREAMS)
 
 
 def key_type(key: bytes) -> int:
@@ -84,7 +80,7 @@ class ForeignGroup:
 
     @property
     def has_members(self) -> bool:
-        return any(key_type(key) in (SHARE_MEMBER, STREAMS_MEMBER) for key in self.keys)
+        return any(key_type(key) == STREAMS_MEMBER for key in self.keys)
 
     @property
     def state(self) -> ForeignState:
@@ -144,7 +140,7 @@ class ForeignGroup:
             raise self.refusal()
 
     def check_delete(self) -> None:
-        """A share group has state in __share_group_state, which only its coordinator can end."""
+        """Of a kind that nobody here knows there may be more than its records."""
         if self.is_newer:
             raise self.refusal()
         if self.has_members:

@@ -1,7 +1,7 @@
 """The records of __consumer_offsets, in the versions that Apache Kafka 4.3.1 writes.
 
-Owns keys and values on disk, both ways. It decides nothing. Types of share and streams groups
-are none of ours: they decode to None, and `foreign` sees to them.
+Owns keys and values on disk, both ways. It decides nothing. Types of streams groups are none of
+ours: they decode to None, and `foreign` sees to them.
 """
 
 from __future__ import annotations
@@ -39,6 +39,12 @@ _NAMES = {
     6: "ConsumerGroupTargetAssignmentMetadata",
     7: "ConsumerGroupTargetAssignmentMember",
     8: "ConsumerGroupCurrentMemberAssignment",
+    10: "ShareGroupMemberMetadata",
+    11: "ShareGroupMetadata",
+    12: "ShareGroupTargetAssignmentMetadata",
+    13: "ShareGroupTargetAssignmentMember",
+    14: "ShareGroupCurrentMemberAssignment",
+    15: "ShareGroupStatePartitionMetadata",
     16: "ConsumerGroupRegularExpression",
 }
 

@@ -28,6 +28,8 @@ from kafkalite.coordinators.groups.events import (
     TopicsChanged,
 )
 from kafkalite.coordinators.groups.other_kinds import ForeignGroup
+from kafkalite.coordinators.groups.share_group import ShareGroup
+from kafkalite.coordinators.groups.share_heartbeat import on_share_session_expired
 from kafkalite.coordinators.groups.state import GroupsState
 from kafkalite.coordinators.groups.turn import Turn
 from kafkalite.env.slicing import Steps
@@ -36,8 +38,8 @@ from kafkalite.protocol.errors import Error, KafkaError
 
 def join(state: GroupsState, turn: Turn, event: Join) -> Steps[None] | None:
     group = state.groups.get(event.request.group_id)
-    if isinstance(group, ForeignGroup):
-        if group.makes_room:
+    if isinstance(group, (ForeignGroup, ShareGroup)):
+        if isinstance(group, ForeignGroup) and group.makes_room:
             _make_room(turn, event, group.tombstones())
         else:
             code = Error.INCONSISTENT_GROUP_PROTOCOL
@@ -68,7 +70,7 @@ def _make_room(turn: Turn, event: Join, tombstones: list[Record]) -> None:
 
 def sync(state: GroupsState, turn: Turn, event: Sync) -> Steps[None] | None:
     group = state.groups.get(event.request.group_id)
-    if isinstance(group, ForeignGroup):
+    if isinstance(group, (ForeignGroup, ShareGroup)):
         raise KafkaError(Error.INCONSISTENT_GROUP_PROTOCOL)
     if isinstance(group, ConsumerGroup):
         return classic_members.sync(state, turn, group, event)
@@ -94,6 +96,9 @@ def leave(state: GroupsState, turn: Turn, event: Leave) -> Steps[None] | None:
 def on_session_expired(
     state: GroupsState, turn: Turn, event: SessionExpired
 ) -> Steps[None] | None:
+    shared = state.share_group(event.group_id)
+    if shared is not None:
+        return on_share_session_expired(state, turn, shared, event)
     if state.consumer_group(event.group_id) is None:
         classic_sync.on_session_expired(state, turn, event)
         return None
@@ -101,11 +106,11 @@ def on_session_expired(
 
 
 def on_topics_changed(state: GroupsState, turn: Turn, event: TopicsChanged) -> None:
-    """Consumer groups look at their topics with the next heartbeat."""
+    """Consumer and share groups look at their topics with the next heartbeat."""
     names = set(event.names)
     for group in state.groups.values():
-        if isinstance(group, ConsumerGroup) and (
+        if (isinstance(group, ConsumerGroup) and (
             group.regexes or any(group.is_subscribed_to(name) for name in names)
-        ):
+        )) or (isinstance(group, ShareGroup) and any(map(group.is_subscribed_to, names))):
             group.must_refresh = True
     turn.reply(None)

@@ -58,6 +58,12 @@ class GroupSettings:
     consumer_regex_refresh_ms: int = 600_000
     consumer_assignors: list[str] = field(default_factory=lambda: ["uniform", "range"])
     consumer_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+    # Share groups (KIP-932).
+    share_session_ms: int = 45_000
+    share_heartbeat_ms: int = 5_000
+    share_assignment_ms: Callable[[], int] = lambda: 1_000
+    share_max_size: int = 200
+    share_initialize_retry_ms: int = 30_000
     # Dynamic configs of one group (`consumer.session.timeout.ms` …), when it has any.
     group_override: Callable[[str, str], int | None] = _no_override
 
@@ -68,3 +74,15 @@ class GroupSettings:
     def heartbeat_interval_ms(self, group_id: str) -> int:
         override = self.group_override(group_id, "consumer.heartbeat.interval.ms")
         return self.consumer_heartbeat_interval_ms if override is None else override
+
+    def share_session_timeout_ms(self, group_id: str) -> int:
+        override = self.group_override(group_id, "share.session.timeout.ms")
+        return self.share_session_ms if override is None else override
+
+    def share_heartbeat_interval_ms(self, group_id: str) -> int:
+        override = self.group_override(group_id, "share.heartbeat.interval.ms")
+        return self.share_heartbeat_ms if override is None else override
+
+    def share_assignment_interval_ms(self, group_id: str) -> int:
+        override = self.group_override(group_id, "share.assignment.interval.ms")
+        return self.share_assignment_ms() if override is None else override

@@ -25,10 +25,13 @@ from kafkalite.coordinators.groups import (
     other_kinds,
     replaying,
     requests,
+    share_heartbeat,
+    share_states,
 )
 from kafkalite.coordinators.groups.classic_group import ClassicGroup
 from kafkalite.coordinators.groups.classic_timers import arm_session
 from kafkalite.coordinators.groups.consumer_group import ConsumerGroup
+from kafkalite.coordinators.groups.share_group import ShareGroup
 from kafkalite.coordinators.groups.state import GroupsState
 from kafkalite.coordinators.groups.turn import Turn
 from kafkalite.env.slicing import InSteps, Steps, begun
@@ -48,6 +51,15 @@ _DECIDE: dict[type, Callable[[GroupsState, Turn, Any], Steps[None] | None]] = {
     events.ListGroups: admin.list_groups,
     events.DescribeGroups: admin.describe_groups,
     events.DescribeConsumerGroups: admin.describe_consumer_groups,
+    events.ShareHeartbeat: share_heartbeat.share_heartbeat,
+    events.DescribeShareGroups: admin.describe_share_groups,
+    events.SharesInitialized: share_states.on_initialized,
+    events.SharesNotInitialized: share_states.on_not_initialized,
+    events.ListShared: share_states.list_shared,
+    events.AlterShareOffsets: share_states.alter_offsets,
+    events.DeleteShareOffsets: share_states.delete_offsets,
+    events.ShareOffsetsDeleted: share_states.on_offsets_deleted,
+    events.BeginShareDeletion: share_states.begin_deletion,
     events.DeleteGroups: housekeeping.delete_groups,
     events.TopicsDeleted: housekeeping.on_topics_deleted,
     events.GatheringOver: consumer_heartbeat.on_gathering_over,
@@ -117,6 +129,8 @@ class GroupShard:
                 self._resume(turn, group)
             elif isinstance(group, ConsumerGroup):
                 consumer_leave.resume(self.state, turn, group)
+            elif isinstance(group, ShareGroup):
+                share_heartbeat.resume(self.state, turn, group)
         housekeeping.keep_sweeping(self.state, turn)
         return turn.effects
 

@@ -6,7 +6,7 @@ who is about to join) by decisions. Invariant: a group id that was only asked ab
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from kafkalite.coordinators.groups.gathering import LookUps
 from kafkalite.coordinators.groups.offsets import OffsetStore
 from kafkalite.coordinators.groups.other_kinds import ForeignGroup, ForeignRecords
 from kafkalite.coordinators.groups.settings import GroupSettings
+from kafkalite.coordinators.groups.share_group import ShareGroup
 from kafkalite.coordinators.groups.topics import Topics
 from kafkalite.env.slicing import STRETCH_MS, Pace
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from kafkalite.protocol.messages import ConsumerGroupHeartbeatRequest
 
-Group = ClassicGroup | ConsumerGroup | ForeignGroup
+Group = ClassicGroup | ConsumerGroup | ShareGroup | ForeignGroup
 
 # Groups and offsets that housekeeping looks at in a stretch of time; it takes some 6 ms.
 STRETCH_WORK = 5_000
@@ -71,6 +72,8 @@ class GroupsState:
     arrivals: dict[str, Arrivals] = field(default_factory=dict)
     look_ups: LookUps = field(default_factory=LookUps)
     foreign: ForeignRecords = field(default_factory=ForeignRecords)
+    # When share coordinators were asked last to initialize a topic for a group.
+    initialize_asked_ms: dict[tuple[str, bytes], int] = field(default_factory=dict)
     is_loaded: bool = False
     # Behind the last record that was replayed.
     end_offset: int = 0
@@ -98,6 +101,21 @@ class GroupsState:
     def consumer_group(self, group_id: str) -> ConsumerGroup | None:
         group = self.groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
+
+    def share_group(self, group_id: str) -> ShareGroup | None:
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ShareGroup) else None
+
+    def was_asked_of_late(self, group_id: str, topic_id: bytes, now_ms: int) -> bool:
+        """Whether an answer of share coordinators may still come."""
+        asked_ms = self.initialize_asked_ms.get((group_id, topic_id))
+        retry_ms = self.settings.share_initialize_retry_ms
+        return asked_ms is not None and 0 <= now_ms - asked_ms < retry_ms
+
+    def answered(self, group_id: str, topic_ids: Iterable[bytes]) -> None:
+        """They have."""
+        for topic_id in topic_ids:
+            self.initialize_asked_ms.pop((group_id, topic_id), None)
 
     def create_classic_group(self, group_id: str, now_ms: int) -> ClassicGroup:
         group = ClassicGroup(group_id, state_timestamp_ms=now_ms)

@@ -1,0 +1,14 @@
+"""DeleteShareGroupState, version 0: has a share coordinator forget partitions (KIP-932)."""
+
+from __future__ import annotations
+
+from kafkalite.env.later import Later
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.protocol.messages import DeleteShareGroupStateRequest, DeleteShareGroupStateResponse
+
+
+def delete_share_group_state(
+    context: Context, call: Call, request: DeleteShareGroupStateRequest
+) -> Later[DeleteShareGroupStateResponse]:
+    return context.shares.answer(request)

@@ -1,0 +1,58 @@
+"""ShareAcknowledge, versions 1–2: a member says what became of records that it was handed.
+
+Version 2 renews locks (KIP-1222) and tells how long they last.
+"""
+
+from __future__ import annotations
+
+from kafkalite.env.later import Later
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.handlers.share_replies import (
+    Outcomes,
+    acknowledge,
+    by_topic,
+    check_member,
+    name_leaders,
+    said_in,
+)
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import ShareAcknowledgeRequest, ShareAcknowledgeResponse
+from kafkalite.sharing.sessions import FINAL_EPOCH, INITIAL_EPOCH
+
+Response = ShareAcknowledgeResponse
+
+
+def share_acknowledge(
+    context: Context, call: Call, request: ShareAcknowledgeRequest
+) -> Response | Later[Response]:
+    check_member(context, call, request)
+    assert request.group_id is not None
+    assert request.member_id is not None
+    sessions, epoch = context.sharing.sessions, request.share_session_epoch
+    key = request.group_id, request.member_id
+    if epoch == INITIAL_EPOCH:
+        raise KafkaError(Error.INVALID_SHARE_SESSION_EPOCH)
+    is_last = epoch == FINAL_EPOCH
+    session = sessions.find(key) if is_last else sessions.go_on(key, epoch)
+
+    def respond(outcomes: Outcomes) -> Response:
+        if is_last:
+            context.sharing.end(session)
+        answers = [
+            (place, _answer(place[1], error)) for place, error in outcomes.items()
+        ]
+        return Response(
+            acquisition_lock_timeout_ms=context.sharing.settings.lock_ms(key[0]),
+            responses=by_topic(Response, answers),
+            node_endpoints=name_leaders(context, call, Response, answers),
+        )
+
+    return acknowledge(context, call, request, said_in(request.topics)).map(respond)
+
+
+def _answer(index: int, error: KafkaError | None) -> Response.Partition:
+    answer = Response.Partition(partition_index=index)
+    if error is not None:
+        answer.error_code, answer.error_message = error.code, error.message
+    return answer
