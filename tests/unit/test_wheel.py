@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 # A client's first words: ApiVersions version 3, correlation id 7, client "cat", software "kafka" 1.
 FRAME = "00120003 00000007 0003636174 00 066b61666b61 0231 00"
 # Rooms that users import only with the extra of the same name installed.
-ROOMS_WITH_EXTRAS = ("pipelines", "spark", "testing")
+ROOMS_WITH_EXTRAS = ("metrics", "pipelines", "spark", "testing")
 # Made for tests: keys come with the extra `security`.
 MODULES_WITH_EXTRAS = ("kafkalite.security.authority",)
 
