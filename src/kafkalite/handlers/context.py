@@ -5,7 +5,7 @@ Owns nothing and decides nothing. One Context serves all requests of one broker.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from kafkalite.config.broker import BrokerConfig
@@ -23,6 +23,8 @@ from kafkalite.handlers.long_work import LongWork
 from kafkalite.handlers.produce_order import ProduceOrder
 from kafkalite.handlers.telemetry import Telemetry
 from kafkalite.log.manager import LogManager
+from kafkalite.replication.leader import AlterPartition
+from kafkalite.replication.partition import Partition
 from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.waiting import Waiting
 from kafkalite.security.authorizer import Authorizer
@@ -46,6 +48,10 @@ class Context:
     groups: Groups = field(init=False)
     transactions: Transactions = field(init=False)
     logs: LogManager = field(init=False)
+    # Asks the controller for other in-sync replicas, as leaders want them.
+    alter_in_sync: Callable[[Partition, Iterable[AlterPartition]], None] = (
+        lambda partition, wanted: None
+    )
     # Raises InvalidSetting for keys that no listener could go on with.
     check_keys: Callable[[BrokerConfig], None] = lambda config: None
     telemetry: Telemetry = field(default_factory=Telemetry)

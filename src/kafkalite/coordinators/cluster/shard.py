@@ -21,6 +21,7 @@ from kafkalite.coordinators.cluster import (
     reassignments,
     scram,
 )
+from kafkalite.coordinators.cluster.alter_partition import AlterPartition, alter_partition
 from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.create_partitions import create_partitions
 from kafkalite.coordinators.cluster.create_topics import create_topics
@@ -62,6 +63,7 @@ DECISIONS: dict[type[Event[object]], Decision] = {
     events.ListPartitionReassignments: list_partition_reassignments,
     DescribeQuorum: describe_quorum,
     LeadAnew: lead_anew,
+    AlterPartition: alter_partition,
     brokers.RegisterBroker: brokers.register_broker,
     brokers.FenceBroker: brokers.fence_broker,
     brokers.UnregisterBroker: brokers.unregister_broker,
