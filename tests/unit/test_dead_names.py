@@ -33,17 +33,11 @@ CALLED_BY_OTHERS = {
     "Subconstruct": ("_emit",),
 }
 FOUND_BY_DECORATOR = ("command", "pytest.fixture", "atexit.register")
-_BETWEEN_BROKERS = "replication between brokers will call it; its scenarios do"
 # Each with the reason why nothing names it.
 ROWS = {
     "protocol/traversal.py resources_of": "what an audit says of a request; there is none yet",
     "broker/broker.py TURNS_ALONE": "env.turns looks for it in the module of a frame",
     "server/dispatch.py describe_turn": "env.turns looks for it in the module of a frame",
-    "replication/follower.py Follower.told_range": _BETWEEN_BROKERS,
-    "replication/follower.py Follower.unanswered": _BETWEEN_BROKERS,
-    "replication/leader.py Leader.altered": _BETWEEN_BROKERS,
-    "replication/leader.py Leader.outcome_at": _BETWEEN_BROKERS,
-    "replication/leader.py Leader.time_passed": _BETWEEN_BROKERS,
 }
 
 GETTERS = ("attrgetter", "getattr", "hasattr", "methodcaller", "setattr")

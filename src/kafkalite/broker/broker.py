@@ -20,6 +20,7 @@ from kafkalite.broker.known import Known, LocalBrokers
 from kafkalite.broker.log_configs import log_settings, take_settings
 from kafkalite.broker.logins import Logins
 from kafkalite.broker.replicas import Replicas
+from kafkalite.broker.replicating import Replicating
 from kafkalite.config import BrokerConfig
 from kafkalite.config.listeners import BROKER
 from kafkalite.coordinators.cluster.auto_creation import AutoCreation
@@ -133,6 +134,7 @@ class Broker:
             address_of=self.known.address_of, timeout_ms=config.get_int("request.timeout.ms"),
         )  # fmt: skip
         self._replicas: Replicas | None = None
+        self._replicating: Replicating | None = None
         self._is_serving = False
         self._is_killed = False
         self._stopped: Later[None] | None = None
@@ -221,6 +223,8 @@ class Broker:
         if self.is_controller:
             self.controller.absence.resume()
         assert self._replicas is not None
+        assert self._replicating is not None
+        self._replicating.start()
         self._replicas.start()
         self.metadata.subscribe(self._on_topics)
         self.keys.watch()
@@ -250,12 +254,16 @@ class Broker:
             peer_of=self.peers.get,
         )
         self.peers.local = transactions
+        self._replicating = Replicating(
+            self.env, self.config, self.partitions, metadata, controller, self.peers.to_copy_from
+        )
         self.brokers.serving.add(self.node_id)
         context.metadata, context.controller = metadata, controller
         context.groups, context.transactions = groups, transactions
         context.logs, context.check_keys = self.logs, self.keys.check
+        context.alter_in_sync = self._replicating.ask
         self._replicas = Replicas(
-            metadata, controller, self.config, self.partitions, self.logs,
+            metadata, controller, self.config, self.partitions, self.logs, self._replicating,
             {OFFSETS_TOPIC: groups, TRANSACTIONS_TOPIC: transactions, STATE_TOPIC: context.shares},
             self.keys.settings_changed,
         )
@@ -393,13 +401,19 @@ class Broker:
         self.keys.stop()
         self.logins.stop()
         if self._is_serving and self._replicas is not None:
+            assert self._replicating is not None
             context.transactions.stop()
             context.sharing.stop()
             context.persister.stop()
+            self._replicating.stop()
             self._replicas.stop()
             metadata.unsubscribe(self._on_topics)
         context.waiting.stop()
         context.long_work.stop()
+        if self._is_killed and self.is_controller and self.brokers.serving:
+            controller.leave()  # what it has written is there, whatever becomes of its process
+            self.logs.abandon()
+            return
         if self.failure is not None or self._is_killed:
             self.logs.abandon()
             if self.is_controller:

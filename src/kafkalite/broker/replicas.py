@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 
 from kafkalite.broker import following
 from kafkalite.broker.log_configs import take_settings
+from kafkalite.broker.replicating import Replicating
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.brokers import AssignDirectories
 from kafkalite.coordinators.cluster.changes import Changes
@@ -61,11 +62,13 @@ class Replicas:
         config: BrokerConfig,
         partitions: Partitions,
         logs: LogManager,
+        replicating: Replicating,
         coordinators: Mapping[str, Coordinator] | None = None,
         on_settings: Callable[[], None] = lambda: None,
     ) -> None:
         self._on_settings = on_settings
         self.coordinators = coordinators or {}
+        self._replicating = replicating
         self.metadata = metadata
         self.controller = controller
         self.config = config
@@ -185,6 +188,7 @@ class Replicas:
         elif state.partition_epoch > partition.role.partition_epoch:
             self._lead(partition, state)
             if not partition.log.home.is_online:
+                self._replicating.gone(partition)
                 self.partitions.remove(topic.name, state.index)
                 self.partitions.offline.add((topic.name, state.index))
         return None
@@ -229,7 +233,10 @@ class Replicas:
 
     def _serve(self, topic: Topic, state: PartitionState, log: PartitionLog) -> None:
         log.config = self.logs.config_of(topic.name)
-        partition = Partition(topic.name, state.index, topic.topic_id, self.node_id, log)
+        partition = Partition(
+            topic.name, state.index, topic.topic_id, self.node_id, log,
+            neighbours=self._replicating.neighbours,
+        )  # fmt: skip
         self.partitions.add(partition)
         self._lead(partition, state)
         self._tell_directory(state, log)
@@ -298,6 +305,7 @@ class Replicas:
             if coordinator is not None:
                 coordinator.lost(partition.index)
             partition.give_up(KafkaError(Error.NOT_LEADER_OR_FOLLOWER))
+        self._replicating.role_changed(partition)
         partition.wake()
 
     def _hold(self, log: PartitionLog) -> None:
@@ -311,7 +319,9 @@ class Replicas:
         coordinator = self.coordinators.get(topic)
         if coordinator is not None:
             coordinator.lost(index)
-        self.partitions.remove(topic, index)
+        partition = self.partitions.remove(topic, index)
+        if partition is not None:
+            self._replicating.gone(partition)
         self.partitions.offline.discard((topic, index))
         self.logs.delete(topic, index, self.controller.once_durable)
 
@@ -345,8 +355,8 @@ class Replicas:
 
 
 def leadership_of(state: PartitionState) -> Leadership:
-    """What a partition is told of its role. Nobody copies from its leader yet, so it commits alone
-    what the metadata says that the in-sync replicas have."""
+    """What a partition is told of its role."""
     return Leadership(
-        state.leader, state.leader_epoch, state.partition_epoch, state.replicas, state.isr
-    )
+        state.leader, state.leader_epoch, state.partition_epoch, state.replicas, state.isr,
+        state.replicas,
+    )  # fmt: skip

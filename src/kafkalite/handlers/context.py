@@ -5,7 +5,7 @@ Owns nothing and decides nothing. One Context serves all requests of one broker.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kafkalite.config.broker import BrokerConfig
 from kafkalite.config.listeners import BROKER, CONTROLLER
@@ -27,6 +27,8 @@ from kafkalite.handlers.long_work import LongWork
 from kafkalite.handlers.produce_order import ProduceOrder
 from kafkalite.handlers.telemetry import Telemetry
 from kafkalite.log.manager import LogManager
+from kafkalite.replication.leader import AlterPartition
+from kafkalite.replication.partition import Partition
 from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.waiting import Waiting
 from kafkalite.security.authorizer import Authorizer
@@ -54,6 +56,10 @@ class Context:
     persister: Persister = field(init=False)
     sharing: Sharing = field(init=False)
     logs: LogManager = field(init=False)
+    # Asks the controller for other in-sync replicas, as leaders want them.
+    alter_in_sync: Callable[[Partition, Iterable[AlterPartition]], None] = (
+        lambda partition, wanted: None
+    )
     # Why listeners could not go on with the keys of these settings, once a worker has read them.
     check_keys: Callable[[BrokerConfig], Later[InvalidSetting | None]] = lambda _: Later.of(None)
     telemetry: Telemetry = field(default_factory=Telemetry)

@@ -19,6 +19,7 @@ from kafkalite.env.slicing import InSteps, Steps, outcome_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.fetch_arrivals import Arrivals
+from kafkalite.handlers.fetch_followers import follower_of
 from kafkalite.handlers.fetch_old import old_format
 from kafkalite.handlers.fetch_sessions import (
     NO_SESSION,
@@ -27,7 +28,6 @@ from kafkalite.handlers.fetch_sessions import (
     Wanted,
     named_in,
     named_in_steps,
-    replica_id,
 )
 from kafkalite.handlers.isolation import ISOLATION_LEVELS, READ_COMMITTED
 from kafkalite.handlers.leaders import (
@@ -111,7 +111,7 @@ class _Attempt:
     """One fetch, read again each time that a partition of it has moved."""
 
     __slots__ = (
-        "_arrivals", "asked", "call", "context", "has_session", "is_follower", "later", "max_bytes",
+        "_arrivals", "asked", "call", "context", "follower", "has_session", "later", "max_bytes",
         "min_bytes", "request",
     )
 
@@ -124,7 +124,7 @@ class _Attempt:
         self.asked = asked
         self.has_session = asked.opens is not None or asked.session is not None
         self.later: Later[Any] | None = None  # when it has to wait
-        self.is_follower = replica_id(request) >= 0
+        self.follower = follower_of(context, request)
         most = context.config.get_int("fetch.max.bytes")
         self.max_bytes = min(request.max_bytes, most) if call.version >= LIMITED_VERSION else most
         self.min_bytes = min(request.min_bytes, self.max_bytes)  # more will never come at once
@@ -139,13 +139,21 @@ class _Attempt:
     def _arrivals_of(self, wanted: list[Wanted]) -> Arrivals:
         return Arrivals(
             wanted,
-            partial(_find, self.context, self.call, is_follower=self.is_follower),
+            partial(_find, self.context, self.call, is_follower=self.follower is not None),
             self.min_bytes,
-            is_committed_only=self.request.isolation_level == READ_COMMITTED,
+            self._end_offset,
         )
 
+    def _end_offset(self, partition: Partition) -> int:
+        """Where who asks must stop reading."""
+        if self.follower is not None:
+            return partition.log.log_end_offset
+        is_committed_only = self.request.isolation_level == READ_COMMITTED
+        return partition.end_offset(is_committed_only=is_committed_only)
+
     def _find(self, wanted: Wanted) -> Partition:
-        return _find(self.context, self.call, wanted, is_follower=self.is_follower)
+        is_follower = self.follower is not None
+        return _find(self.context, self.call, wanted, is_follower=is_follower)
 
     def names_a_partition(self) -> bool:
         return any(self._is_there(wanted) for wanted in self.asked.wanted)
@@ -315,18 +323,16 @@ class _Attempt:
         position = wanted.position
         full_max_bytes = position.max_bytes
         position.max_bytes = max_bytes = min(full_max_bytes, room)
-        if self.is_follower:
-            partition.check_leader(position.leader_epoch)  # nobody replicates
-            is_sure = position.leader_epoch >= 0
-            raise KafkaError(
-                Error.UNKNOWN_LEADER_EPOCH if is_sure else Error.NOT_LEADER_OR_FOLLOWER
-            )
+        min_one = min_one or max_bytes < 0
         try:
-            found = partition.read(
-                position,
-                is_committed_only=self.request.isolation_level == READ_COMMITTED,
-                min_one=min_one or max_bytes < 0,
-            )
+            if self.follower is not None:
+                found = self.follower.read(partition, wanted, min_one=min_one)
+            else:
+                found = partition.read(
+                    position,
+                    is_committed_only=self.request.isolation_level == READ_COMMITTED,
+                    min_one=min_one,
+                )
         finally:
             position.max_bytes = full_max_bytes
         if max_bytes < 0 and found.records is not None:
@@ -419,7 +425,7 @@ class _Attempt:
         response = FetchResponse(session_id=session_id, responses=responses)
         if version >= LEADERS_VERSION and any(answer.error_code for _, answer, _ in told):
             leaders = self._name_leaders(told)
-            response.node_endpoints = [] if self.is_follower else leaders
+            response.node_endpoints = [] if self.follower is not None else leaders
         return response
 
     def _news(self, answers: Answers) -> Answers:

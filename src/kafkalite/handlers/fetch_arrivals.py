@@ -35,8 +35,8 @@ class Arrivals:
 
     __slots__ = (
         "_bytes",
+        "_end_offset",
         "_find",
-        "_is_committed_only",
         "_is_over",
         "_min_bytes",
         "_readers",
@@ -47,12 +47,12 @@ class Arrivals:
         wanted: list[Wanted],
         find: Callable[[Wanted], Partition],
         min_bytes: int,
-        *,
-        is_committed_only: bool,
+        end_offset: Callable[[Partition], int],
     ) -> None:
+        """`end_offset` says up to where a partition may be read."""
         self._find = find
         self._min_bytes = min_bytes
-        self._is_committed_only = is_committed_only
+        self._end_offset = end_offset
         self._bytes = 0
         self._is_over = False  # it is of no use to wait for more
         self._readers: dict[int, list[_Reader]] = {}  # a fetch may name a partition twice
@@ -94,7 +94,7 @@ class Arrivals:
         log = partition.log
         if partition.leader_epoch != reader.leader_epoch or offset < log.log_start_offset:
             return True
-        end_offset = partition.end_offset(is_committed_only=self._is_committed_only)
+        end_offset = self._end_offset(partition)
         if end_offset == reader.end_offset:
             return False
         if reader.place is None or not log.is_current(reader.place):

@@ -18,6 +18,7 @@ from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
 from kafkalite.replication.partition import Partition
 
+CONSUMER = -1  # in place of a replica's id; the others see what is not committed, too
 LATEST = -1
 EARLIEST = -2
 # The names that a client may ask for, and the version from which it may.
@@ -89,11 +90,14 @@ def _look_up(
         raise KafkaError(Error.UNSUPPORTED_VERSION)
     partition = find_partition(context, topic, asked.partition_index)
     partition.check_leader(asked.current_leader_epoch)
-    is_committed_only = request.isolation_level == READ_COMMITTED
+    is_client = request.replica_id == CONSUMER
+    is_committed_only = is_client and request.isolation_level == READ_COMMITTED
     if call.version == 0:
         answer.old_style_offsets = _segment_starts(partition, timestamp, asked.max_num_offsets)
         return
-    found = yield from partition.offset_for_time(timestamp, is_committed_only=is_committed_only)
+    found = yield from partition.offset_for_time(
+        timestamp, is_committed_only=is_committed_only, is_replica=not is_client
+    )
     if found is not None:
         answer.timestamp, answer.offset, answer.leader_epoch = found
 

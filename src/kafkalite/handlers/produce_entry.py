@@ -151,6 +151,8 @@ class Entry:
         if partition is None or answer.error_code != Error.NONE:
             return False
         if partition.acknowledges(self.end_offset, is_all=self.is_all):
+            if self.is_all and partition.lacks_in_sync:
+                answer.error_code = Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND
             return False
         if not partition.is_leader:
             answer.error_code = Error.NOT_LEADER_OR_FOLLOWER

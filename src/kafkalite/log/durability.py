@@ -205,6 +205,11 @@ class Durability:
         return self._holds
 
     @property
+    def truncations(self) -> int:
+        """How often what was read of the log before may not be what is there now."""
+        return self._truncations
+
+    @property
     def is_waited_for(self) -> bool:
         return self.watermark.waiting is not None
 

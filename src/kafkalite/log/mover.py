@@ -60,6 +60,7 @@ class _Move:
     is_asked: bool = False  # the metadata shall name the new directory
     is_named: bool = False  # and does
     is_holding: bool = False  # nothing more of the log counts as durable until it is replaced
+    truncations: int = 0  # how often the log had been cut when the copy began
 
     @property
     def key(self) -> tuple[str, int]:
@@ -160,7 +161,8 @@ class Mover:
     def _begin(
         self, log: PartitionLog, future: PartitionLog, on_moved: OnMoved, *, is_asked: bool = False
     ) -> None:
-        move = _Move(log, future, on_moved, is_asked=is_asked)
+        cuts = log.durability.truncations
+        move = _Move(log, future, on_moved, is_asked=is_asked, truncations=cuts)
         self._moves[move.key] = move
         self._later(move)
 
@@ -266,7 +268,8 @@ class Mover:
 
     def _go_on(self, move: _Move) -> None:
         log, future = move.log, move.future
-        if not log.log_start_offset <= future.log_end_offset <= log.log_end_offset:
+        is_within = log.log_start_offset <= future.log_end_offset <= log.log_end_offset
+        if not is_within or log.durability.truncations != move.truncations:
             self._begin_again(move)
             return
         if future.log_end_offset < log.log_end_offset and not self._copy_rest(move):
@@ -357,6 +360,8 @@ class Mover:
         """Whether the log still has there what was read: compaction may have changed it."""
         log = move.log
         if move.future.log_end_offset != offset or not log.log_start_offset <= offset:
+            return False
+        if log.durability.truncations != move.truncations:
             return False
         again = log.read(offset, 1).range
         return again is not None and (again.file, again.position) == (found.file, found.position)

@@ -2,7 +2,8 @@
 
 Owns the ways to the others, made when first asked for and kept while the broker lives: for each
 verb a channel, as with Apache Kafka, so that no question waits for the answer to one of the other
-kind. Who there is, and where, is the metadata's to say, each time anew.
+kind; and one for what is copied from them. Who there is, and where, is the metadata's to say, each
+time anew.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Peers:
         self._network, self._clock = network, clock
         self._node_id, self._address_of, self._timeout_ms = node_id, address_of, timeout_ms
         self._others: dict[int, WirePeer] = {}
+        self._copied: list[Channel] = []
         self._is_stopped = False
 
     def get(self, node_id: int) -> Peer | None:
@@ -59,14 +61,23 @@ class Peers:
         """Nobody is asked any more, and whoever waits for an answer has an error."""
         self._is_stopped, self.local, self.local_shares = True, None, None
         others, self._others = self._others, {}
+        copied, self._copied = self._copied, []
         for other in others.values():
             other.stop()
+        for channel in copied:
+            channel.stop()
 
-    def _channel(self, node_id: int, what: str) -> Channel:
+    def to_copy_from(self, node_id: int, timeout_ms: int) -> Channel:
+        """A way that is its owner's: the answers to what is asked on it may take their time."""
+        channel = self._channel(node_id, "fetcher", timeout_ms)
+        self._copied.append(channel)
+        return channel
+
+    def _channel(self, node_id: int, what: str, timeout_ms: int = 0) -> Channel:
         return Channel(
             self._network,
             self._clock,
             client_id=f"broker-{self._node_id}-{what}-to-{node_id}",
             address=lambda: self._address_of(node_id),
-            timeout_ms=self._timeout_ms,
+            timeout_ms=timeout_ms or self._timeout_ms,
         )

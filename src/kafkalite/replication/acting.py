@@ -7,10 +7,13 @@ told to the role that the partition has now, with the log as it is now.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from kafkalite.protocol.errors import KafkaError
+from kafkalite.env.slicing import Steps
+from kafkalite.log.append import Writable
+from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.replication import follower as following
 from kafkalite.replication import leader as leading
 from kafkalite.replication.follower import (
@@ -25,23 +28,49 @@ from kafkalite.replication.follower import (
 from kafkalite.replication.leader import AlterPartition, Committed, Leader, ReplicaFetch
 from kafkalite.replication.partition import FetchPosition, Partition, PartitionRead
 
+logger = logging.getLogger(__name__)
+
+# Of what came from a leader, in one step.
+BATCHES_PER_STEP = 64
+BYTES_PER_STEP = 128 * 1024
+_LENGTH_END = 12  # of a batch: what its length does not count
+
 # --- of a leader ----------------------------------------------------------------------------------
 
 
 def serve(
-    partition: Partition, broker_id: int, broker_epoch: int, position: FetchPosition, now_ms: int
+    partition: Partition,
+    broker_id: int,
+    broker_epoch: int,
+    position: FetchPosition,
+    now_ms: int,
+    *,
+    min_one: bool = True,
 ) -> tuple[PartitionRead, list[AlterPartition]]:
     """A follower's fetch: what it is answered, and what the controller is to be asked. Where the
     logs part, what the follower has counts for nothing."""
-    partition.check_leader(position.leader_epoch)
-    leader = partition.role
-    assert isinstance(leader, Leader)
-    leader.check_follower(broker_id, position.leader_epoch)
-    found = partition.read_as_replica(position)
+    leader = _leader_for(partition, broker_id, position)
+    found = partition.read_as_replica(position, min_one=min_one)
     if found.diverging is not None:
         return found, []
     fetch = ReplicaFetch(position.offset, position.log_start_offset, broker_epoch)
     return found, lead(partition, leader.fetched(broker_id, fetch, partition.moment(now_ms)))
+
+
+def serve_again(
+    partition: Partition, broker_id: int, position: FetchPosition, *, min_one: bool = True
+) -> PartitionRead:
+    """The same fetch, which has waited: of the follower it says nothing new."""
+    _leader_for(partition, broker_id, position)
+    return partition.read_as_replica(position, min_one=min_one)
+
+
+def _leader_for(partition: Partition, broker_id: int, position: FetchPosition) -> Leader:
+    partition.check_leader(position.leader_epoch)
+    leader = partition.role
+    assert isinstance(leader, Leader)
+    leader.check_follower(broker_id, position.leader_epoch)
+    return leader
 
 
 def lead(partition: Partition, effects: Iterable[leading.Effect]) -> list[AlterPartition]:
@@ -68,38 +97,93 @@ def copy_of(partition: Partition) -> Copy:
 
 def follow(
     partition: Partition, effects: Iterable[following.Effect], now_ms: int
-) -> list[Backoff]:
-    """Does what a follower wants done, and what it wants then; returns how long to wait, if so."""
+) -> Steps[list[Backoff]]:
+    """Does what a follower wants done, and what it wants then; returns how long to wait, if so.
+    Nothing more is done once the role is another, or is of another epoch."""
     role = partition.role
     assert isinstance(role, Follower)
-    waiting, left = deque(effects), []
+    waiting, left = deque(effects), list[Backoff]()
     while waiting:
         effect = waiting.popleft()
         if isinstance(effect, Backoff):
             left.append(effect)
             continue
         try:
-            waiting.extend(_do(partition, role, effect, now_ms))
+            if isinstance(effect, Append):
+                is_whole = yield from _append(partition, role, effect)
+                if not is_whole:
+                    return left
+                waiting.extend(role.appended(effect, copy_of(partition)))
+            else:
+                waiting.extend(_do(partition, role, effect))
         except KafkaError as error:
-            waiting = deque(role.not_done(error.code, now_ms))
+            waiting = deque(_not_done(partition, role, error, now_ms))
     return left
 
 
+def _append(partition: Partition, role: Follower, append: Append) -> Steps[bool]:
+    """Some batches in each step; False when there is nothing more to be done for this role."""
+    log, epoch = partition.log, role.leader_epoch
+    is_first = True
+    for piece in _pieces(append.records):
+        if not is_first:
+            yield
+            is_same = partition.role is role and role.leader_epoch == epoch
+            if not is_same or partition.log is not log:
+                return False
+        log.append_as_follower(piece, append.leader_epoch)
+        is_first = False
+    return True
+
+
+def _pieces(records: Writable) -> Iterator[memoryview]:
+    """Whole batches, as many as are written in a step. Where lengths make no sense the rest is one
+    piece, of which the log says what is wrong with it."""
+    view = memoryview(records)
+    start = position = count = 0
+    while position + _LENGTH_END <= len(view):
+        size = _LENGTH_END + int.from_bytes(view[position + 8 : position + 12], "big", signed=True)
+        if size <= _LENGTH_END:
+            break
+        if count == BATCHES_PER_STEP or (count and position + size - start > BYTES_PER_STEP):
+            yield view[start:position]
+            start, count = position, 0
+        position += size
+        count += 1
+    yield view[start:]
+
+
+def _not_done(
+    partition: Partition, role: Follower, error: KafkaError, now_ms: int
+) -> list[following.Effect]:
+    name = f"{partition.topic}-{partition.index}"
+    if error.code == Error.KAFKA_STORAGE_ERROR and partition.log.home.is_online:
+        return role.hindered(now_ms)
+    effects = role.not_done(error.code, now_ms)
+    if effects:
+        logger.error(
+            "%s: what broker %d sent is not appended, and asked for again: %s",
+            name, role.leader_id, error,
+        )  # fmt: skip
+    else:
+        logger.error("%s follows no longer, until another leader is elected: %s", name, error)
+    return effects
+
+
 def _do(
-    partition: Partition, role: Follower, effect: following.Effect, now_ms: int
+    partition: Partition, role: Follower, effect: following.Effect
 ) -> list[following.Effect]:
     log = partition.log
-    if isinstance(effect, Append):
-        log.append_as_follower(effect.records, effect.leader_epoch, now_ms)
-        return role.appended(effect, copy_of(partition))
     if isinstance(effect, Committed):
         partition.advance(effect.high_watermark)
     elif isinstance(effect, RaiseStart):
         log.raise_start(effect.offset)
     elif isinstance(effect, TruncateTo):
+        logger.info("%s is cut at %d to agree with its leader", log.directory, effect.offset)
         log.truncate_to(effect.offset)
         return role.truncated()
     elif isinstance(effect, TruncateFullyAndStartAt):
+        logger.info("%s begins anew at %d, as its leader's log", log.directory, effect.offset)
         log.truncate_fully_and_start_at(effect.offset)
         return role.truncated()
     return []

@@ -160,6 +160,11 @@ class Follower:
             return []
         return self._change(TruncateTo(copy.high_watermark))
 
+    @property
+    def is_asking(self) -> bool:
+        """Whether it has something to ask, now or when it has waited."""
+        return self.state in (State.STARTING, State.FETCHING, State.LOST)
+
     def ask(self, copy: Copy, now_ms: int) -> FetchFrom | AskRange | None:
         """What to ask the leader now, if anything."""
         if now_ms < self.delayed_until_ms:
@@ -233,6 +238,10 @@ class Follower:
         self.state = State.FETCHING
         return []
 
+    def leader_is_back(self) -> None:
+        """Whom it could not reach may be asked at once."""
+        self.delayed_until_ms = 0
+
     def not_done(self, error: Error, now_ms: int) -> list[Effect]:
         """The log refused: what came damaged may come whole the next time, the rest stays."""
         if error in (Error.CORRUPT_MESSAGE, Error.INVALID_RECORD):
@@ -240,6 +249,11 @@ class Follower:
             return self._back_off(now_ms)
         self.state = State.FAILED
         return []
+
+    def hindered(self, now_ms: int) -> list[Effect]:
+        """The log takes nothing now, and may take it later: its disk is full."""
+        self.state = State.FETCHING
+        return self._back_off(now_ms)
 
     # --- rules ------------------------------------------------------------------------------------
 

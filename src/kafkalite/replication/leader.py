@@ -36,6 +36,7 @@ class Neighbours:
     epochs: dict[int, int] = field(default_factory=dict)  # of those that are up and not fenced
     stopping: set[int] = field(default_factory=set)
     max_lag_ms: int = 30_000  # replica.lag.time.max.ms
+    fetch_backoff_ms: int = 1_000  # replica.fetch.backoff.ms
 
 
 @dataclass(slots=True, frozen=True)

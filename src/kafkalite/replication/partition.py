@@ -69,7 +69,7 @@ class FetchPosition:
     log_start_offset: int = -1
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Partition:
     """A replica on this broker and its waiters."""
 
@@ -128,7 +128,10 @@ class Partition:
         elif isinstance(role, Follower):
             role.take(said)
         else:
-            self.role = Follower(said.leader_id, said.leader_epoch, said.partition_epoch)
+            self.role = Follower(
+                said.leader_id, said.leader_epoch, said.partition_epoch,
+                backoff_ms=self.neighbours.fetch_backoff_ms,
+            )  # fmt: skip
         return False
 
     def begin_epoch(self) -> None:
@@ -160,7 +163,8 @@ class Partition:
             self.advance(leader.high_watermark(self.moment(self._now_ms())))
 
     def _now_ms(self) -> int:
-        return self.log.home.env.clock.now_ms()
+        """For how long followers lag; of a clock that nobody sets."""
+        return self.log.home.env.clock.monotonic_ms()
 
     def give_up(self, error: KafkaError) -> None:
         """Nothing more is committed here: the role is lost, or the partition."""
@@ -197,9 +201,11 @@ class Partition:
         if not log.is_durable_on_append:
             log.durability.want(log.log_end_offset)
         elif leader.followers or log.config.min_insync_replicas > 1:
-            self.advance(leader.high_watermark(self.moment(append.now_ms)))
+            self.settle()
         else:
             self.advance(log.log_end_offset)
+        if leader.followers:
+            self.wake()  # they read what is not committed yet
         return result
 
     def acknowledges(self, offset: int, *, is_all: bool) -> bool:
@@ -207,6 +213,16 @@ class Partition:
         whether this leader vouches for it."""
         is_committed = self.log.high_watermark >= offset
         return is_committed or (not is_all and self._own_offset() >= offset)
+
+    @property
+    def lacks_in_sync(self) -> bool:
+        """Whether what is committed is so by fewer than min.insync.replicas."""
+        leader = self.role
+        return (
+            isinstance(leader, Leader)
+            and bool(leader.followers)
+            and leader.outcome_at(0, self.moment(self._now_ms())) is not Error.NONE
+        )
 
     def _durability_moved(self) -> None:
         """More of the log is on stable storage, or nothing more of it ever will be."""
@@ -275,22 +291,28 @@ class Partition:
             found.aborted = log.aborted_transactions(position.offset, slice_.end_offset)
         return found
 
-    def read_as_replica(self, position: FetchPosition) -> PartitionRead:
+    def read_as_replica(
+        self, position: FetchPosition, *, min_one: bool = True
+    ) -> PartitionRead:
         """Records from a position on up to the log's end, committed or not; or where the reader's
         log parts from ours."""
         log = self.log
         found = PartitionRead(log.high_watermark, log.last_stable_offset, log.log_start_offset)
         found.diverging = self._divergence(position)
         if found.diverging is None:
-            found.records = log.read(position.offset, position.max_bytes).range
+            found.records = log.read(
+                position.offset, position.max_bytes, min_one_message=min_one
+            ).range
         return found
 
     def offset_for_time(
-        self, timestamp: int, *, is_committed_only: bool
+        self, timestamp: int, *, is_committed_only: bool, is_replica: bool = False
     ) -> Steps[FoundOffset | None]:
         """The offset of a moment or of a named offset, as ListOffsets
-        counts them; None where this isolation level can see no such record."""
+        counts them; None where this isolation level can see no such record. A replica sees all."""
         limit = self.end_offset(is_committed_only=is_committed_only)
+        if is_replica:
+            limit = self.log.log_end_offset
         if timestamp == LATEST_TIMESTAMP:
             return FoundOffset(NO_TIMESTAMP, limit, self.role.leader_epoch)
         found = yield from self.log.offset_for_time_in_steps(timestamp, limit)
@@ -317,6 +339,14 @@ class Partition:
             raise KafkaError(Error.OFFSET_OUT_OF_RANGE)
         log.delete_records_before(target)
         return log.log_start_offset
+
+    @property
+    def low_watermark(self) -> int:
+        """Below it no replica that is up has records any more."""
+        leader = self.role
+        if not isinstance(leader, Leader) or not leader.followers:
+            return self.log.log_start_offset
+        return leader.low_watermark(self.moment(self._now_ms()))
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest known epoch up to this one and where it ends; (-1, -1) if none is."""

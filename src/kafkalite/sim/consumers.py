@@ -103,7 +103,8 @@ def skip_to_start(topics: Topics, reading: Reading) -> Script:
     wanted = ListOffsetsRequest.Partition(partition_index=index, timestamp=EARLIEST)
     topic = ListOffsetsRequest.Topic(name=topics.by_label[label].name, partitions=[wanted])
     while not topics.is_going(reading.partition):
-        [answer] = yield Ask([(ListOffsetsRequest(topics=[topic]), LIST_OFFSETS_VERSION)])
+        request = ListOffsetsRequest(replica_id=-1, topics=[topic])
+        [answer] = yield Ask([(request, LIST_OFFSETS_VERSION)])
         if answer is not None:
             [found] = answer.topics[0].partitions
             if found.error_code == Error.NONE:

@@ -26,7 +26,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 from kafkalite.security.acl import Acl
-from kafkalite.testing import acting, arguments
+from kafkalite.testing import acting, arguments, several
 from kafkalite.testing.arguments import Settings, Topics
 from kafkalite.testing.asking import Asking
 from kafkalite.testing.chosen import Explored
@@ -366,19 +366,31 @@ class EmbeddedKafka(Asking):
     # --- one of several ---------------------------------------------------------------------
 
     def stop_broker(self, node_id: int) -> None:
-        """Stops one of several brokers: the others go on, and the partitions that it leads have no
-        leader until `start_broker`. Without the controller, broker 1, nothing about the cluster
-        changes: who asks for that waits for it, for a minute at most."""
+        """Stops one of several brokers: the others go on, and lead from here on what they are in
+        sync with; a partition without another replica has no leader until `start_broker`. Without
+        the controller, broker 1, nothing about the cluster changes: who asks for that waits for
+        it, for a minute at most."""
+        run = self._one_of_several(node_id)
+        run.ask(f"stop broker {node_id}", partial(several.stop_one, run, node_id))
+
+    def kill_broker(self, node_id: int) -> None:
+        """The same as `kill -9`: it hands nothing over, and writes nothing more. The others lead
+        what it led as soon as the controller has noticed, which is when this returns; when it is
+        the controller that is killed, nobody notices until it is back."""
+        run = self._one_of_several(node_id)
+        run.ask(f"kill broker {node_id}", partial(several.kill_one, run, node_id))
+
+    def _one_of_several(self, node_id: int) -> Run:
         run = self._member(node_id)
         if run.serving == [node_id]:
             raise BrokerFailed(f"broker {node_id} is the only one that serves: stop() ends it")
-        run.ask(f"stop broker {node_id}", lambda outcome: run.stop_one(node_id, outcome))
+        return run
 
     def start_broker(self, node_id: int) -> None:
-        """Starts a broker that `stop_broker` stopped, or that ended because its disk failed, with
+        """Starts a broker that was stopped or killed, or that ended because its disk failed, with
         its data and on its port."""
         run = self._member(node_id)
-        run.ask(f"start broker {node_id}", lambda outcome: run.start_one(node_id, outcome))
+        run.ask(f"start broker {node_id}", partial(several.start_one, run, node_id))
 
     def move_leader(self, topic: str, partition: int = 0, *, to: int) -> None:
         """Has another replica of a partition lead it, which is in sync; clients learn of it when

@@ -78,7 +78,7 @@ class Run:
         self._asked: set[Outcome] = set()
         self._starting: Broker | None = None
         self._failure: Exception | None = None
-        self._has_begun = self._is_stopping = False
+        self._has_begun = self.is_stopping = False
 
     # --- from any thread ------------------------------------------------------------------------
 
@@ -217,20 +217,12 @@ class Run:
                 "waits for that: ask for it on another thread"
             )
 
-    def stop_one(self, node_id: int, outcome: Outcome) -> None:
-        """On the loop: the others go on, and the partitions that it leads wait for it."""
-        self.do(partial(self._stop_one, node_id, outcome))
-
     def start_again(self, then: Callable[[], None]) -> None:
         """Starts all brokers of the plan on what is on the disk, and creates its topics."""
         from kafkalite.broker.known import LocalBrokers
 
         self._local_brokers = LocalBrokers()
         self._start_next(then)
-
-    def start_one(self, node_id: int, outcome: Outcome) -> None:
-        """On the loop: brings back one that was stopped."""
-        self.do(partial(self._start_one, node_id, outcome))
 
     def now_ms(self) -> int:
         """What the brokers' clock says, as any thread may ask."""
@@ -295,8 +287,8 @@ class Run:
             self.soon(partial(self._actions[0], self._go_on))
 
     def _request_stop(self) -> None:
-        if not self._is_stopping:
-            self._is_stopping = True
+        if not self.is_stopping:
+            self.is_stopping = True
             self.do(self._stop_all)
 
     # --- starting -------------------------------------------------------------------------------
@@ -329,12 +321,12 @@ class Run:
 
     def _start_next(self, then: Callable[[], None]) -> None:
         node_id = len(self.brokers) + 1
-        if self._is_stopping:
+        if self.is_stopping:
             then()  # to the stop, which tells who waits for the start
         elif node_id > len(self.plan.ports):
             self._create_topics(list(self.plan.topics.items()), then)
         else:
-            self._start_broker(node_id, partial(self._has_started, then))
+            self.start_broker(node_id, partial(self._has_started, then))
 
     def _has_started(self, then: Callable[[], None], failure: Exception | None) -> None:
         if failure is None:
@@ -342,7 +334,7 @@ class Run:
         else:
             self._give_up(failure, then)
 
-    def _start_broker(self, node_id: int, told: Callable[[Exception | None], None]) -> None:
+    def start_broker(self, node_id: int, told: Callable[[Exception | None], None]) -> None:
         """Tells that a broker serves, or why it does not."""
 
         def opened(failure: Exception | None) -> None:
@@ -366,7 +358,7 @@ class Run:
     def _has_ended(self, node_id: int, failure: OSError | None) -> None:
         """Without the controller, or the last of them, there is nothing that could go on."""
         is_needed = node_id == CONTROLLER or len(self.away) == len(self.plan.ports)
-        if failure is not None and is_needed and not self._is_stopping:
+        if failure is not None and is_needed and not self.is_stopping:
             self._failure = failure
             self.soon(self._request_stop)
 
@@ -407,7 +399,7 @@ class Run:
         def create_next(refusal: KafkaError | None) -> None:
             if refusal is not None:
                 self._give_up(refusal, then)
-            elif missing and not self._is_stopping:
+            elif missing and not self.is_stopping:
                 name, (partitions, configs) = missing.pop(0)
                 controller.create_topic(name, partitions, configs).then(create_next)
             else:
@@ -432,7 +424,7 @@ class Run:
         """The controller last: the others tell it that they go."""
         if self.brokers:
             node_id = max(self.brokers)
-            self._stop_broker(node_id, self.brokers.pop(node_id), partial(self._stop_all, then))
+            self.stop_broker(node_id, self.brokers.pop(node_id), partial(self._stop_all, then))
         else:
             assert self.loop is not None
             for network in self.networks.values():
@@ -440,11 +432,14 @@ class Run:
             self.loop.stop()
             then()
 
-    def _stop_broker(self, node_id: int, broker: Broker, then: Callable[[], None]) -> None:
+    def stop_broker(
+        self, node_id: int, broker: Broker, then: Callable[[], None], *, is_killed: bool = False
+    ) -> None:
         for stage in self.stages[node_id]:
             stage.end()
         try:
-            stopped = broker.kill() if self._is_killed else broker.stop(STOP_GRACE_MS)
+            is_killed = is_killed or self._is_killed
+            stopped = broker.kill() if is_killed else broker.stop(STOP_GRACE_MS)
             stopped.then(lambda _: self.soon(then))
         except Exception:
             then()
@@ -453,33 +448,6 @@ class Run:
     def soon(self, then: Callable[[], None]) -> None:
         assert self.loop is not None
         self.loop.call_soon(then)
-
-    # --- one of several -------------------------------------------------------------------------
-
-    def _stop_one(self, node_id: int, outcome: Outcome, then: Callable[[], None]) -> None:
-        broker = self.brokers.pop(node_id, None)
-
-        def stopped() -> None:
-            outcome.done()
-            then()
-
-        if broker is None:
-            stopped()
-            return
-        broker.fence().then(lambda _: self._stop_broker(node_id, broker, stopped))
-
-    def _start_one(self, node_id: int, outcome: Outcome, then: Callable[[], None]) -> None:
-        def told(failure: Exception | None) -> None:
-            outcome.told(failure)
-            then()
-
-        known = self.brokers.get(node_id)
-        if known is not None and known.failure is not None:  # its disk failed
-            self._stop_one(node_id, Outcome(), partial(self._start_one, node_id, outcome, then))
-        elif known is not None or self._is_stopping:
-            told(None)
-        else:
-            self._start_broker(node_id, told)
 
 
 def _new_disk(clock: SteeredClock, *, is_in_memory: bool) -> Disk:

@@ -25,6 +25,7 @@ from kafkalite.testing.observing import Observers
 from kafkalite.testing.understanding import (
     Request,
     copy,
+    is_of_a_fetcher,
     reply_of,
     response_in,
     understood,
@@ -94,6 +95,8 @@ class Stage:
             self._note_member(frame, connection)
         is_asked_for = self._faults or self._observers or self._explored.chooser is not None
         if not is_asked_for and not self._lines:
+            return self._service.answer(frame, connection)
+        if is_of_a_fetcher(frame):
             return self._service.answer(frame, connection)
         line = self._lines.get(id(connection))
         if line is not None:

@@ -16,10 +16,12 @@ from kafkalite.protocol import codec, headers, spec
 from kafkalite.protocol.errors import MalformedFrame
 from kafkalite.protocol.messages import RequestHeader, ResponseHeader, message_class
 from kafkalite.server.connection_info import ConnectionInfo
+from kafkalite.server.request_header import read_header
 from kafkalite.server.terms import Answer, Outcome, Reply
 from kafkalite.testing.asking import CLIENT_ID
 
 SIZE_BYTES = 4
+_FETCHER = re.compile(r"broker-\d+-fetcher-to-\d+")
 _PEER = re.compile(r"broker-\d+-\w+-to-\d+")  # as brokers of the cluster call themselves
 
 
@@ -97,6 +99,14 @@ def reply_of(asked: Request, response: Any) -> Reply:
 
 def is_of_the_cluster(client_id: str | None) -> bool:
     return client_id == CLIENT_ID or _PEER.fullmatch(client_id or "") is not None
+
+
+def is_of_a_fetcher(frame: memoryview) -> bool:
+    """Whether a follower asks for what it copies: that goes on by itself, whatever a test does."""
+    try:
+        return _FETCHER.fullmatch(read_header(frame, False)[3] or "") is not None
+    except MalformedFrame:
+        return False
 
 
 def when_there(answer: Answer, then: Callable[[Outcome], None]) -> None:

@@ -118,11 +118,11 @@ def test_what_fails_later_by_a_mistake_is_answered(
     delete_one = module._delete
 
     def fail(
-        context: Context, call: Call, topic: str, index: int, offset: int
+        context: Context, call: Call, topic: str, *more: Any
     ) -> DeleteRecordsResponse.Partition:
         if topic == "last":
             raise ValueError("a mistake")
-        return delete_one(context, call, topic, index, offset)
+        return delete_one(context, call, topic, *more)
 
     monkeypatch.setattr(module, "_delete", fail)
     names = [*(f"t{number}" for number in range(2 * STEPS_PER_SLICE)), "last"]

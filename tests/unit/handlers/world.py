@@ -6,12 +6,15 @@ is known to have bytes in the version that was asked.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from kafkalite import handlers
 from kafkalite.broker.authorizing import authorizer_of, follow
 from kafkalite.broker.log_configs import log_config, log_settings
 from kafkalite.broker.replicas import Replicas
+from kafkalite.broker.replicating import Replicating
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.auto_creation import AutoCreation
 from kafkalite.coordinators.cluster.brokers import RegisterBroker
@@ -21,6 +24,7 @@ from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.cluster.states import TOPIC, EndPoint
 from kafkalite.env import Env, manual_env
 from kafkalite.env.clock import ManualClock
+from kafkalite.env.disk import FileRange
 from kafkalite.env.later import Later
 from kafkalite.env.memory import MemoryDisk
 from kafkalite.handlers.call import Call, Encoded
@@ -28,7 +32,7 @@ from kafkalite.handlers.context import Context
 from kafkalite.handlers.fetch_sessions import FetchSessions
 from kafkalite.log.manager import LogManager
 from kafkalite.protocol import codec
-from kafkalite.protocol.errors import KafkaError
+from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreateTopicsRequest, message_class
 from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.waiting import Waiting
@@ -40,6 +44,15 @@ from tests.unit.handlers.in_steps import settled
 
 TURNS = 1_000  # of the loop that a request may take, where time stands still
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
+
+
+def encoded(answer: Any, version: int) -> bytearray:
+    """As it would come over a connection."""
+    parts: list[Any] = []
+    codec.encoder(type(answer), version)(answer, parts)
+    return bytearray().join(
+        part.read() if isinstance(part, FileRange) else bytes(part) for part in parts
+    )
 
 
 class Node:
@@ -68,7 +81,9 @@ class Node:
         )
         self.context.logs = self.logs
 
-    def join(self, metadata: Metadata, controller: LocalController) -> None:
+    def join(
+        self, metadata: Metadata, controller: LocalController, way_to: Callable[[int], Way]
+    ) -> None:
         """Opens its logs, registers and follows the metadata, as a broker does at its start."""
         node_id = self.context.node_id
         self.context.metadata, self.context.controller = metadata, controller
@@ -88,8 +103,50 @@ class Node:
                 all(each.was_clean for each in self.logs.directories),
             )
         )
-        self.replicas = Replicas(metadata, controller, self.config, self.partitions, self.logs)
+        self.replicating = Replicating(
+            self.env, self.config, self.partitions, metadata, controller,
+            lambda node_id, _: way_to(node_id),
+        )  # fmt: skip
+        self.context.alter_in_sync = self.replicating.ask
+        self.replicas = Replicas(
+            metadata, controller, self.config, self.partitions, self.logs, self.replicating
+        )
+        self.replicating.start()
         self.replicas.start()
+
+
+class Way:
+    """What one broker asks another, without a link: answered in a turn of its own."""
+
+    def __init__(self, world: World, node_id: int) -> None:
+        self.world, self.node_id = world, node_id
+
+    def ask(self, request: Any, versions: range) -> Later[Any]:
+        answer: Later[Any] = Later()
+        version = versions.stop - 1
+        self.world.clock.call_later(0, lambda: self._ask(request, version, answer))
+        return answer
+
+    def _ask(self, request: Any, version: int, answer: Later[Any]) -> None:
+        def told(outcome: Any) -> None:
+            outcome = settled(outcome)
+            if isinstance(outcome, Later):
+                outcome.then(told)
+            elif self.node_id in world.unreachable:
+                answer.resolve(KafkaError(Error.NETWORK_EXCEPTION))
+            else:
+                answer.resolve(codec.decode(cls, version, encoded(outcome, version)))
+
+        world, cls = self.world, message_class(f"{type(request).SPEC.api.name}Response")
+        node = world.nodes.get(self.node_id)
+        handler = handlers.handler(request.API_KEY)
+        assert handler is not None
+        if node is None or self.node_id in world.unreachable:
+            answer.resolve(KafkaError(Error.NETWORK_EXCEPTION))
+            return
+        asked = codec.decode(type(request), version, bytearray(codec.encode(request, version)))
+        call = Call(request.API_KEY, version, 1, "broker-fetcher", world.connection)
+        told(handler(node.context, call, asked))
 
 
 class World:
@@ -102,10 +159,13 @@ class World:
         disk: MemoryDisk | None = None,
     ) -> None:
         self.env = manual_env(7, disk)
+        self.unreachable: set[int] = set()  # for other brokers
         assert isinstance(self.env.clock, ManualClock)
         self.clock = self.env.clock
         self.nodes = {each: Node(self.env, each, settings or {}) for each in node_ids}
         first = self.nodes[node_ids[0]]
+        self.context = first.context
+        self.connection = ConnectionInfo("PLAINTEXT", ("10.0.0.1", 9092), ("10.0.0.9", 40000))
         for node in self.nodes.values():
             node.logs.take()
         home = first.logs.directories[0].home
@@ -114,9 +174,7 @@ class World:
         self.controller.read()
         self.controller.open()
         for node in self.nodes.values():
-            node.join(self.metadata, self.controller)
-        self.context = first.context
-        self.connection = ConnectionInfo("PLAINTEXT", ("10.0.0.1", 9092), ("10.0.0.9", 40000))
+            node.join(self.metadata, self.controller, partial(Way, self))
 
     def ask(self, request: Any, version: int, node_id: int | None = None) -> Any:
         """The answer of a broker, the first unless one is named."""
@@ -126,7 +184,7 @@ class World:
         context = self.context if node_id is None else self.nodes[node_id].context
         if context.authorizer is not None:
             handler = guarded(handler, api, version, self.connection.kind)
-        asked = codec.decode(type(request), version, codec.encode(request, version))
+        asked = codec.decode(type(request), version, bytearray(codec.encode(request, version)))
         call = Call(api.key, version, 1, "a-client", self.connection)
         try:
             answer = settled(handler(context, call, asked))
@@ -144,7 +202,7 @@ class World:
         if isinstance(answer, Encoded):
             return codec.decode(cls, version, answer.body)
         assert type(answer) is cls
-        return codec.decode(cls, version, codec.encode(answer, version))
+        return codec.decode(cls, version, encoded(answer, version))
 
     def create(self, name: str, partitions: int = 1, factor: int = 1, **settings: str) -> bytes:
         """Creates a topic (settings with underscores for dots) and returns its id."""
@@ -165,6 +223,7 @@ class World:
     def close(self) -> None:
         """A clean stop of all brokers."""
         for node in self.nodes.values():
+            node.replicating.stop()
             node.replicas.stop()
             node.logs.close()
         self.controller.close()

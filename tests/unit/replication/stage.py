@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kafkalite.env.slicing import finish
 from kafkalite.log.config import LogConfig
 from kafkalite.log.partition_log import PartitionLog
 from kafkalite.protocol.errors import Error, KafkaError
@@ -68,12 +69,12 @@ class Stage:
         return self.nodes[self.said.leader_id]
 
     def now_ms(self) -> int:
-        return next(iter(self.nodes.values())).world.clock.now_ms()
+        return next(iter(self.nodes.values())).world.clock.monotonic_ms()
 
     def add(self, broker_id: int) -> None:
         world = World(self.config)
         if self.nodes:
-            world.clock.advance(self.now_ms() - world.clock.now_ms())
+            world.clock.advance(self.now_ms() - world.clock.monotonic_ms())
         partition = self._partition(broker_id, world.log())
         self.nodes[broker_id] = Node(broker_id, world, partition, 10 * broker_id)
         self.neighbours.epochs[broker_id] = 10 * broker_id
@@ -144,7 +145,7 @@ class Stage:
     def append(self, node: Node, count: int, *, is_all: bool = False, **fields: Any) -> None:
         records = batch([b"x" * 10] * count, timestamp=START_MS, **fields)
         try:
-            result = node.partition.append(records, self.now_ms(), is_all=is_all)
+            result = node.partition.append(records, node.world.clock.now_ms(), is_all=is_all)
         except KafkaError as error:
             self.lines.append(f"  {error.code.name}")
             return
@@ -157,7 +158,7 @@ class Stage:
         role = node.partition.role
         assert isinstance(role, Follower)
         if role.state.value == "starting":
-            follow(node.partition, role.start(copy_of(node.partition)), self.now_ms())
+            finish(follow(node.partition, role.start(copy_of(node.partition)), self.now_ms()))
         asked = role.ask(copy_of(node.partition), self.now_ms())
         if asked is None:
             self.lines.append(f"  {node.broker_id} asks nothing")
@@ -214,7 +215,7 @@ class Stage:
         else:
             assert isinstance(answer, Fetched)
             effects = role.fetched(asked, answer, copy, now_ms)
-        for backoff in follow(node.partition, effects, now_ms):
+        for backoff in finish(follow(node.partition, effects, now_ms)):
             self.lines.append(f"  {node.broker_id} waits for {backoff.until_ms - now_ms}ms")
 
     # --- what is told -----------------------------------------------------------------------------

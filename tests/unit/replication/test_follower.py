@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kafkalite.env.slicing import finish
 from kafkalite.log.epochs import LeaderEpochs
 from kafkalite.protocol.errors import Error
 from kafkalite.replication.acting import copy_of, follow
@@ -158,7 +159,7 @@ def answered(partition: Partition, answer: Fetched) -> Follower:
     role.start(copy_of(partition))
     asked = role.ask(copy_of(partition), 0)
     assert isinstance(asked, FetchFrom)
-    follow(partition, role.fetched(asked, answer, copy_of(partition), 0), 0)
+    finish(follow(partition, role.fetched(asked, answer, copy_of(partition), 0), 0))
     return role
 
 

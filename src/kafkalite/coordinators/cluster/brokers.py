@@ -15,7 +15,6 @@ from kafkalite.coordinators.cluster.image_records import registration_of
 from kafkalite.coordinators.cluster.partition_change import (
     Target,
     change_partition,
-    holders,
     online_election,
 )
 from kafkalite.coordinators.cluster.records import DIRECTORIES
@@ -110,45 +109,49 @@ def register_broker(view: View, asked: RegisterBroker) -> Effects:
 
 
 def _back(view: View, asked: RegisterBroker) -> Iterator[PartitionChangeRecord]:
-    """What changes with a broker that is back. A log that may have lost its tail begins a new
-    leader epoch; one whose directory is not there is led by others, or by nobody."""
+    """What changes with a broker that is back. One whose directory is not there is led by others,
+    or by nobody; a log that may have lost its tail is in sync no more, unless nobody else is: then
+    it goes on in a new leader epoch. A leader that is not up yet, but about to be, is left."""
     broker_id = asked.broker_id
     for state in _partitions_of(view, broker_id):
         record = None
+        is_alone = state.isr == (broker_id,) and not state.elr
         if not is_online(directory_of(state, broker_id), asked.log_dirs):
             yield from _without(view, state, broker_id)
-        elif state.leader == broker_id and not asked.was_clean:
-            record = PartitionChangeRecord(
-                partition_id=state.index, topic_id=state.topic_id, leader=broker_id
-            )
-        elif state.leader != broker_id:
-            record = change_partition(view, state, _target_with(view, state, broker_id))
+        elif state.leader == broker_id and is_alone and not asked.was_clean:
+            record = _led_anew(state)
+        elif state.leader == NO_LEADER or not asked.was_clean:
+            target = _target_with(view, state, broker_id)
+            if not asked.was_clean:
+                _drop_unclean(view, target, broker_id)
+            record = change_partition(view, state, target)
         if record is not None:
             yield record
 
 
+def _led_anew(state: PartitionState) -> PartitionChangeRecord:
+    return PartitionChangeRecord(
+        partition_id=state.index, topic_id=state.topic_id, leader=state.leader
+    )
+
+
 def _target_with(view: View, state: PartitionState, broker_id: int) -> Target:
-    """The partition with a broker that is back: in sync if somebody leads (there is nothing else
-    to wait for until replicas copy data), or if nobody has had the data since it did. Then it
-    leads, and those are in sync, too, that were back before it."""
+    """The partition with a broker that is back, which may lead it; who is in sync with a leader is
+    the leader's to say."""
     target = Target.of(state)
     target.joining = {broker_id}
     target.election = online_election(view, state)
-    if state.leader != NO_LEADER:
-        target.isr = [*dict.fromkeys([*state.isr, broker_id])]
-    elif broker_id in holders(state):
-        target.isr = [*dict.fromkeys([*state.isr, broker_id, *_others_up(view, state)])]
     return target
 
 
-def _others_up(view: View, state: PartitionState) -> Iterator[int]:
-    """Replicas that can be served."""
-    for each in state.replicas:
-        broker = view.image.brokers.get(each)
-        if broker is None or not broker.is_active:
-            continue
-        if is_online(directory_of(state, each), broker.log_dirs):
-            yield each
+def _drop_unclean(view: View, target: Target, broker_id: int) -> None:
+    """Nobody knows what of its log is left; where eligible replicas are not kept, the last one in
+    sync stays all the same."""
+    isr = [each for each in target.isr if each != broker_id]
+    if view.image.has_elr:
+        target.unclean = {broker_id}
+    if isr or view.image.has_elr:
+        target.isr = isr
 
 
 def fence_broker(view: View, asked: FenceBroker) -> Effects:

@@ -9,7 +9,7 @@ also after a mistake of ours.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container
+from collections.abc import Callable, Collection
 from typing import TypeVar, cast
 
 from kafkalite.config import BrokerConfig
@@ -285,12 +285,14 @@ class LocalController:
         if own in changes.configs or (BROKER, "") in changes.configs:
             apply_dynamic_config(self.metadata.image, self.config)
 
-    def fence_absent(self, present: Container[int] = ()) -> None:
+    def fence_absent(self, present: Collection[int] = ()) -> None:
         """When the controller starts, no other broker is up, whatever the log says of them: they
-        are of its process, and register after it, but for those that went on without it."""
+        are of its process, and register after it, but for those that went on without it. Where
+        some did, these take over what the others led; else all are about to be what they were."""
+        others = {each for each in present if each != self.node_id}
         for node_id in self.metadata.image.live_brokers():
-            if node_id != self.node_id and node_id not in present:
-                self.decide(FenceBroker(node_id))
+            if node_id != self.node_id and node_id not in others:
+                self.decide(FenceBroker(node_id, leaves_partitions=bool(others)))
 
     def fence_at_stop(self, node_id: int) -> None:
         """Says that a broker has stopped, and nothing of its partitions: nobody else has them.

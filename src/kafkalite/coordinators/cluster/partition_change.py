@@ -2,7 +2,7 @@
 
 Owns Kafka's rules of election (preferred, in sync, eligible by KIP-966, last known leader,
 unclean) and of a move's end. Decides about one partition and returns one record, or None when
-nothing changes. Until replicas copy data, only one that has led holds any: nobody else may lead.
+nothing changes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,11 @@ class Target:
     directories: dict[int, bytes] = field(default_factory=dict)
     # The other way round: those that are coming up.
     joining: set[int] = field(default_factory=set)
+    # Brokers whose logs may have lost what they had.
+    unclean: set[int] = field(default_factory=set)
     election: Election = Election.ONLINE
+    # Whether its leader was elected uncleanly and has not said since that it goes on.
+    recovery: int = RECOVERED
 
     @classmethod
     def of(cls, state: PartitionState) -> Target:
@@ -57,6 +61,7 @@ class Target:
             removing=list(state.removing_replicas),
             adding=list(state.adding_replicas),
             elr=list(state.elr),
+            recovery=state.leader_recovery_state,
         )
 
 
@@ -66,6 +71,8 @@ def change_partition(
     """The record that brings a partition to its target, with the leader it then has."""
     record = PartitionChangeRecord(partition_id=state.index, topic_id=state.topic_id)
     has_elr = view.image.has_elr
+    if target.recovery != state.leader_recovery_state:
+        record.leader_recovery_state = target.recovery
     _complete_reassignment(target)
     _find_eligible(view, state, target, has_elr=has_elr)
     _elect(view, state, target, record, has_elr=has_elr)
@@ -88,21 +95,14 @@ def _shrinks(state: PartitionState, record: PartitionChangeRecord) -> bool:
 
 
 def may_lead(view: View, state: PartitionState, broker_id: int, target: Target) -> bool:
-    """Whether a replica's broker is up and the replica holds the partition's data."""
+    """Whether a replica's broker is up, and its directory there."""
     broker = view.image.brokers.get(broker_id)
     is_joining = broker_id in target.joining
     if broker is None:
-        return is_joining and broker_id in holders(state)
+        return is_joining
     directory = target.directories.get(broker_id, directory_of(state, broker_id))
     is_there = is_joining or (broker.is_active and is_online(directory, broker.log_dirs))
-    return is_there and broker_id not in target.leaving and broker_id in holders(state)
-
-
-def holders(state: PartitionState) -> tuple[int, ...]:
-    """Replicas that hold the data: the leader, and without one the last that was."""
-    if state.leader != NO_LEADER:
-        return (state.leader,)
-    return state.last_known_elr or state.elr or state.isr
+    return is_there and broker_id not in target.leaving
 
 
 def min_isr(view: View, state: PartitionState) -> int:
@@ -141,8 +141,8 @@ def _find_eligible(view: View, state: PartitionState, target: Target, *, has_elr
     if not has_elr or len(target.isr) >= min_isr(view, state):
         target.elr = []
         return
-    candidates = dict.fromkeys([*target.elr, *state.isr])
-    target.elr = sorted(replica for replica in candidates if replica not in target.isr)
+    candidates = set(target.elr) | set(state.isr)
+    target.elr = sorted(candidates - set(target.isr) - target.unclean)
 
 
 def _elect(

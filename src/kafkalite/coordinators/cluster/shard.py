@@ -22,6 +22,7 @@ from kafkalite.coordinators.cluster import (
     scram,
     tokens,
 )
+from kafkalite.coordinators.cluster.alter_partition import AlterPartition, alter_partition
 from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.create_partitions import create_partitions
 from kafkalite.coordinators.cluster.create_topics import create_topics
@@ -69,6 +70,7 @@ DECISIONS: dict[type[Event[object]], Decision] = {
     DescribeQuorum: describe_quorum,
     LeadAnew: lead_anew,
     MoveLeader: move_leader,
+    AlterPartition: alter_partition,
     brokers.RegisterBroker: brokers.register_broker,
     brokers.FenceBroker: brokers.fence_broker,
     brokers.UnregisterBroker: brokers.unregister_broker,

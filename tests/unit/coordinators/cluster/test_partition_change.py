@@ -56,11 +56,23 @@ def test_nothing_changes_where_all_is_well():
     assert after(view(), state()) == state()
 
 
-def test_a_leader_that_leaves_takes_the_data_along():
-    """The others are in sync by name only until replicas copy data."""
+def test_who_is_in_sync_takes_over_from_a_leader_that_leaves():
     new = after(view(), state(), leaving={1}, isr=[2, 3])
-    assert (new.leader, new.leader_epoch, new.isr) == (-1, 5, (2, 3))
-    assert new.last_known_elr == (1,)
+    assert (new.leader, new.leader_epoch, new.isr) == (2, 5, (2, 3))
+    assert new.last_known_elr == ()
+
+
+def test_the_first_replica_that_is_up_and_in_sync_leads_next():
+    assert after(view(down=(2,)), state(), leaving={1}, isr=[2, 3]).leader == 3
+    assert after(view(), state((3, 2, 1)), leaving={1}, isr=[2, 3]).leader == 3
+    assert after(view(), state(isr=(1, 3)), leaving={1}, isr=[3]).leader == 3
+
+
+def test_who_is_not_in_sync_leads_only_where_that_is_configured():
+    old = state(isr=(1,))
+    assert after(view(), old, leaving={1}, isr=[]).leader == -1
+    new = after(view(), old, leaving={1}, isr=[], election=Election.UNCLEAN)
+    assert (new.leader, new.isr, new.leader_recovery_state) == (2, (2,), RECOVERING)
 
 
 def test_a_follower_that_leaves_shrinks_the_set_in_the_same_epoch():
@@ -99,10 +111,18 @@ def test_the_last_known_leader_leads_with_a_mark_when_nobody_is_eligible():
     assert after(view(down=(2,)), lost) == lost
 
 
-@pytest.mark.parametrize("election", list(Election))
-def test_nobody_leads_who_never_did(election):
-    leaderless = state(leader=-1, last_known_elr=(1,))
+@pytest.mark.parametrize("election", [Election.ONLINE, Election.PREFERRED])
+def test_nobody_leads_who_is_not_in_sync(election):
+    leaderless = state(isr=(1,), leader=-1, last_known_elr=(1,))
     assert after(view(down=(1,)), leaderless, election=election).leader == -1
+
+
+def test_the_preferred_replica_leads_when_it_is_in_sync():
+    old = state((2, 1), (1, 2), 1)
+    assert after(view(), old, election=Election.PREFERRED).leader == 2
+    assert after(view(), old).leader == 1
+    assert after(view(down=(2,)), old, election=Election.PREFERRED).leader == 1
+    assert after(view(), state((2, 1), (1,), 1), election=Election.PREFERRED).leader == 1
 
 
 def test_a_move_ends_when_the_newcomer_is_in_sync():
@@ -145,19 +165,19 @@ SUBSETS = [(), (1,), (2,), (1, 2)]
 @pytest.mark.parametrize("elr", SUBSETS)
 @pytest.mark.parametrize("last_known", [(), (1,), (2,)])
 def test_a_broker_that_is_back_leads_whatever_it_may_lead(has_elr, isr, elr, last_known):
-    """Every way in which Apache Kafka may have left a partition without a leader: the in-sync
+    """Every way in which a controller may have left a partition without a leader: the in-sync
     replicas are asked, then the eligible ones if the feature is on, then the last leader."""
     if set(isr) & set(elr) or (not has_elr and (elr or last_known or not isr)):
         return  # not a state that a controller leaves
     old = state((1, 2), isr, -1, elr=elr, last_known_elr=last_known)
     new = back(view(down=(1, 2), has_elr=has_elr), old)
-    holders = last_known or elr or isr
-    if 1 in holders:
+    if 1 in (isr or elr or last_known):
         assert (new.leader, new.leader_epoch) == (1, 5)
-        assert 1 in new.isr
+        assert new.isr == (isr or (1,))
         assert 1 not in new.elr
         assert new.last_known_elr == ()
-        assert new.leader_recovery_state == 0
+        is_unclean = not isr and not elr
+        assert new.leader_recovery_state == (RECOVERING if is_unclean else 0)
     else:
         assert new.leader == -1
 
@@ -169,11 +189,39 @@ def test_without_the_feature_a_clean_stop_of_apache_kafka_keeps_no_partition_fro
     assert (new.leader, new.isr, new.leader_epoch, new.partition_epoch) == (1, (1,), 5, 8)
 
 
-def test_a_stop_that_was_not_clean_begins_a_new_epoch():
+def test_a_leader_that_is_back_before_anybody_noticed_goes_on():
     assert back(view(), state()) == state()
-    assert back(view(), state(), was_clean=False).leader_epoch == 5
 
 
-def test_a_follower_that_is_back_is_in_sync_again():
-    new = back(view(), state((1, 2), (2,), 2))
-    assert (new.leader, new.leader_epoch, new.isr) == (2, 4, (2, 1))
+def test_the_only_one_in_sync_goes_on_in_a_new_epoch_after_a_stop_that_was_not_clean():
+    new = back(view(), state(isr=(1,)), was_clean=False)
+    assert (new.leader, new.leader_epoch, new.isr, new.leader_recovery_state) == (1, 5, (1,), 0)
+
+
+@pytest.mark.parametrize("has_elr", [True, False])
+def test_after_a_stop_that_was_not_clean_another_one_in_sync_leads(has_elr):
+    """What the log of the first one has lost nobody knows."""
+    new = back(view(has_elr=has_elr), state(), was_clean=False)
+    assert (new.leader, new.leader_epoch, new.isr, new.elr) == (2, 5, (2, 3), ())
+    new = back(view(has_elr=has_elr, min_isr="3"), state(), was_clean=False)
+    assert (new.leader, new.isr, new.elr) == (2, (2, 3), ())
+
+
+def test_an_unclean_stop_takes_the_eligibility_and_then_the_last_leader_leads():
+    old = state(isr=(), leader=-1, elr=(1, 2), last_known_elr=(1,))
+    new = back(view(down=(1, 2, 3)), old, was_clean=False)
+    assert (new.leader, new.elr) == (-1, (2,))
+    new = back(view(down=(1, 2, 3)), new, 2, was_clean=False)
+    assert (new.leader, new.elr) == (-1, ())
+    new = back(view(down=(1, 2, 3)), new, 1, was_clean=False)
+    assert (new.leader, new.isr, new.leader_recovery_state) == (1, (1,), RECOVERING)
+
+
+def test_without_the_feature_the_last_in_sync_leads_whatever_its_stop_was():
+    old = state((1, 2), (1,), -1)
+    assert back(view(down=(1,), has_elr=False), old, was_clean=False).leader == 1
+
+
+def test_who_is_in_sync_again_is_its_leaders_to_say():
+    old = state((1, 2), (2,), 2)
+    assert back(view(), old) == old

@@ -1,0 +1,243 @@
+"""Copies partitions from one other broker that leads them.
+
+Owns which partitions follow that broker, and the round that they take together: what each asks
+next goes into one request, and each does with its part of the answer what its role wants, a slice
+per turn of the loop. A partition is in a round from its question to the end of what its answer
+brought; one that waits asks in a later one. Invariant: of each partition one question at most is
+open, and after `stop`, or once it has left, nothing more is done to its log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
+
+from kafkalite.env import Env
+from kafkalite.env.clock import Timer
+from kafkalite.env.later import Later
+from kafkalite.env.slicing import Steps, Work
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.protocol.messages import FetchResponse, ListOffsetsResponse
+from kafkalite.replication import fetching
+from kafkalite.replication.acting import copy_of, follow
+from kafkalite.replication.fetching import FetchSettings, Wanted
+from kafkalite.replication.follower import AskRange, Fetched, FetchFrom, Follower, State
+from kafkalite.replication.partition import Partition
+
+logger = logging.getLogger(__name__)
+
+ASKED_PER_STEP = 32  # partitions
+
+
+class Way(Protocol):
+    """The way to the other broker: every question is answered once."""
+
+    def ask(self, request: Any, versions: range) -> Later[Any]: ...
+
+
+class Fetcher:
+    """Of one leader."""
+
+    def __init__(
+        self,
+        env: Env,
+        way: Way,
+        broker_id: int,
+        broker_epoch: Callable[[], int],
+        settings: FetchSettings,
+    ) -> None:
+        """`broker_id` and `broker_epoch` are those of who copies."""
+        self._env, self._way, self._settings = env, way, settings
+        self._broker_id, self._broker_epoch = broker_id, broker_epoch
+        self._partitions: dict[Partition, None] = {}
+        self._is_under_way = False  # a round
+        self._timer: Timer | None = None
+        self._due_ms = 0
+        self._is_stopped = False
+        # Those that wait for their disk, or have asked for a range.
+        self._waiting: set[Partition] = set()
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def add(self, partition: Partition) -> None:
+        """Has it copied from here on, or from its new epoch on."""
+        self._partitions[partition] = None
+        self._go_on()
+
+    def remove(self, partition: Partition) -> None:
+        """Copies it no more."""
+        self._partitions.pop(partition, None)
+
+    def leader_is_back(self) -> None:
+        """Asks at once."""
+        for partition in self._partitions:
+            if isinstance(partition.role, Follower):
+                partition.role.leader_is_back()
+        self._go_on()
+
+    def stop(self) -> None:
+        """Asks nothing more, and does nothing with what is answered."""
+        self._is_stopped = True
+        self._partitions.clear()
+        self._rest()
+        self._env.slices.drop(self)
+
+    def _rest(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _now_ms(self) -> int:
+        return self._env.clock.monotonic_ms()
+
+    # --- a round ----------------------------------------------------------------------------------
+
+    def _go_on(self, delay_ms: int = 0) -> None:
+        """Has a round begun, unless one is under way: it is followed by the next."""
+        if self._is_under_way or self._is_stopped:
+            return
+        due_ms = self._now_ms() + delay_ms
+        if self._timer is not None and self._due_ms <= due_ms:
+            return
+        self._rest()
+        self._due_ms = due_ms
+        self._timer = self._env.clock.call_later(delay_ms, self._begin)
+
+    def _begin(self) -> None:
+        self._timer = None
+        self._is_under_way = True
+        self._run(self._questions(), self._ask)
+
+    def _run(self, steps: Steps[Any], done: Callable[[Any], None]) -> None:
+        self._env.slices.begin(Work(steps, done, self._over, owner=self))
+
+    def _over(self, _: object = None) -> None:
+        """The next one begins at once, or when somebody has waited long enough."""
+        self._is_under_way = False
+        now_ms, waits = self._now_ms(), list[int]()
+        for partition in self._partitions:
+            role = partition.role
+            if isinstance(role, Follower) and role.is_asking and partition not in self._waiting:
+                waits.append(max(0, role.delayed_until_ms - now_ms))
+        if waits:
+            self._go_on(min(waits))
+
+    def _questions(self) -> Steps[Wanted]:
+        wanted: Wanted = {}
+        for count, each in enumerate(list(self._partitions), 1):
+            yield from self._guarded(each, self._question(each, wanted))
+            if count % ASKED_PER_STEP == 0:
+                yield
+        return wanted
+
+    def _question(self, partition: Partition, wanted: Wanted) -> Steps[None]:
+        """What it asks now; where its leader's log begins and ends it asks by itself."""
+        role = partition.role
+        if partition in self._waiting or not isinstance(role, Follower):
+            return
+        if role.state is State.STARTING:
+            yield from follow(partition, role.start(copy_of(partition)), self._now_ms())
+        if partition not in self._partitions or self._has_to_last(partition):
+            return
+        asked = role.ask(copy_of(partition), self._now_ms())
+        if isinstance(asked, AskRange):
+            self._ask_range(partition, asked)
+        elif asked is not None:
+            wanted[partition.topic_id, partition.index] = (partition, asked)
+
+    def _has_to_last(self, partition: Partition) -> bool:
+        """Whoever asks from an offset on says that it has all below it: on its disk, where that is
+        promised."""
+        log = partition.log
+        if log.is_durable_on_append or log.durability.durable_offset >= log.log_end_offset:
+            return False
+        self._waiting.add(partition)
+        log.when_durable(log.log_end_offset).then(lambda _: self._waits_no_more(partition))
+        return True
+
+    def _waits_no_more(self, partition: Partition) -> None:
+        self._waiting.discard(partition)
+        self._go_on()
+
+    def _ask(self, wanted: Wanted) -> None:
+        if not wanted:
+            self._over()
+            return
+        request = fetching.fetch_request(
+            wanted, self._broker_id, self._broker_epoch(), self._settings
+        )
+        self._way.ask(request, fetching.FETCH_VERSIONS).then(partial(self._answered, wanted))
+
+    def _answered(self, wanted: Wanted, answer: FetchResponse | KafkaError) -> None:
+        if not self._is_stopped:
+            self._run(self._take(wanted, answer), self._over)
+
+    def _take(self, wanted: Wanted, answer: FetchResponse | KafkaError) -> Steps[None]:
+        if isinstance(answer, KafkaError) or answer.error_code != Error.NONE:
+            for partition, asked in wanted.values():
+                self._unanswered(partition, asked)
+                yield
+            return
+        for key, found in fetching.fetched(answer):
+            if key in wanted:
+                partition, asked = wanted[key]
+                yield from self._guarded(partition, self._fetched(partition, asked, found))
+                yield
+
+    # --- one partition ----------------------------------------------------------------------------
+
+    def _fetched(self, partition: Partition, asked: FetchFrom, found: Fetched) -> Steps[None]:
+        role = partition.role
+        if partition in self._partitions and isinstance(role, Follower):
+            now_ms = self._now_ms()
+            effects = role.fetched(asked, found, copy_of(partition), now_ms)
+            yield from follow(partition, effects, now_ms)
+
+    def _unanswered(self, partition: Partition, asked: FetchFrom | AskRange) -> None:
+        role = partition.role
+        if partition in self._partitions and isinstance(role, Follower):
+            role.unanswered(asked, self._now_ms())
+
+    def _ask_range(self, partition: Partition, asked: AskRange) -> None:
+        """Two questions, one behind the other on the same way."""
+        self._waiting.add(partition)
+        first, last = (
+            self._way.ask(
+                fetching.range_request(partition, asked, self._broker_id, place),
+                fetching.RANGE_VERSIONS,
+            )
+            for place in (fetching.EARLIEST, fetching.LATEST)
+        )
+        Later.all([first, last]).then(partial(self._told_range, partition, asked))
+
+    def _told_range(
+        self, partition: Partition, asked: AskRange, answers: list[ListOffsetsResponse | KafkaError]
+    ) -> None:
+        if not self._is_stopped:
+            steps = self._guarded(partition, self._ranged(partition, asked, answers))
+            self._run(steps, lambda _: self._waits_no_more(partition))
+
+    def _ranged(
+        self, partition: Partition, asked: AskRange, answers: list[ListOffsetsResponse | KafkaError]
+    ) -> Steps[None]:
+        role, now_ms = partition.role, self._now_ms()
+        if partition not in self._partitions or not isinstance(role, Follower):
+            return
+        answer = fetching.range_in(answers)
+        if answer is None:
+            role.unanswered(asked, now_ms)
+        else:
+            effects = role.told_range(asked, answer, copy_of(partition), now_ms)
+            yield from follow(partition, effects, now_ms)
+
+    def _guarded(self, partition: Partition, steps: Steps[None]) -> Steps[None]:
+        """What fails by a mistake of ours is this partition's alone."""
+        try:
+            yield from steps
+        except Exception:
+            logger.exception("%s-%d follows no longer", partition.topic, partition.index)
+            if isinstance(partition.role, Follower):
+                partition.role.state = State.FAILED
