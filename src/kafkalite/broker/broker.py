@@ -18,7 +18,7 @@ from kafkalite.broker.encryption import Keys
 from kafkalite.broker.identity import find_cluster_id
 from kafkalite.broker.known import Known, LocalBrokers
 from kafkalite.broker.log_configs import log_settings, take_settings
-from kafkalite.broker.logins import Logins
+from kafkalite.broker.logins import Logins, entry_of
 from kafkalite.broker.replicas import Replicas
 from kafkalite.config import BrokerConfig
 from kafkalite.config.listeners import BROKER
@@ -129,6 +129,7 @@ class Broker:
             address_of=self.known.address_of, timeout_ms=config.get_int("request.timeout.ms"),
         )  # fmt: skip
         self._replicas: Replicas | None = None
+            entry=entry_of(env, config),
         self._is_serving = False
         self._is_killed = False
         self._stopped: Later[None] | None = None

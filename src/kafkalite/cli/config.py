@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import click
 
-from kafkalite.cli._properties import PropertiesFile
+from kafkalite.cli._properties_file import PropertiesFile
 from kafkalite.config import BrokerConfig, InvalidSetting, Judgement, Verdict, judge
 from kafkalite.security.login_settings import login_settings
 from kafkalite.security.tls_settings import check_tls

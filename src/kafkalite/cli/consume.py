@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkalite.cli._as_program import Text, bootstrap_option, ending_well
+from kafkalite.cli._as_program import Text, bootstrap_option, ending_well, security_option
 
 if TYPE_CHECKING:
     from kafkalite.cli._record_format import Printed
     from kafkalite.client.consuming import Start
+    from kafkalite.security.client_login import Security
 
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 
@@ -23,6 +24,7 @@ COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 @click.command()
 @click.argument("topic", type=Text())
 @bootstrap_option
+@security_option
 @click.option("-o", "--offset", "begin", metavar="WHERE", default="beginning", show_default=True,
               help="beginning, end, an offset, -N (the last N of each partition), or @TIME: "
                    "milliseconds since 1970, or 2026-01-31T12:00:00+01:00.")
@@ -43,6 +45,7 @@ COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 def command(
     topic: str,
     bootstrap: list[tuple[str, int]],
+    security: Security | None,
     begin: str,
     partitions: tuple[int, ...],
     count: int | None,
@@ -61,9 +64,10 @@ def command(
     """
     from kafkalite.client.cluster import Cluster
     from kafkalite.client.consuming import Reader
+    from kafkalite.security.client_login import OPEN
 
     start, show = _start(begin), _printer(shape, key_delimiter, shows_null)
-    with ending_well(), closing(Cluster(bootstrap)) as cluster:
+    with ending_well(), closing(Cluster(bootstrap, security=security or OPEN)) as cluster:
         if count == 0:
             return
         reader = Reader(

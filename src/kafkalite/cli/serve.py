@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -17,6 +18,7 @@ from kafkalite.broker import Broker
 from kafkalite.cli import _banner, _properties
 from kafkalite.cli._port_file import write_port
 from kafkalite.cli._properties import DEFAULT_DATA, DEFAULT_LISTEN
+from kafkalite.cli._properties_file import PropertiesFile
 from kafkalite.cli._recovery_bar import RecoveryBar
 from kafkalite.cli._streams import leave_output
 from kafkalite.config import BrokerConfig, InvalidSetting, Judgement
@@ -42,13 +44,15 @@ OPEN_FILES = 1 << 16
 @click.option("--memory", "in_memory", is_flag=True,
               help="Keep everything in memory; it ends with the process.")
 @click.option("--port-file", metavar="FILE", help="Write the port to FILE once the broker serves.")
-@click.option("-c", "--config", "properties", type=_properties.PropertiesFile(),
+@click.option("-c", "--config", "properties", type=PropertiesFile(),
               help="An unmodified Kafka server.properties.")
 @click.option("--override", "overrides", multiple=True, metavar="KEY=VALUE",
               help="One more setting; may be repeated.")
 @click.option("--topic", "topics", multiple=True, metavar="NAME[:PARTITIONS[:k=v,…]]",
               help="Create a topic unless it is there; may be repeated.")
 @click.option("--control", metavar="HOST:PORT",
+@click.option("--login-file", metavar="FILE",
+              help="A JAAS file, as java.security.auth.login.config names one.")
               help="Let tests in other languages control it over HTTP there; port 0 picks one.")
 @click.option("--control-token", metavar="TOKEN",
               help="What they have to send, off this machine; or in KAFKALITE_CONTROL_TOKEN.")
@@ -66,6 +70,7 @@ def command(
     control_port_file: str | None,
 ) -> None:
     """Start a broker.
+    login_file: str | None,
 
     Stops on SIGTERM or Ctrl-C in good order; a second signal stops it at once.
     """
@@ -76,7 +81,7 @@ def command(
         raise click.UsageError("--control-token and --control-port-file need --control HOST:PORT")
     try:
         config, ignored = _properties.broker_config(
-            properties, listen, data_dir, in_memory, overrides
+            properties, listen, data_dir, in_memory, overrides, login_file
         )
         wanted = [_properties.topic(text) for text in topics]
     except InvalidSetting as error:
@@ -88,7 +93,9 @@ def command(
     if control is not None:
         from kafkalite.cli import _control  # and the server of HTTP, which others do without
 
-        texts = _properties.given_settings(properties, listen, data_dir, in_memory, overrides)
+        texts = _properties.given_settings(
+            properties, listen, data_dir, in_memory, overrides, login_file
+        )
         door = _control.open_door(control, control_token, control_port_file)
         sys.exit(_control.serve(door, config, texts, in_memory, port_file, wanted, _reason))
     serving = _Serving(config, in_memory, port_file, wanted)
