@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from kafkalite.broker.audit import audit_of
 from kafkalite.broker.authorizing import as_request, authorizer_of, first_refusal, follow
 from kafkalite.broker.encryption import Keys
 from kafkalite.broker.identity import find_cluster_id
@@ -112,7 +113,8 @@ class Broker:
             FetchSessions(config.get_int("max.incremental.fetch.session.cache.slots"), env.random),
         )
         self._log = LimitedLog(env.clock)
-        self.context.authorizer = authorizer_of(config, self._log)
+        self.audit = audit_of(env, config, self._log)
+        self.context.authorizer = authorizer_of(config, self._log, self.audit)
         dispatchers = {
             kind: Dispatcher(self.context, self._log, apis)
             for kind, apis in self.context.api_sets.items()
@@ -127,9 +129,9 @@ class Broker:
         self.peers = Peers(
             self.keys.calling(network), env.clock, node_id=self.node_id,
             address_of=self.known.address_of, timeout_ms=config.get_int("request.timeout.ms"),
+            entry=entry_of(env, config),
         )  # fmt: skip
         self._replicas: Replicas | None = None
-            entry=entry_of(env, config),
         self._is_serving = False
         self._is_killed = False
         self._stopped: Later[None] | None = None
@@ -371,6 +373,8 @@ class Broker:
             metadata.unsubscribe(self._on_topics)
         context.waiting.stop()
         context.long_work.stop()
+        if self.audit is not None:
+            self.audit.stop()
         if self.failure is not None or self._is_killed:
             self.logs.abandon()
             if self.is_controller:

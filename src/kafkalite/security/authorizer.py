@@ -43,7 +43,7 @@ LONGEST_NAME_KEPT = 255
 _ANY_NAME = "hardcode"
 
 Question = tuple[str, str, int, int, str | None]
-# Told of a refusal, the first time since the rules changed: user, host, operation, kind, name.
+# Told of a refusal: user, host, operation, kind, name.
 Denied = Callable[[str, str, int, int, str], None]
 Holder = tuple[str, str]
 Rules = dict[tuple[Holder, int], int]
@@ -55,7 +55,7 @@ class Authorizer:
 
     __slots__ = (
         "_allows_without_rules", "_answers", "_by_holder", "_by_resource", "_counts", "_lengths",
-        "_super_users", "changes", "on_denied",
+        "_super_users", "changes", "on_denied", "on_each_denied",
     )  # fmt: skip
 
     def __init__(
@@ -63,7 +63,8 @@ class Authorizer:
     ) -> None:
         self._super_users = frozenset(super_users)
         self._allows_without_rules = allows_without_rules
-        self.on_denied: Denied | None = None
+        self.on_denied: Denied | None = None  # the first time since the rules changed
+        self.on_each_denied: Denied | None = None
         self.changes = 0  # how often the rules were not the same any more
         # By kind, pattern and name; in it by holder and operation: the permissions, as bits.
         self._by_resource: dict[tuple[int, int, str], Rules] = {}
@@ -142,14 +143,20 @@ class Authorizer:
         what to show, has nobody told of a refusal."""
         question = principal, host, operation, kind, name
         answer = self._answers.get(question, ...)
-        if answer is True or answer is False:
-            return answer
+        if answer is True:
+            return True
+        if answer is False:
+            if self.on_each_denied is not None and not is_quiet:
+                self.on_each_denied(principal, host, operation, kind, name)
+            return False
         if answer is ...:
             answer = self._decide(principal, host, operation, kind, name) or None
         if answer is None and not is_quiet:
             answer = False
             if self.on_denied is not None:
                 self.on_denied(principal, host, operation, kind, name)
+            if self.on_each_denied is not None:
+                self.on_each_denied(principal, host, operation, kind, name)
         self._keep(question, answer)
         return answer is True
 
