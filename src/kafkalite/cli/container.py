@@ -117,6 +117,7 @@ def _text_of(path: str) -> str:
 
 def _write(path: str, prepared: Prepared) -> None:
     """Once it is known that a broker would start with it."""
-    broker_config(prepared.settings, None, None, False, ())
+    login_file = named_in(os.environ.get("KAFKA_OPTS", ""))
+    broker_config(prepared.settings, None, None, False, (), login_file)
     with open(path, "w", encoding="utf-8") as file:
         file.write(properties_text(prepared.settings))
