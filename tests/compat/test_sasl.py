@@ -20,7 +20,7 @@ from kafkalite.client.addresses import addresses
 from kafkalite.client.cluster import Cluster
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import AlterUserScramCredentialsRequest, MetadataRequest
-from kafkalite.security.client_login import Login
+from kafkalite.security.client_login import Login, Security
 from kafkalite.security.scram import BY_NAME
 from tests.compat import brokers
 from tests.compat.brokers import Broker, free_ports
@@ -72,7 +72,7 @@ class Secured:
         cluster.close()
 
     def lets_in(self, login: Login) -> bool:
-        cluster = Cluster(addresses(self.bootstrap), login=login)
+        cluster = Cluster(addresses(self.bootstrap), security=Security(login=login))
         try:
             return bool(cluster.ask_any(MetadataRequest(topics=[])).brokers)
         except Exception:  # noqa: BLE001 - whatever it is, it is no login

@@ -1,7 +1,8 @@
 """The authorizer of one broker: made as its settings say, and kept at what the metadata says.
 
 Owns the way from the cluster's access rules to it, a slice per turn where there are many. What it
-refuses is a line of the log, with the command that would allow it.
+refuses is a line of the log, with the command that would allow it, and each time one of the audit
+log.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable
 from functools import partial
 from operator import attrgetter
 
+from kafkalite.broker.audit import AuditLog
 from kafkalite.config import BrokerConfig
 from kafkalite.config.authorization import (
     ALLOW_WITHOUT_RULES,
@@ -58,7 +60,9 @@ def first_refusal(answer: CreateAclsResponse | KafkaError) -> KafkaError | None:
     return next((KafkaError(*each) for each in codes if each[0] is not Error.NONE), None)
 
 
-def authorizer_of(config: BrokerConfig, log: LimitedLog) -> Authorizer | None:
+def authorizer_of(
+    config: BrokerConfig, log: LimitedLog, audit: AuditLog | None = None
+) -> Authorizer | None:
     """None where everybody may do everything."""
     if config.get_str(AUTHORIZER).strip() != STANDARD_AUTHORIZER:
         return None
@@ -67,6 +71,8 @@ def authorizer_of(config: BrokerConfig, log: LimitedLog) -> Authorizer | None:
         allows_without_rules=allows_without_rules(config.text(ALLOW_WITHOUT_RULES)),
     )
     authorizer.on_denied = lambda *what: log.warn("denied", described(*what))
+    if audit is not None:
+        authorizer.on_each_denied = audit.denied
     return authorizer
 
 

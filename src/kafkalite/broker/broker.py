@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from kafkalite.broker.audit import audit_of
 from kafkalite.broker.authorizing import as_request, authorizer_of, first_refusal, follow
 from kafkalite.broker.encryption import Keys
 from kafkalite.broker.identity import find_cluster_id
 from kafkalite.broker.known import Known, LocalBrokers
 from kafkalite.broker.log_configs import log_settings, take_settings
-from kafkalite.broker.logins import Logins
+from kafkalite.broker.logins import Logins, entry_of
 from kafkalite.broker.replicas import Replicas
 from kafkalite.broker.replicating import Replicating
 from kafkalite.config import BrokerConfig
@@ -117,7 +118,8 @@ class Broker:
             FetchSessions(config.get_int("max.incremental.fetch.session.cache.slots"), env.random),
         )
         self._log = LimitedLog(env.clock)
-        self.context.authorizer = authorizer_of(config, self._log)
+        self.audit = audit_of(env, config, self._log)
+        self.context.authorizer = authorizer_of(config, self._log, self.audit)
         dispatchers = {
             kind: Dispatcher(self.context, self._log, apis)
             for kind, apis in self.context.api_sets.items()
@@ -132,6 +134,7 @@ class Broker:
         self.peers = Peers(
             self.keys.calling(network), env.clock, node_id=self.node_id,
             address_of=self.known.address_of, timeout_ms=config.get_int("request.timeout.ms"),
+            entry=entry_of(env, config),
         )  # fmt: skip
         self._replicas: Replicas | None = None
         self._replicating: Replicating | None = None
@@ -410,6 +413,8 @@ class Broker:
             metadata.unsubscribe(self._on_topics)
         context.waiting.stop()
         context.long_work.stop()
+        if self.audit is not None:
+            self.audit.stop()
         if self._is_killed and self.is_controller and self.brokers.serving:
             controller.leave()  # what it has written is there, whatever becomes of its process
             self.logs.abandon()

@@ -1,4 +1,5 @@
-"""Who may log in at a broker's listeners, and with what: settings, and the metadata's users.
+"""Who may log in at a broker's listeners, and with what: settings, and the metadata's users; and as
+whom it logs in at others.
 
 Owns how a mechanism comes to its users; they are looked up at each login, so that a change is felt
 at the next one. Keys of signed tokens are read between `start` and `stop`.
@@ -14,8 +15,9 @@ from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.java_hash import in_hash_order
 from kafkalite.env import Env
+from kafkalite.peers.login import Entry
 from kafkalite.security.delegation import SECRET, Token, TokenLogins
-from kafkalite.security.login_settings import login_settings
+from kafkalite.security.login_settings import broker_login, login_settings
 from kafkalite.security.mechanisms import OAUTHBEARER, PLAIN, Mechanism
 from kafkalite.security.oauth_settings import SignedSettings
 from kafkalite.security.oauthbearer import Check, OauthExchange
@@ -28,6 +30,12 @@ from kafkalite.server.login import Entrance
 from kafkalite.server.terms import Service, Terms
 
 SECRET_BITS = 256
+
+
+def entry_of(env: Env, config: BrokerConfig) -> Entry | None:
+    """As whom this broker comes to others, where they want to know."""
+    login = broker_login(config)
+    return None if login is None else Entry(login, env.random, env.background)
 
 
 class Logins:

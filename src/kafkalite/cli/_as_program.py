@@ -10,10 +10,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
 
 from kafkalite.cli._streams import leave_output
+
+if TYPE_CHECKING:
+    from kafkalite.security.client_login import Security
 
 INTERRUPTED = 130
 NOBODY_READS = 141
@@ -56,9 +60,38 @@ class Addresses(click.ParamType[list[tuple[str, int]]]):
         return [Address().convert(item, param, ctx) for item in items]
 
 
+class SecurityFile(click.ParamType["Security"]):
+    """The settings of a client as Java's have them, of which those of security are taken."""
+
+    name = "FILE"
+
+    def convert(
+        self, value: str | Security, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Security:
+        from kafkalite.cli._properties_file import PropertiesFile
+        from kafkalite.config import InvalidSetting
+        from kafkalite.security.client_settings import is_of_security, security_of
+
+        if not isinstance(value, str):
+            return value
+        given = PropertiesFile().convert(value, param, ctx)
+        others = sorted(name for name in given if not is_of_security(name))
+        if others:
+            has = "has" if len(others) == 1 else "have"
+            click.echo(f"kafkalite: {value}: {', '.join(others)} {has} no effect here", err=True)
+        try:
+            return security_of(given)
+        except InvalidSetting as error:
+            raise click.ClickException(f"{value}: {error}") from None
+
+
 bootstrap_option = click.option(
     "-b", "--bootstrap", type=Addresses(), default="localhost:9092", show_default=True,
     help="Some broker of the cluster.",
+)  # fmt: skip
+security_option = click.option(
+    "--command-config", "security", type=SecurityFile(),
+    help="How to be let in, as Java's clients are told it: security.protocol, ssl.*, sasl.*.",
 )  # fmt: skip
 
 

@@ -33,8 +33,10 @@ def show(
     *,
     in_memory: bool,
     control: Address | None = None,
+    examples: str | None = None,
 ) -> None:
-    """Prints the banner, and the lines that tools wait for."""
+    """Prints the banner, with these examples or the usual ones, and the lines that tools wait for.
+    """
     address = _readable(next(iter(addresses.values())))
     click.echo(f"kafkalite {kafkalite.__version__}, compatible with the Apache Kafka protocol")
     for name, bound in addresses.items():
@@ -43,7 +45,7 @@ def show(
     if control is not None:
         click.echo(f"  control http://{_readable(control)}")
     where = "" if address == USUAL_ADDRESS else f"-b {address} "
-    click.echo(EXAMPLES.format(where=where), nl=False)
+    click.echo(EXAMPLES.format(where=where) if examples is None else examples, nl=False)
     for line in READY:
         click.echo(line.format(node=config.node_id))
 

@@ -6,8 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkalite.cli._as_program import Text, bootstrap_option
-from kafkalite.cli._output import output_option, tell, timeout_option, with_cluster
+from kafkalite.cli._as_program import Text
+from kafkalite.cli._output import (
+    Where,
+    cluster_options,
+    output_option,
+    tell,
+    timeout_option,
+    with_cluster,
+)
 from kafkalite.cli.topic import DRY_RUN_SAYS, dry_run_option, key_values
 
 if TYPE_CHECKING:
@@ -20,7 +27,6 @@ ALL_BROKERS = "default"
 COLUMNS = ("key", "value", "source", "without_it")
 HIDDEN = "(hidden)"
 
-Bootstrap = list[tuple[str, int]]
 
 kind_argument = click.argument("kind", type=click.Choice(KINDS))
 name_argument = click.argument("name", type=Text())
@@ -30,12 +36,12 @@ name_argument = click.argument("name", type=Text())
 @kind_argument
 @name_argument
 @click.argument("keys", nargs=-1, type=Text(), metavar="[KEY]…")
-@bootstrap_option
+@cluster_options
 @click.option("--all", "is_all", is_flag=True, help="Those that nobody has set, too.")
 @output_option
 @timeout_option
 def get(
-    kind: str, name: str, keys: tuple[str, ...], bootstrap: Bootstrap, is_all: bool, shape: str,
+    kind: str, name: str, keys: tuple[str, ...], where: Where, is_all: bool, shape: str,
     timeout_s: float,
 ) -> None:  # fmt: skip
     """Print settings, where each value comes from, and what would count without it.
@@ -52,7 +58,7 @@ def get(
         rows = [_row(each) for each in found if keys or is_all or not each.is_default]
         tell(shape, rows, COLUMNS)
 
-    with_cluster(bootstrap, act)
+    with_cluster(where, act)
 
 
 def _row(value: Value) -> dict[str, Any]:
@@ -72,35 +78,35 @@ def _row(value: Value) -> dict[str, Any]:
 @kind_argument
 @name_argument
 @click.argument("changes", nargs=-1, required=True, type=Text(), metavar="KEY=VALUE…")
-@bootstrap_option
+@cluster_options
 @dry_run_option
 @timeout_option
 def set_values(
-    kind: str, name: str, changes: tuple[str, ...], bootstrap: Bootstrap, dry_run: bool,
+    kind: str, name: str, changes: tuple[str, ...], where: Where, dry_run: bool,
     timeout_s: float,
 ) -> None:  # fmt: skip
     """Change settings, all of them or none."""
-    _alter(kind, name, key_values(changes), (), bootstrap, dry_run, timeout_s)
+    _alter(kind, name, key_values(changes), (), where, dry_run, timeout_s)
 
 
 @click.command()
 @kind_argument
 @name_argument
 @click.argument("keys", nargs=-1, required=True, type=Text(), metavar="KEY…")
-@bootstrap_option
+@cluster_options
 @dry_run_option
 @timeout_option
 def unset(
-    kind: str, name: str, keys: tuple[str, ...], bootstrap: Bootstrap, dry_run: bool,
+    kind: str, name: str, keys: tuple[str, ...], where: Where, dry_run: bool,
     timeout_s: float,
 ) -> None:  # fmt: skip
     """Give settings back to what counts without them."""
-    _alter(kind, name, {}, keys, bootstrap, dry_run, timeout_s)
+    _alter(kind, name, {}, keys, where, dry_run, timeout_s)
 
 
 def _alter(
     kind: str, name: str, changed: dict[str, str], unset_keys: tuple[str, ...],
-    bootstrap: Bootstrap, dry_run: bool, timeout_s: float,
+    where: Where, dry_run: bool, timeout_s: float,
 ) -> None:  # fmt: skip
     which, subject = _subject(kind, name)
 
@@ -112,7 +118,7 @@ def _alter(
         alter(admin, which, subject, changed, unset_keys, is_tried=dry_run)
         click.echo(f"{name}: {DRY_RUN_SAYS if dry_run else 'is changed'}")
 
-    with_cluster(bootstrap, act)
+    with_cluster(where, act)
 
 
 def _subject(kind: str, name: str) -> tuple[Kind, str]:

@@ -26,6 +26,11 @@ daemon=no
 [ $# -gt 0 ] || usage
 file=$1
 shift
+for each in $KAFKA_OPTS; do
+  case $each in
+    -Djava.security.auth.login.config=*) set -- "$@" --login-file "${{each#*=}}" ;;
+  esac
+done
 mkdir -p "$base/run"
 if [ $daemon = no ]; then
   : > "$base/run/$$"

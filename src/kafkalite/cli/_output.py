@@ -6,14 +6,17 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkalite.cli._as_program import ending_well
+from kafkalite.cli._as_program import bootstrap_option, ending_well, security_option
 
 if TYPE_CHECKING:
     from kafkalite.client.cluster import Cluster
+    from kafkalite.security.client_login import Security
 
 TABLE, JSON, NAME = "table", "json", "name"
 SHAPES = (TABLE, JSON, NAME)
@@ -75,11 +78,37 @@ def tell_missing(sentences: Iterable[str]) -> None:
         click.echo(f"kafkalite: {sentence}", err=True)
 
 
-def with_cluster(bootstrap: list[tuple[str, int]], act: Callable[[Cluster], None]) -> None:
-    """The body of a command that asks a cluster."""
-    from kafkalite.client.cluster import Cluster
+@dataclass(slots=True)
+class Where:
+    """A cluster, and how to be let in."""
 
-    with ending_well(), closing(Cluster(bootstrap)) as cluster:
+    bootstrap: list[tuple[str, int]]
+    security: Security | None
+
+    def connect(self) -> Cluster:
+        from kafkalite.client.cluster import Cluster
+        from kafkalite.security.client_login import OPEN
+
+        return Cluster(self.bootstrap, security=self.security or OPEN)
+
+
+def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Options that say which cluster a command is about; it is given them as `where`."""
+
+    @bootstrap_option
+    @security_option
+    @wraps(command)
+    def run(
+        *, bootstrap: list[tuple[str, int]], security: Security | None, **given: Any
+    ) -> None:
+        command(where=Where(bootstrap, security), **given)
+
+    return run
+
+
+def with_cluster(where: Where, act: Callable[[Cluster], None]) -> None:
+    """The body of a command that asks a cluster."""
+    with ending_well(), closing(where.connect()) as cluster:
         act(cluster)
 
 

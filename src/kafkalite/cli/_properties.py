@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import click
-
 from kafkalite import config as settings
 from kafkalite.broker import Broker
-from kafkalite.config import (
-    BrokerConfig,
-    InvalidSetting,
-    Judgement,
-    MalformedProperties,
-    parse_properties,
-)
+from kafkalite.config import BrokerConfig, InvalidSetting, Judgement
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.security.login_file import read, settings_in
 from kafkalite.security.login_settings import login_settings
 
 DEFAULT_LISTEN = "localhost:9092"
@@ -35,42 +28,16 @@ class TopicWanted:
     configs: dict[str, str] = field(default_factory=dict)
 
 
-class PropertiesFile(click.ParamType[dict[str, str]]):
-    """A server.properties: UTF-8, with a mark of that at its beginning or not, or, as Java reads
-    it, Latin-1; - is standard input."""
-
-    name = "FILE"
-
-    def convert(
-        self, value: str | dict[str, str], param: click.Parameter | None, ctx: click.Context | None
-    ) -> dict[str, str]:
-        if isinstance(value, dict):
-            return value
-        try:
-            with click.File("rb").convert(value, param, ctx) as file:
-                return parse_properties(_text_of(file.read()))
-        except (OSError, MalformedProperties) as error:
-            raise click.ClickException(f"{value}, {error}") from None
-
-
-def _text_of(data: bytes) -> str:
-    if b"\0" in data:
-        raise MalformedProperties("this is no text but a binary file")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
-
-
 def broker_config(
     properties: Mapping[str, str] | None,
     listen: str | None,
     data_dir: str | None,
     in_memory: bool,
     overrides: tuple[str, ...],
+    login_file: str | None = None,
 ) -> tuple[BrokerConfig, list[Judgement]]:
     """The configuration, and the keys of the file that have no effect."""
-    given = given_settings(properties, listen, data_dir, in_memory, overrides)
+    given = given_settings(properties, listen, data_dir, in_memory, overrides, login_file)
     config, ignored = settings.broker_config(given)
     login_settings(config)
     return config, ignored
@@ -82,8 +49,10 @@ def given_settings(
     data_dir: str | None,
     in_memory: bool,
     overrides: tuple[str, ...],
+    login_file: str | None = None,
 ) -> dict[str, str]:
-    """What the file, the options and the overrides say together."""
+    """What the file, the options and the overrides say together, and where they name no users a
+    file of these."""
     given = dict(properties or {})
     changes = dict(_pair(text) for text in overrides)
     if in_memory and (data_dir is not None or changes.keys() & {"log.dirs", "log.dir"}):
@@ -99,7 +68,11 @@ def given_settings(
         given["log.dirs"] = data_dir
     elif "log.dirs" not in given and "log.dir" not in given:
         given["log.dirs"] = DEFAULT_DATA
-    return given | changes
+    found = given | changes
+    if login_file is None:
+        return found
+    config, _ = settings.broker_config(found)
+    return {**settings_in(read(login_file), config), **found}
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkalite.cli._as_program import bootstrap_option
 from kafkalite.cli._output import (
     JSON,
     TABLE,
+    Where,
+    cluster_options,
     output_option,
     tell,
     tell_missing,
@@ -28,7 +29,6 @@ FEATURES = ("feature", "level", "lowest", "highest")
 PROBLEMS = ("partition", "problem")
 UNWELL = 3  # exit code
 
-Bootstrap = list[tuple[str, int]]
 
 
 @click.group()
@@ -37,9 +37,9 @@ def command() -> None:
 
 
 @command.command()
-@bootstrap_option
+@cluster_options
 @output_option
-def info(bootstrap: Bootstrap, shape: str) -> None:
+def info(where: Where, shape: str) -> None:
     """Tell the cluster's id and its brokers, and what each of them holds."""
     from kafkalite.client.survey import survey
 
@@ -50,7 +50,7 @@ def info(bootstrap: Bootstrap, shape: str) -> None:
         tell(shape, list(_brokers(found)), BROKERS)
         tell_missing(found.missing)
 
-    with_cluster(bootstrap, act)
+    with_cluster(where, act)
 
 
 def _brokers(found: Survey) -> Iterator[dict[str, Any]]:
@@ -70,10 +70,10 @@ def _brokers(found: Survey) -> Iterator[dict[str, Any]]:
 
 
 @command.command()
-@bootstrap_option
+@cluster_options
 @output_option
 @timeout_option
-def features(bootstrap: Bootstrap, shape: str, timeout_s: float) -> None:
+def features(where: Where, shape: str, timeout_s: float) -> None:
     """Tell which features are at which level, and which levels the broker that is asked knows."""
 
     def act(cluster: Cluster) -> None:
@@ -91,13 +91,13 @@ def features(bootstrap: Bootstrap, shape: str, timeout_s: float) -> None:
         ]  # fmt: skip
         tell(shape, rows, FEATURES)
 
-    with_cluster(bootstrap, act)
+    with_cluster(where, act)
 
 
 @command.command()
-@bootstrap_option
+@cluster_options
 @output_option
-def health(bootstrap: Bootstrap, shape: str) -> None:
+def health(where: Where, shape: str) -> None:
     """Tell what is not well: partitions without a leader, replicas that are behind, brokers that do
     not answer. Exits with 3 when there is something."""
     from kafkalite.client.survey import survey
@@ -114,7 +114,7 @@ def health(bootstrap: Bootstrap, shape: str) -> None:
             sys.stdout.flush()
             sys.exit(UNWELL)
 
-    with_cluster(bootstrap, act)
+    with_cluster(where, act)
 
 
 def _problems(found: Survey) -> Iterator[dict[str, Any]]:

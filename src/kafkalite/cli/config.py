@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import click
 
 from kafkalite.cli._cluster_settings import explain, get, set_values, unset
-from kafkalite.cli._properties import PropertiesFile
+from kafkalite.cli._properties_file import PropertiesFile
 from kafkalite.config import BrokerConfig, InvalidSetting, Judgement, Verdict, judge
 from kafkalite.security.login_settings import login_settings
 from kafkalite.security.tls_settings import check_tls

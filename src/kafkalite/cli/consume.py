@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkalite.cli._as_program import Text, bootstrap_option, ending_well
+from kafkalite.cli._as_program import Text, bootstrap_option, ending_well, security_option
 from kafkalite.cli._starts import begin_at
 
 if TYPE_CHECKING:
     from kafkalite.cli._record_format import Printed
+    from kafkalite.security.client_login import Security
 
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 
@@ -21,6 +22,7 @@ COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 @click.command()
 @click.argument("topic", type=Text())
 @bootstrap_option
+@security_option
 @click.option("-o", "--offset", "begin", metavar="WHERE", default="beginning", show_default=True,
               help="beginning, end, an offset, -N (the last N of each partition), or @TIME: "
                    "milliseconds since 1970, or 2026-01-31T12:00:00+01:00.")
@@ -41,6 +43,7 @@ COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 def command(
     topic: str,
     bootstrap: list[tuple[str, int]],
+    security: Security | None,
     begin: str,
     partitions: tuple[int, ...],
     count: int | None,
@@ -59,9 +62,10 @@ def command(
     """
     from kafkalite.client.cluster import Cluster
     from kafkalite.client.consuming import Reader
+    from kafkalite.security.client_login import OPEN
 
     start, show = begin_at(begin, "-o"), _printer(shape, key_delimiter, shows_null)
-    with ending_well(), closing(Cluster(bootstrap)) as cluster:
+    with ending_well(), closing(Cluster(bootstrap, security=security or OPEN)) as cluster:
         if count == 0:
             return
         reader = Reader(

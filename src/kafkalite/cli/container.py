@@ -6,17 +6,19 @@ of a mounted server.properties.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
-from kafkalite.cli._properties import PropertiesFile, broker_config
+from kafkalite.cli._properties import broker_config
+from kafkalite.cli._properties_file import PropertiesFile
 from kafkalite.config import InvalidSetting
 from kafkalite.container.clusters import name_cluster
 from kafkalite.container.directories import MOUNTS, mounted
 from kafkalite.container.prepared import Prepared, cluster_id, prepare
 from kafkalite.container.properties import properties_text
 from kafkalite.container.variables import with_files_read, with_secrets_read
+from kafkalite.security.login_file import named_in
 
 # Where users of other images mount settings; the first that is there counts.
 SHARED_FILES = ("/mnt/shared/config/server.properties", "/bitnami/kafka/config/server.properties")
@@ -60,7 +62,9 @@ def command(
         told = f"{error.filename} cannot be written ({error.strerror})"
         cure = "it has to belong to the container's user, or name another one in KAFKA_LOG_DIRS"
         raise click.ClickException(f"{told}: {cure}") from None
-    main.main(["serve", *serve_arguments(prepared), *arguments], "kafkalite", parent=context.parent)
+    logins = login_arguments(os.environ)
+    call = ["serve", *serve_arguments(prepared), *logins, *arguments]
+    main.main(call, "kafkalite", parent=context.parent)
 
 
 def given(arguments: Sequence[str]) -> set[str]:
@@ -76,6 +80,12 @@ def given(arguments: Sequence[str]) -> set[str]:
     found |= {"listeners"} if "listen" in options else set()
     found |= {"log.dirs"} if options.keys() & {"data_dir", "in_memory"} else set()
     return {_DIRECTORY.get(name, name) for name in found} & {"listeners", "log.dirs"}
+
+
+def login_arguments(environment: Mapping[str, str]) -> list[str]:
+    """Of the JAAS file that a JVM would be told of."""
+    file = named_in(environment.get("KAFKA_OPTS", ""))
+    return [] if file is None else ["--login-file", file]
 
 
 def serve_arguments(prepared: Prepared) -> list[str]:
@@ -107,6 +117,7 @@ def _text_of(path: str) -> str:
 
 def _write(path: str, prepared: Prepared) -> None:
     """Once it is known that a broker would start with it."""
-    broker_config(prepared.settings, None, None, False, ())
+    login_file = named_in(os.environ.get("KAFKA_OPTS", ""))
+    broker_config(prepared.settings, None, None, False, (), login_file)
     with open(path, "w", encoding="utf-8") as file:
         file.write(properties_text(prepared.settings))

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkalite.cli._as_program import Text, bootstrap_option
+from kafkalite.cli._as_program import Text
 from kafkalite.cli._output import (
+    Where,
+    cluster_options,
     each_of,
     output_option,
     tell,
@@ -31,7 +33,6 @@ PARTITIONS = ("topic", "partition", "committed", "ends", "lag", "member")
 OF_GROUPS = ("group", *PARTITIONS[:-1])
 BEHIND = 3  # exit code
 
-Bootstrap = list[tuple[str, int]]
 
 
 @click.group()
@@ -41,9 +42,9 @@ def command() -> None:
 
 @command.command("list")
 @click.argument("patterns", nargs=-1, type=Text(), metavar="[NAME]…")
-@bootstrap_option
+@cluster_options
 @output_option
-def list_groups(patterns: tuple[str, ...], bootstrap: Bootstrap, shape: str) -> None:
+def list_groups(patterns: tuple[str, ...], where: Where, shape: str) -> None:
     """List groups; NAME may have * and ? in it."""
     from kafkalite.client.survey import survey
 
@@ -61,7 +62,7 @@ def list_groups(patterns: tuple[str, ...], bootstrap: Bootstrap, shape: str) -> 
         tell(shape, rows, LISTED)
         tell_missing(found.missing)
 
-    with_cluster(bootstrap, act)
+    with_cluster(where, act)
 
 
 def _meant(found: Survey, patterns: tuple[str, ...]) -> list[Group]:
@@ -74,9 +75,9 @@ def _meant(found: Survey, patterns: tuple[str, ...]) -> list[Group]:
 
 @command.command()
 @click.argument("names", nargs=-1, required=True, type=Text(), metavar="NAME…")
-@bootstrap_option
+@cluster_options
 @output_option
-def describe(names: tuple[str, ...], bootstrap: Bootstrap, shape: str) -> None:
+def describe(names: tuple[str, ...], where: Where, shape: str) -> None:
     """Tell who is in a group, and how far it has come with each partition."""
     from kafkalite.client.survey import survey
 
@@ -98,7 +99,7 @@ def describe(names: tuple[str, ...], bootstrap: Bootstrap, shape: str) -> None:
             tell(shape, rows, LISTED)
         _tell_absent(found, names)
 
-    with_cluster(bootstrap, act)
+    with_cluster(where, act)
 
 
 def _show(row: dict[str, Any]) -> None:
@@ -111,11 +112,11 @@ def _show(row: dict[str, Any]) -> None:
 
 @command.command()
 @click.argument("patterns", nargs=-1, type=Text(), metavar="[NAME]…")
-@bootstrap_option
+@cluster_options
 @click.option("--above", type=click.IntRange(min=0), default=None, metavar="RECORDS",
               help=f"Exit with {BEHIND} when a partition is further behind than that.")
 @output_option
-def lag(patterns: tuple[str, ...], bootstrap: Bootstrap, above: int | None, shape: str) -> None:
+def lag(patterns: tuple[str, ...], where: Where, above: int | None, shape: str) -> None:
     """Tell how many records groups are behind, by partition."""
     from kafkalite.client.survey import survey
 
@@ -134,15 +135,15 @@ def lag(patterns: tuple[str, ...], bootstrap: Bootstrap, above: int | None, shap
             sys.exit(BEHIND)
         _tell_absent(found, tuple(absent))
 
-    with_cluster(bootstrap, act)
+    with_cluster(where, act)
 
 
 @command.command()
 @click.argument("names", nargs=-1, required=True, type=Text(), metavar="NAME…")
-@bootstrap_option
+@cluster_options
 @yes_option
 @timeout_option
-def delete(names: tuple[str, ...], bootstrap: Bootstrap, is_sure: bool, timeout_s: float) -> None:
+def delete(names: tuple[str, ...], where: Where, is_sure: bool, timeout_s: float) -> None:
     """Delete groups that have no members, and all that they have committed."""
     be_sure(is_sure, f"Delete {', '.join(names)} with all offsets?")
 
@@ -150,24 +151,24 @@ def delete(names: tuple[str, ...], bootstrap: Bootstrap, is_sure: bool, timeout_
         changes = changes_of(cluster, timeout_s)
         each_of(names, changes.delete_group, "is not there any more")
 
-    with_cluster(bootstrap, act)
+    with_cluster(where, act)
 
 
 @command.command()
 @click.argument("name", type=Text())
-@bootstrap_option
+@cluster_options
 @click.option("-t", "--topic", "topics", type=Text(), multiple=True, required=True,
               help="Of which topic; may be repeated.")
-@click.option("--to", "where", metavar="WHERE", required=True,
+@click.option("--to", "place", metavar="WHERE", required=True,
               help="beginning, end, an offset, -N (the last N of each partition), or @TIME.")
 @dry_run_option
 @timeout_option
 def reset(
-    name: str, bootstrap: Bootstrap, topics: tuple[str, ...], where: str, dry_run: bool,
+    name: str, where: Where, topics: tuple[str, ...], place: str, dry_run: bool,
     timeout_s: float,
 ) -> None:  # fmt: skip
     """Have a group that has no members go on from elsewhere."""
-    wanted = begin_at(where, "--to")
+    wanted = begin_at(place, "--to")
 
     def act(cluster: Cluster) -> None:
         from kafkalite.client.groups import Groups
@@ -189,7 +190,7 @@ def reset(
         if dry_run:
             click.echo("kafkalite: nothing was changed (--dry-run)", err=True)
 
-    with_cluster(bootstrap, act)
+    with_cluster(where, act)
 
 
 def _offsets(

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
-from functools import partial
 
 import click
 
 from kafkalite.cli._addresses import Address, listening
-from kafkalite.cli._as_program import bootstrap_option, ending_well
+from kafkalite.cli._as_program import ending_well
+from kafkalite.cli._output import Where, cluster_options
 
 
 @click.command()
-@bootstrap_option
+@cluster_options
 @click.option("--listen", "address", type=Address(), default="127.0.0.1:9308", show_default=True,
               help="Where to answer; port 0 takes one that is free.")
 @click.option("--once", is_flag=True, help="Print the page instead, and end.")
@@ -23,7 +23,7 @@ from kafkalite.cli._as_program import bootstrap_option, ending_well
 @click.option("--look-every", "look_every_s", type=click.FloatRange(min=1), default=10.0,
               show_default=True, help="Seconds between looks of its own, for lag in seconds.")
 def command(
-    bootstrap: list[tuple[str, int]],
+    where: Where,
     address: tuple[str, int],
     once: bool,
     path: str,
@@ -46,9 +46,7 @@ def command(
             f"this needs prometheus-client, starlette and uvicorn ({error}): "
             "pip install 'kafkalite[web]'"
         ) from None
-    from kafkalite.client.cluster import Cluster
-
-    with ending_well(), closing(Cluster(bootstrap)) as cluster:
+    with ending_well(), closing(where.connect()) as cluster:
         pages = Pages(cluster, name)
         if once:
             sys.stdout.buffer.write(pages.page(path))
@@ -57,4 +55,4 @@ def command(
         host, port = listener.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         click.echo(f"kafkalite: http://{shown}:{port}/metrics", err=True)
-        serve(pages, listener, look_every_s, partial(Cluster, bootstrap))
+        serve(pages, listener, look_every_s, where.connect)

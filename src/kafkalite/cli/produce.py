@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 import click
 
-from kafkalite.cli._as_program import Text, bootstrap_option, ending_well
+from kafkalite.cli._as_program import Text, bootstrap_option, ending_well, security_option
+
+if TYPE_CHECKING:
+    from kafkalite.security.client_login import Security
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -28,6 +32,7 @@ def _headers(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...])
 @click.command()
 @click.argument("topic", type=Text())
 @bootstrap_option
+@security_option
 @click.option("-K", "key_delimiter", metavar="DELIMITER",
               help="What stands between key and value; a line without it has no key.")
 @click.option("-k", "key", metavar="KEY", help="The key of all records.")
@@ -46,6 +51,7 @@ def _headers(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...])
 def command(
     topic: str,
     bootstrap: list[tuple[str, int]],
+    security: Security | None,
     key_delimiter: str | None,
     key: str | None,
     headers: Headers,
@@ -67,11 +73,12 @@ def command(
     from kafkalite.client.cluster import Cluster
     from kafkalite.client.producing import Producer
     from kafkalite.client.typed import pieces_of_input, split
+    from kafkalite.security.client_login import OPEN
 
     end, separator = _bytes(delimiter, "-D"), _bytes(key_delimiter or "", "-K")
     if not end:
         raise click.BadParameter("a record ends in a byte at least", param_hint="-D")
-    with ending_well(), closing(Cluster(bootstrap)) as cluster:
+    with ending_well(), closing(Cluster(bootstrap, security=security or OPEN)) as cluster:
         producer = Producer(
             cluster, topic, partition=partition, headers=headers,
             codec=CODECS.index(codec), timeout_s=timeout_s,

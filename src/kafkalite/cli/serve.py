@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -16,6 +17,7 @@ from kafkalite.broker import Broker
 from kafkalite.cli import _banner, _properties
 from kafkalite.cli._port_file import write_port
 from kafkalite.cli._properties import DEFAULT_DATA, DEFAULT_LISTEN
+from kafkalite.cli._properties_file import PropertiesFile
 from kafkalite.cli._recovery_bar import RecoveryBar
 from kafkalite.cli._signals import ENDING, hang_ups, on_signals
 from kafkalite.cli._streams import leave_output
@@ -28,6 +30,9 @@ from kafkalite.env.loop import new_loop
 from kafkalite.env.sockets import SocketNetwork
 from kafkalite.env.turns import run
 from kafkalite.log.directory import WrongDirectory
+
+if TYPE_CHECKING:
+    from kafkalite.cli._secure import Secure
 
 # For whoever looks for a reply that never came: says at the stop what is still waited for.
 WATCH_WAITS = "KAFKALITE_WATCH_WAITS"
@@ -43,12 +48,17 @@ OPEN_FILES = 1 << 16
 @click.option("--memory", "in_memory", is_flag=True,
               help="Keep everything in memory; it ends with the process.")
 @click.option("--port-file", metavar="FILE", help="Write the port to FILE once the broker serves.")
-@click.option("-c", "--config", "properties", type=_properties.PropertiesFile(),
+@click.option("-c", "--config", "properties", type=PropertiesFile(),
               help="An unmodified Kafka server.properties.")
 @click.option("--override", "overrides", multiple=True, metavar="KEY=VALUE",
               help="One more setting; may be repeated.")
+@click.option("--login-file", metavar="FILE",
+              help="A JAAS file, as java.security.auth.login.config names one.")
 @click.option("--topic", "topics", multiple=True, metavar="NAME[:PARTITIONS[:k=v,…]]",
               help="Create a topic unless it is there; may be repeated.")
+@click.option("--secure", "is_secure", is_flag=True,
+              help="With TLS, logins, access rules and a first admin, whose password is beside the "
+                   "data.")
 @click.option("--control", metavar="HOST:PORT",
               help="Let tests in other languages control it over HTTP there; port 0 picks one.")
 @click.option("--control-token", metavar="TOKEN",
@@ -61,7 +71,9 @@ def command(
     port_file: str | None,
     properties: dict[str, str] | None,
     overrides: tuple[str, ...],
+    login_file: str | None,
     topics: tuple[str, ...],
+    is_secure: bool,
     control: str | None,
     control_token: str | None,
     control_port_file: str | None,
@@ -75,9 +87,14 @@ def command(
     )
     if control is None and (control_token is not None or control_port_file is not None):
         raise click.UsageError("--control-token and --control-port-file need --control HOST:PORT")
+    secure = None
+    if is_secure:
+        if properties is not None or in_memory or control is not None:
+            raise click.UsageError("--secure goes with no --config, --memory or --control")
+        secure, properties, listen = _secured(listen, data_dir)
     try:
         config, ignored = _properties.broker_config(
-            properties, listen, data_dir, in_memory, overrides
+            properties, listen, data_dir, in_memory, overrides, login_file
         )
         wanted = [_properties.topic(text) for text in topics]
     except InvalidSetting as error:
@@ -89,11 +106,23 @@ def command(
     if control is not None:
         from kafkalite.cli import _control  # and the server of HTTP, which others do without
 
-        texts = _properties.given_settings(properties, listen, data_dir, in_memory, overrides)
+        texts = _properties.given_settings(
+            properties, listen, data_dir, in_memory, overrides, login_file
+        )
         door = _control.open_door(control, control_token, control_port_file)
         sys.exit(_control.serve(door, config, texts, in_memory, port_file, wanted, _reason))
-    serving = _Serving(config, in_memory, port_file, wanted)
+    serving = _Serving(config, in_memory, port_file, wanted, secure)
     sys.exit(serving.run())
+
+
+def _secured(listen: str | None, data_dir: str | None) -> tuple[Secure, dict[str, str], None]:
+    """Where its keys are, and what a server.properties would say."""
+    from kafkalite.cli import _secure  # others do without
+
+    where = listen or DEFAULT_LISTEN
+    secure = _secure.beside(data_dir or DEFAULT_DATA)
+    secure.prepare(where.rpartition(":")[0].strip("[]"))
+    return secure, secure.settings(where), None
 
 
 def _by_reason(ignored: list[Judgement]) -> dict[str, list[str]]:
@@ -113,11 +142,13 @@ class _Serving:
         in_memory: bool,
         port_file: str | None,
         topics: list[_properties.TopicWanted],
+        secure: Secure | None,
     ) -> None:
         self._config = config
         self._in_memory = in_memory
         self._port_file = port_file
         self._topics = topics
+        self._secure = secure
         self._loop = new_loop()
         self._background = ThreadBackground(self._loop)
         self._broker: Broker | None = None
@@ -155,7 +186,14 @@ class _Serving:
         if failure is not None:
             self._fail(_reason(failure))
             return
-        _properties.create(broker, self._topics).then(lambda refusal: self._ready(broker, refusal))
+        _properties.create(broker, self._topics).then(lambda refusal: self._open(broker, refusal))
+
+    def _open(self, broker: Broker, refusal: InvalidSetting | None) -> None:
+        """To its first admin, where it has one."""
+        if refusal is not None or self._secure is None or self._is_stopping:
+            self._ready(broker, refusal)
+        else:
+            self._secure.add_admin(broker).then(lambda refused: self._ready(broker, refused))
 
     def _ready(self, broker: Broker, refusal: InvalidSetting | None) -> None:
         if self._is_stopping:
@@ -180,7 +218,11 @@ class _Serving:
     def _show_banner(self, broker: Broker) -> None:
         """Whoever cannot read it is served all the same."""
         try:
-            _banner.show(broker.server.addresses, broker.config, in_memory=self._in_memory)
+            addresses, secure = broker.server.addresses, self._secure
+            examples = None if secure is None else secure.examples(next(iter(addresses.values())))
+            _banner.show(
+                addresses, broker.config, in_memory=self._in_memory, examples=examples
+            )
         except OSError as error:
             leave_output()
             logging.warning("it serves, and standard output cannot be written: %s", error.strerror)

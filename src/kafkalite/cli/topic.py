@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkalite.cli._as_program import Text, bootstrap_option
+from kafkalite.cli._as_program import Text
 from kafkalite.cli._output import (
+    Where,
+    cluster_options,
     each_of,
     output_option,
     tell,
@@ -29,7 +31,6 @@ LISTED = ("topic", "partitions", "replicas", "records", "bytes", "cleanup_policy
 DESCRIBED = ("topic", "partition", "leader", "replicas", "in_sync", "begins", "ends", "bytes")
 DRY_RUN_SAYS = "would be done"
 
-Bootstrap = list[tuple[str, int]]
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only ask whether it would be done.")
 yes_option = click.option("--yes", "is_sure", is_flag=True, help="Do not ask whether to do it.")
@@ -42,11 +43,11 @@ def command() -> None:
 
 @command.command("list")
 @click.argument("patterns", nargs=-1, type=Text(), metavar="[NAME]…")
-@bootstrap_option
+@cluster_options
 @click.option("--internal", is_flag=True, help="The cluster's own topics, too.")
 @output_option
 def list_topics(
-    patterns: tuple[str, ...], bootstrap: Bootstrap, internal: bool, shape: str
+    patterns: tuple[str, ...], where: Where, internal: bool, shape: str
 ) -> None:
     """List topics; NAME may have * and ? in it."""
     from kafkalite.client.survey import survey
@@ -61,7 +62,7 @@ def list_topics(
         tell(shape, rows, LISTED)
         tell_missing(found.missing)
 
-    with_cluster(bootstrap, act)
+    with_cluster(where, act)
 
 
 def _is_meant(name: str, patterns: tuple[str, ...]) -> bool:
@@ -86,9 +87,9 @@ def _summary(found: Survey, topic: Topic) -> dict[str, Any]:
 
 @command.command()
 @click.argument("names", nargs=-1, required=True, type=Text(), metavar="NAME…")
-@bootstrap_option
+@cluster_options
 @output_option
-def describe(names: tuple[str, ...], bootstrap: Bootstrap, shape: str) -> None:
+def describe(names: tuple[str, ...], where: Where, shape: str) -> None:
     """Tell of each partition who leads it, its replicas and its offsets."""
     from kafkalite.client.survey import survey
 
@@ -111,12 +112,12 @@ def describe(names: tuple[str, ...], bootstrap: Bootstrap, shape: str) -> None:
         if absent:
             sys.exit(1)
 
-    with_cluster(bootstrap, act)
+    with_cluster(where, act)
 
 
 @command.command()
 @click.argument("names", nargs=-1, required=True, type=Text(), metavar="NAME…")
-@bootstrap_option
+@cluster_options
 @click.option("-p", "--partitions", type=click.IntRange(min=1), default=None,
               help="How many [the cluster's default].")
 @click.option("-r", "--replicas", type=click.IntRange(min=1), default=None,
@@ -128,7 +129,7 @@ def describe(names: tuple[str, ...], bootstrap: Bootstrap, shape: str) -> None:
 @timeout_option
 def create(
     names: tuple[str, ...],
-    bootstrap: Bootstrap,
+    where: Where,
     partitions: int | None,
     replicas: int | None,
     settings: tuple[str, ...],
@@ -154,17 +155,17 @@ def create(
 
         each_of(names, create_one, DRY_RUN_SAYS if dry_run else "is there")
 
-    with_cluster(bootstrap, act)
+    with_cluster(where, act)
 
 
 @command.command()
 @click.argument("names", nargs=-1, required=True, type=Text(), metavar="NAME…")
-@bootstrap_option
+@cluster_options
 @click.option("--if-exists", "may_be_absent", is_flag=True, help="None of that name is no failure.")
 @yes_option
 @timeout_option
 def delete(
-    names: tuple[str, ...], bootstrap: Bootstrap, may_be_absent: bool, is_sure: bool,
+    names: tuple[str, ...], where: Where, may_be_absent: bool, is_sure: bool,
     timeout_s: float,
 ) -> None:  # fmt: skip
     """Delete topics and all that is in them."""
@@ -185,18 +186,18 @@ def delete(
 
         each_of(names, delete_one, "is not there any more")
 
-    with_cluster(bootstrap, act)
+    with_cluster(where, act)
 
 
 @command.command("add-partitions")
 @click.argument("names", nargs=-1, required=True, type=Text(), metavar="NAME…")
-@bootstrap_option
+@cluster_options
 @click.option("--to", "count", type=click.IntRange(min=1), required=True,
               help="How many it has then.")
 @dry_run_option
 @timeout_option
 def add_partitions(
-    names: tuple[str, ...], bootstrap: Bootstrap, count: int, dry_run: bool, timeout_s: float
+    names: tuple[str, ...], where: Where, count: int, dry_run: bool, timeout_s: float
 ) -> None:
     """Give topics more partitions. Records with a key may go elsewhere from then on."""
 
@@ -205,12 +206,12 @@ def add_partitions(
         done = DRY_RUN_SAYS if dry_run else f"has {count} partitions"
         each_of(names, lambda name: changes.add_partitions(name, count), done)
 
-    with_cluster(bootstrap, act)
+    with_cluster(where, act)
 
 
 @command.command()
 @click.argument("names", nargs=-1, required=True, type=Text(), metavar="NAME…")
-@bootstrap_option
+@cluster_options
 @click.option("--set", "settings", type=Text(), multiple=True, metavar="KEY=VALUE",
               help="May be repeated.")
 @click.option("--unset", type=Text(), multiple=True, metavar="KEY",
@@ -218,7 +219,7 @@ def add_partitions(
 @dry_run_option
 @timeout_option
 def alter(
-    names: tuple[str, ...], bootstrap: Bootstrap, settings: tuple[str, ...],
+    names: tuple[str, ...], where: Where, settings: tuple[str, ...],
     unset: tuple[str, ...], dry_run: bool, timeout_s: float,
 ) -> None:  # fmt: skip
     """Change settings of topics."""
@@ -237,19 +238,19 @@ def alter(
             admin, Kind.TOPIC, name, given, unset, is_tried=dry_run
         ), done)  # fmt: skip
 
-    with_cluster(bootstrap, act)
+    with_cluster(where, act)
 
 
 @command.command()
 @click.argument("name", type=Text())
-@bootstrap_option
+@cluster_options
 @click.option("-p", "--partition", "places", type=Text(), multiple=True, metavar="PARTITION:OFFSET",
               help="Delete what is before this offset; may be repeated.")
 @click.option("--all", "everything", is_flag=True, help="Delete all records there are.")
 @yes_option
 @timeout_option
 def trim(
-    name: str, bootstrap: Bootstrap, places: tuple[str, ...], everything: bool, is_sure: bool,
+    name: str, where: Where, places: tuple[str, ...], everything: bool, is_sure: bool,
     timeout_s: float,
 ) -> None:  # fmt: skip
     """Delete the oldest records of a topic."""
@@ -275,7 +276,7 @@ def trim(
 
         each_of([f"{name}-{index}" for index in sorted(before)], trim_one, "is trimmed")
 
-    with_cluster(bootstrap, act)
+    with_cluster(where, act)
 
 
 def _place(text: str) -> tuple[int, int]:

@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkalite.cli._as_program import Text, bootstrap_option
-from kafkalite.cli._output import output_option, tell, timeout_option, with_cluster
+from kafkalite.cli._as_program import Text
+from kafkalite.cli._output import (
+    Where,
+    cluster_options,
+    output_option,
+    tell,
+    timeout_option,
+    with_cluster,
+)
 from kafkalite.cli.topic import be_sure, yes_option
 
 if TYPE_CHECKING:
@@ -23,7 +30,6 @@ DESCRIBED = (
 )  # fmt: skip
 OPEN = ("producer_id", "producer_epoch", "coordinator_epoch", "begins")
 
-Bootstrap = list[tuple[str, int]]
 
 
 class Place(click.ParamType[tuple[str, int]]):
@@ -49,10 +55,10 @@ def command() -> None:
 
 
 @command.command("list")
-@bootstrap_option
+@cluster_options
 @output_option
 @timeout_option
-def list_transactions(bootstrap: Bootstrap, shape: str, timeout_s: float) -> None:
+def list_transactions(where: Where, shape: str, timeout_s: float) -> None:
     """List transactional ids and the state of each."""
 
     def act(cluster: Cluster) -> None:
@@ -66,15 +72,15 @@ def list_transactions(bootstrap: Bootstrap, shape: str, timeout_s: float) -> Non
         ]  # fmt: skip
         tell(shape, sorted(rows, key=lambda row: str(row["transactional_id"])), LISTED)
 
-    with_cluster(bootstrap, act)
+    with_cluster(where, act)
 
 
 @command.command()
 @click.argument("ids", nargs=-1, required=True, type=Text(), metavar="ID…")
-@bootstrap_option
+@cluster_options
 @output_option
 @timeout_option
-def describe(ids: tuple[str, ...], bootstrap: Bootstrap, shape: str, timeout_s: float) -> None:
+def describe(ids: tuple[str, ...], where: Where, shape: str, timeout_s: float) -> None:
     """Tell how a transaction is, since when it is under way, and where it has written."""
 
     def act(cluster: Cluster) -> None:
@@ -84,7 +90,7 @@ def describe(ids: tuple[str, ...], bootstrap: Bootstrap, shape: str, timeout_s: 
         admin = Admin(cluster, timeout_s=timeout_s)
         tell(shape, [_row(described(admin, name)) for name in ids], DESCRIBED)
 
-    with_cluster(bootstrap, act)
+    with_cluster(where, act)
 
 
 def _row(each: Described) -> dict[str, Any]:
@@ -104,11 +110,11 @@ def _moment(at_ms: int) -> str | None:
 
 @command.command("open")
 @click.argument("place", type=Place())
-@bootstrap_option
+@cluster_options
 @output_option
 @timeout_option
 def open_transactions(
-    place: tuple[str, int], bootstrap: Bootstrap, shape: str, timeout_s: float
+    place: tuple[str, int], where: Where, shape: str, timeout_s: float
 ) -> None:
     """Tell which transactions are open in a partition, the oldest first: readers of committed
     records get nothing that is behind it."""
@@ -125,18 +131,18 @@ def open_transactions(
         ]  # fmt: skip
         tell(shape, rows, OPEN)
 
-    with_cluster(bootstrap, act)
+    with_cluster(where, act)
 
 
 @command.command()
 @click.argument("place", type=Place())
 @click.option("--begins", type=click.IntRange(min=0), required=True, metavar="OFFSET",
               help="Where it begins, as `txn open` tells.")
-@bootstrap_option
+@cluster_options
 @yes_option
 @timeout_option
 def abort(
-    place: tuple[str, int], begins: int, bootstrap: Bootstrap, is_sure: bool, timeout_s: float
+    place: tuple[str, int], begins: int, where: Where, is_sure: bool, timeout_s: float
 ) -> None:
     """End a transaction that hangs in a partition: its coordinator does not know it any more."""
     topic, index = place
@@ -156,4 +162,4 @@ def abort(
                 return
         raise ClientFailed(f"no open transaction begins at offset {begins} of {topic}-{index}")
 
-    with_cluster(bootstrap, act)
+    with_cluster(where, act)

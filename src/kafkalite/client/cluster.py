@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from kafkalite.client.wire import NoReply, Wire, decode_response, request_frame
+from kafkalite.client.wire import NoReply, NotEncrypted, Wire, decode_response, request_frame
 from kafkalite.env.randomness import system_random
 from kafkalite.protocol.errors import Error, MalformedFrame
 from kafkalite.protocol.messages import (
@@ -21,7 +21,7 @@ from kafkalite.protocol.messages import (
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
 )
-from kafkalite.security.client_login import Login, LoginFailed
+from kafkalite.security.client_login import OPEN, Login, LoginFailed, Security
 
 CLIENT_ID = "kafkalite"
 ANSWER_TIMEOUT_S = 40  # more than what a broker is given for a request
@@ -56,6 +56,15 @@ class Unreachable(ClientFailed):
     """Nobody answers there, or nobody who speaks the protocol."""
 
 
+class NotLetIn(ClientFailed):
+    """A login that is refused, which has the code of that, or no encryption: it will not go better
+    by itself."""
+
+    def __init__(self, message: str, told: str, code: Error = Error.NONE) -> None:
+        super().__init__(message, code)
+        self.told = told  # what the broker says of it, or OpenSSL
+
+
 class Unserved(ClientFailed):
     """Who answers does not know such requests."""
 
@@ -84,11 +93,11 @@ class Peer:
         address: Address,
         client_id: str = CLIENT_ID,
         patience_s: float = ANSWER_TIMEOUT_S,
-        login: Login | None = None,
+        security: Security = OPEN,
     ) -> None:
         self._patience_s = patience_s
-        self._login = login
-        self._wire = Wire(*address)
+        self._login = security.login
+        self._wire = Wire(*address, security.context)
         self._client_id = client_id
         self._where = f"{address[0]}:{address[1]}"
         self._versions: dict[int, tuple[int, int]] = {}
@@ -121,11 +130,10 @@ class Peer:
         except LoginFailed as error:
             raise self._no_login(str(error)) from None
 
-    def _no_login(self, why: str) -> ClientFailed:
+    def _no_login(self, why: str) -> NotLetIn:
         self.close()
-        return ClientFailed(
-            f"no login at {self._where}: {why}", Error.SASL_AUTHENTICATION_FAILED
-        )
+        code = Error.SASL_AUTHENTICATION_FAILED
+        return NotLetIn(f"no login at {self._where}: {why}", why, code)
 
     def _version(self, request: Any) -> int:
         spec = type(request).SPEC
@@ -150,6 +158,8 @@ class Peer:
             frame = self._wire.receive(timeout_s)
             if not isinstance(frame, NoReply):
                 return decode_response(frame, request.API_KEY, version)
+        except NotEncrypted as error:
+            raise NotLetIn(f"{self._where}: {error}", error.reason) from error
         except OSError as error:
             raise Unreachable(f"{self._where}: {error.strerror or error}") from error
         except MalformedFrame as error:
@@ -169,7 +179,7 @@ class Cluster:
 
     cure: what to do when none of these can be reached.
     patience_s: how long an answer is waited for.
-    login: who asks, of brokers that want to know."""
+    security: how it comes to brokers, and as whom."""
 
     def __init__(
         self,
@@ -178,10 +188,10 @@ class Cluster:
         cure: str = "start one with `kafkalite serve`, or say with --bootstrap where it is",
         patience_s: float = ANSWER_TIMEOUT_S,
         client_id: str = CLIENT_ID,
-        login: Login | None = None,
+        security: Security = OPEN,
     ) -> None:
         self._bootstrap = list(bootstrap)
-        self._login = login
+        self._security = security
         self._client_id = client_id
         self._cure, self._patience_s = cure, patience_s
         self._first: Peer | None = None
@@ -195,7 +205,7 @@ class Cluster:
             raise TryAgain(f"no broker has the id {node_id}")
         if node_id not in self._peers:
             self._peers[node_id] = Peer(
-                self._addresses[node_id], self._client_id, self._patience_s, self._login
+                self._addresses[node_id], self._client_id, self._patience_s, self._security
             )
         try:
             return self._peers[node_id].ask(request)
@@ -216,17 +226,17 @@ class Cluster:
         if self._first is not None:
             try:
                 return self._first.ask(request)
-            except Unserved:
+            except (NotLetIn, Unserved):
                 raise
             except ClientFailed:
                 self._first.close()
                 self._first = None
         failures = []
         for address in self._bootstrap:
-            peer = Peer(address, self._client_id, self._patience_s, self._login)
+            peer = Peer(address, self._client_id, self._patience_s, self._security)
             try:
                 answer = peer.ask(request)
-            except Unserved:
+            except (NotLetIn, Unserved):
                 peer.close()
                 raise
             except ClientFailed as error:

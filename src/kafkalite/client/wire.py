@@ -9,12 +9,15 @@ import socket
 import struct
 from contextlib import suppress
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kafkalite.protocol import codec, headers
 from kafkalite.protocol.errors import MalformedFrame
 from kafkalite.protocol.framing import MAX_FRAME_BYTES, FrameCutter, frame_size
 from kafkalite.protocol.messages import RequestHeader, ResponseHeader, message_class
+
+if TYPE_CHECKING:
+    import ssl
 
 CONNECT_TIMEOUT_S = 10
 RECEIVE_BYTES = 1 << 16
@@ -32,9 +35,20 @@ class NoAnswer(ConnectionError):
     """A question that the comparison cannot go on without has no answer."""
 
 
+class NotEncrypted(OSError):
+    """A peer that does not shake hands, or refuses the certificate that it was shown."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"SSL handshake failed: {reason}")
+        self.reason = reason
+
+
 class Wire:
-    def __init__(self, host: str, port: int) -> None:
+    """With a context it is encrypted by that."""
+
+    def __init__(self, host: str, port: int, context: ssl.SSLContext | None = None) -> None:
         self.host, self.port = host, port
+        self._context = context
         self._socket: socket.socket | None = None
         self._cutter = FrameCutter(MAX_FRAME_BYTES)
         self._end = NoReply.CLOSED
@@ -42,12 +56,27 @@ class Wire:
     def send(self, frame: bytes) -> None:
         """Sends a frame without its size."""
         if self._socket is None:
-            self._socket = socket.create_connection((self.host, self.port), CONNECT_TIMEOUT_S)
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._socket = self._connected()
             self._cutter = FrameCutter(MAX_FRAME_BYTES)
             self._end = NoReply.CLOSED
         with suppress(ConnectionError):  # the answer to it will tell
             self._socket.sendall(frame_size([frame]) + frame)
+
+    def _connected(self) -> socket.socket:
+        made = socket.create_connection((self.host, self.port), CONNECT_TIMEOUT_S)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._context is None:
+            return made
+        import ssl
+
+        try:
+            return self._context.wrap_socket(made, server_hostname=self.host)
+        except (ssl.SSLError, ValueError) as error:
+            made.close()
+            raise _not_encrypted(error) from None
+        except BaseException:
+            made.close()
+            raise
 
     def receive(self, timeout_s: float) -> bytes | NoReply:
         """The next frame. Each of its pieces may take the whole time."""
@@ -82,16 +111,36 @@ class Wire:
             raise ConnectionResetError("ended before")
         self._socket.settimeout(timeout_s)
         while (frame := self._cutter.take()) is None:
-            data = self._socket.recv(RECEIVE_BYTES)
+            data = self._received(self._socket)
             if not data:
                 raise ConnectionResetError("ended by the broker")
             self._cutter.feed(data)
         return bytes(frame)
 
+    def _received(self, encrypted: socket.socket) -> bytes:
+        if self._context is None:
+            return encrypted.recv(RECEIVE_BYTES)
+        import ssl
+
+        try:
+            return encrypted.recv(RECEIVE_BYTES)
+        except ssl.SSLError as error:  # such as a certificate that is missed: it is told here
+            self.close()
+            raise _not_encrypted(error) from None
+
     def close(self) -> None:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+
+
+def _not_encrypted(error: Exception) -> NotEncrypted:
+    import ssl
+
+    from kafkalite.env.tls import reason_of
+
+    why = reason_of(error) if isinstance(error, ssl.SSLError) else str(error)
+    return NotEncrypted(why)
 
 
 def request_frame(request: Any, version: int, correlation_id: int, client_id: str | None) -> bytes:

@@ -1,7 +1,8 @@
 """One connection to another broker: requests go out in order, answers come back in order.
 
-Owns the connection: made when something is to be asked, greeted with ApiVersions, made anew after
-it ended. Knows no request but that one. Of many answers it takes a part per turn of the loop.
+Owns the connection: made when something is to be asked, greeted with ApiVersions, logged in at
+where brokers do that, made anew after it ended or before its login does. Knows no request but
+these. Of many answers it takes a part per turn of the loop.
 Invariant: whatever was asked is answered exactly once, with a response or with a KafkaError:
 NETWORK_EXCEPTION when the connection fails, REQUEST_TIMED_OUT when the oldest answer is overdue,
 which ends the connection, as with Apache Kafka's own clients.
@@ -18,6 +19,7 @@ from kafkalite.env.clock import Clock, Timer
 from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.later import Later
 from kafkalite.env.network import Address, Attempt, Link, Network
+from kafkalite.peers import login
 from kafkalite.protocol import codec, headers, spec
 from kafkalite.protocol.errors import Error, KafkaError, MalformedFrame
 from kafkalite.protocol.framing import MAX_FRAME_BYTES, FrameCutter, frame_size
@@ -35,6 +37,7 @@ GREETING_VERSION = 3  # peers that are older answer in version 0 that they do no
 BUFFER_BYTES = 65_536
 RECONNECT_PAUSE_MS = 50  # after a connection that came to nothing
 ANSWERS_PER_TURN = 64
+RENEWED_AT = 0.9  # of the time for which a login holds
 
 Answer = Any  # the response's message, or a KafkaError
 
@@ -59,10 +62,16 @@ class Channel:
         client_id: str,
         address: Callable[[], Address | None],
         timeout_ms: int,
+        entry: login.Entry | None = None,
     ) -> None:
         self._network, self._clock = network, clock
         self._client_id, self._address, self._timeout_ms = client_id, address, timeout_ms
-        self._served: dict[int, range] | None = None  # by the peer, once it is greeted
+        self._entry = entry
+        self._logging_in: login.LoggingIn | None = None
+        self._last_refusal = ""
+        self._renew_at_ms: float | None = None
+        self._greeted_with: dict[int, range] = {}
+        self._served: dict[int, range] | None = None  # by the peer, once it has let us in
         self._attempt: Attempt | None = None
         self._link: Link | None = None
         self._retry_at_ms = 0
@@ -125,16 +134,41 @@ class Channel:
         response: ApiVersionsResponse = _decode(frame, ApiVersionsRequest.API_KEY, self._greeting)
         if response.error_code != Error.NONE:
             raise MalformedFrame(f"a greeting was refused with {response.error_code}")
-        self._served = {
+        self._greeted_with = {
             each.api_key: range(each.min_version, each.max_version + 1)
             for each in response.api_keys
         }
+        if self._entry is None:
+            self._let_in(0)
+        else:
+            self._logging_in = self._entry.begin(self._say, self._let_in)
+
+    def _say(self, request: Any) -> None:
+        if self._link is not None:
+            self._write(self._framed(request, login.VERSION))
+
+    def _let_in(self, how: int | str) -> None:
+        """The peer has, for so many milliseconds if there is an end, or has refused."""
+        self._logging_in = None
+        if isinstance(how, str):
+            if how != self._last_refusal:
+                logger.error("%s failed authentication: %s", self._client_id, how)
+            self._last_refusal = how
+            self._fail(KafkaError(Error.NETWORK_EXCEPTION, f"no login: {how}"))
+            return
+        self._last_refusal = ""
+        now_ms = self._clock.monotonic_ms()
+        self._renew_at_ms = now_ms + how * RENEWED_AT if how > 0 else None
+        self._served = self._greeted_with
         self._send()
 
     def _fail(self, error: KafkaError) -> None:
         """Ends the connection, and all that was asked."""
         link, self._link = self._link, None
         attempt, self._attempt = self._attempt, None
+        logging_in, self._logging_in = self._logging_in, None
+        if logging_in is not None:
+            logging_in.give_up()
         if self._served is None and (link is not None or attempt is not None):
             self._retry_at_ms = self._clock.monotonic_ms() + RECONNECT_PAUSE_MS
         self._served = None
@@ -170,6 +204,10 @@ class Channel:
     # --- out --------------------------------------------------------------------------------------
 
     def _send(self) -> None:
+        if self._is_to_be_renewed():
+            if not self._sent:
+                self._renew()
+            return
         while self._unsent and self._served is not None:  # a send may end the connection
             asked = self._unsent.popleft()
             theirs = self._served.get(asked.request.API_KEY, range(0))
@@ -185,6 +223,19 @@ class Channel:
                 continue
             self._sent.append(asked)
             self._write(frame)
+
+    def _is_to_be_renewed(self) -> bool:
+        at_ms = self._renew_at_ms
+        return self._served is not None and at_ms is not None and (
+            self._clock.monotonic_ms() >= at_ms
+        )  # fmt: skip
+
+    def _renew(self) -> None:
+        """With nothing under way a new connection costs less than a login on the old one."""
+        link, self._link, self._served = self._link, None, None
+        if link is not None:
+            link.abort()
+        self._connect(self._clock.monotonic_ms())
 
     def _framed(self, request: Any, version: int) -> bytes:
         header = RequestHeader(
@@ -232,6 +283,10 @@ class Channel:
         if int.from_bytes(frame[:4], "big") != self._answer_id or len(frame) < 4:
             raise MalformedFrame("an answer to something else")
         self._answer_id = (self._answer_id + 1) & 0x7FFFFFFF
+        if self._logging_in is not None:
+            key = self._logging_in.asked_key
+            self._logging_in.take(_decode(frame, key, login.VERSION))
+            return
         if self._served is None:
             self._greeted(frame)
             return
@@ -241,6 +296,8 @@ class Channel:
         response = _decode(frame, asked.request.API_KEY, asked.version)
         self._sent.popleft()
         _tell(asked, response)
+        if self._unsent and not self._sent:  # what waits for a new login
+            self._send()
 
     def sent(self) -> None:
         """Nothing waits for that: what was asked is in memory anyway until it is answered."""

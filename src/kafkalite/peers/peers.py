@@ -15,6 +15,7 @@ from kafkalite.coordinators.transactions.peer import Peer
 from kafkalite.env.clock import Clock
 from kafkalite.env.network import Address, Network
 from kafkalite.peers.channel import Channel
+from kafkalite.peers.login import Entry
 from kafkalite.peers.wire import WirePeer
 
 
@@ -29,11 +30,14 @@ class Peers:
         node_id: int,
         address_of: Callable[[int], Address | None],
         timeout_ms: int,
+        entry: Entry | None = None,
     ) -> None:
+        """`entry` is as whom it comes to the others, where they want to know."""
         self.local: Peer | None = None  # as long as this broker serves
         self.local_shares: SharePeer | None = None
         self._network, self._clock = network, clock
         self._node_id, self._address_of, self._timeout_ms = node_id, address_of, timeout_ms
+        self._entry = entry
         self._others: dict[int, WirePeer] = {}
         self._copied: list[Channel] = []
         self._is_stopped = False
@@ -80,4 +84,5 @@ class Peers:
             client_id=f"broker-{self._node_id}-{what}-to-{node_id}",
             address=lambda: self._address_of(node_id),
             timeout_ms=timeout_ms or self._timeout_ms,
+            entry=self._entry,
         )

@@ -44,7 +44,7 @@ NAMES_PER_STEP = 32
 _ANY_NAME = "hardcode"
 
 Question = tuple[str, str, int, int, str | None]
-# Told of a refusal, the first time since the rules changed: user, host, operation, kind, name.
+# Told of a refusal: user, host, operation, kind, name.
 Denied = Callable[[str, str, int, int, str], None]
 Holder = tuple[str, str]
 
@@ -91,7 +91,7 @@ class Authorizer:
 
     __slots__ = (
         "_allows_without_rules", "_answers", "_counts", "_named", "_of_kind", "_rules",
-        "_super_users", "changes", "on_denied",
+        "_super_users", "changes", "on_denied", "on_each_denied",
     )  # fmt: skip
 
     def __init__(
@@ -99,7 +99,8 @@ class Authorizer:
     ) -> None:
         self._super_users = frozenset(super_users)
         self._allows_without_rules = allows_without_rules
-        self.on_denied: Denied | None = None
+        self.on_denied: Denied | None = None  # the first time since the rules changed
+        self.on_each_denied: Denied | None = None
         self.changes = 0  # how often the rules were not the same any more
         # By kind, holder, operation and permission.
         self._named: dict[tuple[int, Holder, int, int], _Named] = {}
@@ -170,14 +171,20 @@ class Authorizer:
         what to show, has nobody told of a refusal."""
         question = principal, host, operation, kind, name
         answer = self._answers.get(question, ...)
-        if answer is True or answer is False:
-            return answer
+        if answer is True:
+            return True
+        if answer is False:
+            if self.on_each_denied is not None and not is_quiet:
+                self.on_each_denied(principal, host, operation, kind, name)
+            return False
         if answer is ...:
             answer = self._decide(principal, host, operation, kind, name) or None
         if answer is None and not is_quiet:
             answer = False
             if self.on_denied is not None:
                 self.on_denied(principal, host, operation, kind, name)
+            if self.on_each_denied is not None:
+                self.on_each_denied(principal, host, operation, kind, name)
         self._keep(question, answer)
         return answer is True
 

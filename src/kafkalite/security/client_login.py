@@ -1,7 +1,8 @@
 """A login from the client's side: what to say first, and what to a challenge. Sans-IO.
 
-Owns a user with a password, and the exchange by which they are shown: a SCRAM server proves, too,
-that it knows the password. Says with LoginFailed why it would not go on.
+Owns a user with a password, how a client comes to brokers, and the exchange by which a user is
+shown: a SCRAM server proves, too, that it knows the password. Says with LoginFailed why it would
+not go on.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from kafkalite.security.plain import plain_token
 from kafkalite.security.scram import BY_NAME, MIN_ITERATIONS, NONCE_BITS, Scram, in_base_36
 
 if TYPE_CHECKING:
+    import ssl
     from random import Random
 
 # Whoever asks for more wants to keep us busy: Apache Kafka's users have 16,384 at most.
@@ -46,6 +48,17 @@ class Login:
             return plain_token(self.user, self.password), lambda _: None
         exchange = _ScramClient(BY_NAME[self.mechanism], self.user, self.password, random)
         return exchange.first, exchange.take
+
+
+@dataclass(slots=True, frozen=True)
+class Security:
+    """How a client comes to brokers; None: in the open, without a login."""
+
+    context: ssl.SSLContext | None = None
+    login: Login | None = None
+
+
+OPEN = Security()
 
 
 class _ScramClient:

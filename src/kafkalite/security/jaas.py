@@ -1,4 +1,5 @@
-"""JAAS as a setting holds it: a login module, a flag, and options in quotes, up to a semicolon.
+"""JAAS as a setting holds it: a login module, a flag, and options in quotes, up to a semicolon; or
+a file, in sections with names.
 
 Owns that syntax, read as Java's StreamTokenizer reads it with Kafka's choice of characters: a word
 that begins with a digit is a number there and no value, a slash begins a comment, and a quoted
@@ -51,6 +52,33 @@ def parse_entry(text: str) -> Entry:
             f"JAAS config property contains {len(entries)} login modules, should be 1 module"
         )
     return entries[0]
+
+
+def parse_file(text: str) -> dict[str, list[Entry]]:
+    """The login modules of a file's sections, `NAME { module; module; };`; raises
+    MalformedJaas."""
+    tokens, found = _tokens(text), {}
+    for number, name in enumerate(tokens, 1):
+        opening = next(tokens, None)
+        if name.text is None or opening is None or opening.sign != "{":
+            raise MalformedJaas(f"section {number} does not begin with its name and {{")
+        if name.text in found:
+            raise MalformedJaas(f"section {number} has the name of one before it")
+        found[name.text] = list(_entries(_until_brace(tokens, number)))
+        closing = next(tokens, None)
+        if closing is None or closing.sign != ";":
+            raise MalformedJaas(f"section {number} does not end with }};")
+    return found
+
+
+def _until_brace(tokens: Iterator[_Token], number: int) -> Iterator[_Token]:
+    for token in tokens:
+        if token.sign == "}":
+            return
+        if token.text is not None and "${" in token.text:
+            raise MalformedJaas(f"section {number} names a property of Java's, which is not here")
+        yield token
+    raise MalformedJaas(f"section {number} does not end with }};")
 
 
 def _entries(tokens: Iterator[_Token]) -> Iterator[Entry]:

@@ -16,12 +16,15 @@ from kafkalite.config.setting import InvalidSetting, Value
 from kafkalite.config.tables import LISTENER_PREFIX
 from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.security import oauthbearer, plain
+from kafkalite.security.client_login import Login
+from kafkalite.security.client_settings import jaas_of, module_of
 from kafkalite.security.jaas import Entry, MalformedJaas, parse_entry
 from kafkalite.security.mechanisms import OAUTHBEARER, PLAIN, SERVED
 from kafkalite.security.oauth_settings import CHECK, OauthSettings, Said, oauth_settings
 
 ENABLED = "sasl.enabled.mechanisms"
 JAAS = "sasl.jaas.config"
+INTER_BROKER = "sasl.mechanism.inter.broker.protocol"
 USER_PREFIX = "user_"
 EXAMPLE = f'{plain.MODULE} required user_alice="secret";'
 
@@ -69,6 +72,59 @@ def _of(config: BrokerConfig, listener: Listener) -> LoginSettings:
         _number(config, "sasl.server.max.receive.size", prefix),
         _number(config, "connection.failed.authentication.delay.ms"),
     )
+
+
+def broker_login(config: BrokerConfig) -> Login | None:
+    """As whom this broker logs in at others, None where nobody said so or they want nobody to;
+    raises InvalidSetting."""
+    listener = _among_brokers(config)
+    if listener is None:
+        return None
+    mechanism, key = _of_brokers(config, listener)
+    text = config.text_at_start(key)
+    if mechanism not in SERVED or text is None:
+        return None
+    entry = _entry(key, text)
+    user, password = entry.options.get("username"), entry.options.get("password")
+    if entry.module != module_of(mechanism) or not user or not password:
+        return None
+    return Login(mechanism, user, password)
+
+
+def check_broker_login(config: BrokerConfig) -> None:
+    """Of one of several brokers; raises InvalidSetting when it could not log in at the others."""
+    listener = _among_brokers(config)
+    if listener is None or broker_login(config) is not None:
+        return
+    mechanism, key = _of_brokers(config, listener)
+    if mechanism not in SERVED:
+        raise InvalidSetting(
+            f"{INTER_BROKER}: brokers log in at each other at listener {listener.name}, and "
+            f"{mechanism} is not served: set it to one of {','.join(SERVED)}"
+        )
+    raise InvalidSetting(
+        f"{key}: brokers log in at each other at listener {listener.name} with {mechanism}, and "
+        f"are told there as whom: {jaas_of(mechanism, 'broker', 'secret')}"
+    )
+
+
+def _among_brokers(config: BrokerConfig) -> Listener | None:
+    """The listener by which brokers ask each other, if one logs in there."""
+    named = config.inter_broker_listener
+    return next(
+        (
+            each for each in config.listeners
+            if each.name == named and each.protocol in SASL_PROTOCOLS
+        ),
+        None,
+    )  # fmt: skip
+
+
+def _of_brokers(config: BrokerConfig, listener: Listener) -> tuple[str, str]:
+    """Their mechanism, and where their user stands."""
+    prefix = f"{LISTENER_PREFIX}{listener.name.lower()}."
+    mechanism = config.text_at_start(INTER_BROKER) or str(config.settings[INTER_BROKER].default())
+    return mechanism, f"{prefix}{mechanism.lower()}.{JAAS}"
 
 
 def _number(config: BrokerConfig, name: str, *prefixes: str) -> int:

@@ -1,4 +1,5 @@
-"""From the settings of a listener to its part in TLS: what it shows, trusts and offers.
+"""From settings to one side's part in TLS, a listener's or a client's: what it shows, trusts and
+offers.
 
 Owns which settings belong together, which of them cannot be kept here, and the way from Java's
 words to OpenSSL's. Nothing is taken that is not honoured: what cannot be is one sentence that names
@@ -7,6 +8,7 @@ the setting, before anything is opened.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kafkalite.config import BrokerConfig, InvalidSetting, broker_settings
@@ -61,23 +63,15 @@ class ListenerTls:
             raise NoRule(f"its certificate names nobody: {error}") from None
 
 
-class _Settings:
-    """The settings that hold for a listener: its own, else those of all."""
-
-    def __init__(self, config: BrokerConfig, listener: Listener) -> None:
-        self._config = config
-        self._prefix = f"{LISTENER_PREFIX}{listener.name.lower()}."
-
-    def is_own(self, name: str) -> bool:
-        return self._config.text(self._prefix + name) is not None
+class Settings:
+    """Where the settings of one side are looked up, by Kafka's names."""
 
     def key(self, name: str) -> str:
         """The name under which it was set."""
-        return self._prefix + name if self.is_own(name) else name
+        return name
 
     def value(self, name: str) -> Value:
-        text = self._config.text(self._prefix + name)
-        return self._config.get(name) if text is None else broker_settings()[name].parse(text)
+        raise NotImplementedError
 
     def text(self, name: str) -> str | None:
         value = self.value(name)
@@ -89,6 +83,35 @@ class _Settings:
 
     def problem(self, name: str, why: str) -> InvalidSetting:
         return InvalidSetting(f"{self.key(name)}: {why}")
+
+
+class _OfListener(Settings):
+    """Those that hold for a listener: its own, else those of all."""
+
+    def __init__(self, config: BrokerConfig, listener: Listener) -> None:
+        self._config = config
+        self._prefix = f"{LISTENER_PREFIX}{listener.name.lower()}."
+
+    def is_own(self, name: str) -> bool:
+        return self._config.text(self._prefix + name) is not None
+
+    def key(self, name: str) -> str:
+        return self._prefix + name if self.is_own(name) else name
+
+    def value(self, name: str) -> Value:
+        text = self._config.text(self._prefix + name)
+        return self._config.get(name) if text is None else broker_settings()[name].parse(text)
+
+
+class GivenSettings(Settings):
+    """Those of a client, which has no listeners; names and values as a broker's are."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._given = given
+
+    def value(self, name: str) -> Value:
+        setting, text = broker_settings()[name], self._given.get(name)
+        return setting.default() if text is None else setting.parse(text)
 
 
 @dataclass(slots=True, frozen=True)
@@ -133,26 +156,32 @@ class Plan:
 def plan_of(config: BrokerConfig, listener: Listener) -> Plan | None:
     """What a listener's settings say, None where its protocol has no TLS; raises InvalidSetting.
     Reads no file."""
-    settings = _Settings(config, listener)
+    settings = _OfListener(config, listener)
     if listener.protocol not in ENCRYPTED or _is_left_open(config, settings):
         return None
-    _check_classes(settings)
-    versions, ciphers = _versions_and_ciphers(settings)
+    check_classes(settings)
+    versions, ciphers = versions_and_ciphers(settings)
+    keys = key_place(settings)
+    if keys is None:
+        raise settings.problem(
+            "ssl.keystore.location",
+            "a listener with TLS shows a certificate: name the store of its key",
+        )
     return Plan(
-        _key_place(settings),
-        _trust_place(settings),
+        keys,
+        trust_place(settings),
         settings.text("ssl.principal.mapping.rules") or "DEFAULT",
         tuple(versions),
         None if ciphers is None else tuple(ciphers),
         _client_auth(settings, listener),
-        _checks_names(settings),
+        checks_names(settings),
         listener.protocol == SSL,
         settings.value("ssl.allow.dn.changes") is True,
         settings.value("ssl.allow.san.changes") is True,
     )
 
 
-def _is_left_open(config: BrokerConfig, settings: _Settings) -> bool:
+def _is_left_open(config: BrokerConfig, settings: Settings) -> bool:
     """Whether somebody insists on starting without keys."""
     stores = ("ssl.keystore.location", "ssl.keystore.key")
     return config.get_bool(ALLOW) and not any(map(settings.text, stores))
@@ -170,7 +199,7 @@ def check_tls(config: BrokerConfig) -> None:
         tls_of(config, listener)
 
 
-def _check_classes(settings: _Settings) -> None:
+def check_classes(settings: Settings) -> None:
     """What another runtime would have to do."""
     for name, known, why in (
         ("ssl.engine.factory.class", (ENGINE,), "no class of another runtime makes TLS engines"),
@@ -183,7 +212,8 @@ def _check_classes(settings: _Settings) -> None:
             raise settings.problem(name, f"{text} cannot be had: {why}; leave it out")
 
 
-def _checks_names(settings: _Settings) -> bool:
+def checks_names(settings: Settings) -> bool:
+    """Whether a client compares the name that it called with the certificate's."""
     name = "ssl.endpoint.identification.algorithm"
     text = settings.text(name)
     if text is not None and text.lower() != "https":
@@ -191,7 +221,7 @@ def _checks_names(settings: _Settings) -> bool:
     return text is not None
 
 
-def _client_auth(settings: _Settings, listener: Listener) -> str:
+def _client_auth(settings: _OfListener, listener: Listener) -> str:
     """A listener with a login asks for certificates only if it alone was told to, as in Kafka."""
     name = "ssl.client.auth"
     if listener.protocol == SASL_SSL and not settings.is_own(name):
@@ -202,8 +232,8 @@ def _client_auth(settings: _Settings, listener: Listener) -> str:
 # --- stores ---------------------------------------------------------------------------------------
 
 
-def _key_place(settings: _Settings) -> Place:
-    """Kafka's rules, in its order."""
+def key_place(settings: Settings) -> Place | None:
+    """Kafka's rules, in its order; None where no store is named."""
     kind = _kind(settings, "ssl.keystore.type")
     location = settings.text("ssl.keystore.location")
     password = settings.text("ssl.keystore.password")
@@ -224,18 +254,18 @@ def _key_place(settings: _Settings) -> Place:
          "password is specified."),
         ("location", kind != PEM and location and password is None, "SSL key store is specified, "
          "but key store password is not specified."),
-        ("location", not key and not location, "a listener with TLS shows a certificate: name the "
-         "store of its key"),
     )  # fmt: skip
     for name, is_broken, why in rules:
         if is_broken:
             raise settings.problem(f"ssl.keystore.{name}", why)
+    if not key and not location:
+        return None
     setting = settings.key("ssl.keystore.location" if key is None else "ssl.keystore.key")
     opens = settings.text("ssl.key.password")
     return Place(setting, kind, location, password, opens, key, chain)
 
 
-def _trust_place(settings: _Settings) -> Place | None:
+def trust_place(settings: Settings) -> Place | None:
     kind = _kind(settings, "ssl.truststore.type")
     location = settings.text("ssl.truststore.location")
     password = settings.text("ssl.truststore.password")
@@ -260,7 +290,7 @@ def _trust_place(settings: _Settings) -> Place | None:
     return Place(setting, kind, location, password, certificates=certificates)
 
 
-def _kind(settings: _Settings, name: str) -> str:
+def _kind(settings: Settings, name: str) -> str:
     text = (settings.text(name) or "").upper()
     if text not in TYPES:
         raise settings.problem(name, f"{text} cannot be read here: {', '.join(TYPES)} can")
@@ -270,7 +300,8 @@ def _kind(settings: _Settings, name: str) -> str:
 # --- what is offered ------------------------------------------------------------------------------
 
 
-def _versions_and_ciphers(settings: _Settings) -> tuple[list[str], list[str] | None]:
+def versions_and_ciphers(settings: Settings) -> tuple[list[str], list[str] | None]:
+    """Of TLS, and those of its version 1.2 in OpenSSL's names; None: all that it has."""
     name = "ssl.enabled.protocols"
     versions = settings.items(name) or list(VERSIONS)
     strangers = [each for each in versions if each not in VERSIONS]
@@ -285,7 +316,7 @@ def _versions_and_ciphers(settings: _Settings) -> tuple[list[str], list[str] | N
 
 
 def _with_suites(
-    settings: _Settings, versions: list[str], suites: list[str]
+    settings: Settings, versions: list[str], suites: list[str]
 ) -> tuple[list[str], list[str] | None]:
     """Without a suite of its own a version is not on offer, as with Java."""
     name = "ssl.cipher.suites"

@@ -114,13 +114,15 @@ def _text(what: str, value: SettingValue) -> str:
     raise TypeError(f"{what}={value!r}: expected a str, a number, True or False, a path or a list")
 
 
-def acls(wanted: Iterable[str | Acl], given: Mapping[str, str]) -> tuple[Acl, ...]:
+def acls(
+    wanted: Iterable[str | Acl], given: Mapping[str, str], *, is_secured: bool
+) -> tuple[Acl, ...]:
     """Rules as they are, or as people write them."""
     from kafkalite.config.authorization import AUTHORIZER
     from kafkalite.security.acl import acl_of
 
     found = tuple(acl_of(each) if isinstance(each, str) else each for each in wanted)
-    if found and not given.get(AUTHORIZER):
+    if found and not is_secured and not given.get(AUTHORIZER):
         raise ValueError(f"acls are kept by an authorizer: settings={{{AUTHORIZER!r}: …}}")
     return found
 

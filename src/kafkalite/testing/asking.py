@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kafkalite.client.cluster import Cluster
     from kafkalite.client.groups import Group, Lag
     from kafkalite.records.record import Record
-    from kafkalite.security.client_login import Login
+    from kafkalite.security.client_login import Security
 
 LOOK_SECONDS = 0.02
 TIMEOUT_SECONDS = 10.0
@@ -97,8 +97,8 @@ class Asking(Protocol):
     def bootstrap_servers(self) -> str: ...
 
     @property
-    def _login(self) -> Login | None:
-        """Who the helpers are, where one has to be somebody."""
+    def _security(self) -> Security | None:
+        """How the helpers come in, where that is not open to everybody."""
         return None
 
     def _can_be_asked(self, what: str) -> None:
@@ -109,7 +109,7 @@ class Asking(Protocol):
         """What records are stamped with."""
         return int(time.time() * 1000)
 
-    def client_config(self, library: str) -> dict[str, str]:
+    def client_config(self, library: str) -> dict[str, Any]:
         """What a client of a library is to be told: "kafka-python", "aiokafka", "confluent",
         "java" or "spark"."""
         return client_config(library, self.bootstrap_servers)
@@ -130,7 +130,7 @@ class Asking(Protocol):
         self._can_be_asked("be written to")
         pairs = _header_pairs(headers)
         records = [_key_and_value(each, key) for each in values]
-        with _cluster(self.bootstrap_servers, login=self._login) as cluster:
+        with _cluster(self.bootstrap_servers, security=self._security) as cluster:
             producer = Producer(
                 cluster, topic, partition=partition, headers=pairs, codec=0,
                 timeout_s=TIMEOUT_SECONDS, now_ms=self._now_ms,
@@ -180,7 +180,7 @@ class Asking(Protocol):
         def look() -> Group | None:
             from kafkalite.client.groups import Groups
 
-            with _cluster(self.bootstrap_servers, timeout, self._login) as cluster:
+            with _cluster(self.bootstrap_servers, timeout, self._security) as cluster:
                 group = Groups(cluster, timeout).describe(group_id)
             seen[:] = [group]
             is_so = state is None or group.state.lower() == state.lower()
@@ -205,7 +205,7 @@ class Asking(Protocol):
         if isinstance(topics, str):
             raise TypeError(f"topics={topics!r}: expected a list, [{topics!r}]")
         self._can_be_asked("tell of a group")
-        with _cluster(self.bootstrap_servers, timeout, self._login) as cluster:
+        with _cluster(self.bootstrap_servers, timeout, self._security) as cluster:
             return Groups(cluster, timeout).lag(group_id, topics)
 
     def assert_lag(
@@ -238,7 +238,7 @@ def _read(kafka: Asking, topic: str, timeout: float, *, committed: bool) -> Reco
     from kafkalite.client.consuming import Reader, Start
 
     found = Records()
-    with _cluster(kafka.bootstrap_servers, timeout, kafka._login) as cluster:
+    with _cluster(kafka.bootstrap_servers, timeout, kafka._security) as cluster:
         reader = Reader(
             cluster, topic, partitions=(), start=Start(), follows=False, is_committed=committed,
             timeout_s=timeout, tell=lambda _: None,
@@ -326,14 +326,16 @@ def _wait(look: Callable[[], T | None], said: Callable[[], str], timeout: float)
 
 @contextmanager
 def _cluster(
-    bootstrap: str, timeout: float = TIMEOUT_SECONDS, login: Login | None = None
+    bootstrap: str, timeout: float = TIMEOUT_SECONDS, security: Security | None = None
 ) -> Iterator[Cluster]:
     from kafkalite.client.addresses import addresses
     from kafkalite.client.cluster import Cluster
+    from kafkalite.security.client_login import OPEN
 
     patience_s = max(timeout, LEAST_SECONDS)
     known = addresses(bootstrap)
-    with closing(
-        Cluster(known, cure=CURE, patience_s=patience_s, client_id=CLIENT_ID, login=login)
-    ) as cluster:
+    made = Cluster(
+        known, cure=CURE, patience_s=patience_s, client_id=CLIENT_ID, security=security or OPEN
+    )
+    with closing(made) as cluster:
         yield cluster

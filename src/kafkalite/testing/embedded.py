@@ -41,7 +41,7 @@ from kafkalite.testing.timing import Time
 if TYPE_CHECKING:
     from kafkalite.env.disk import Disk
     from kafkalite.env.memory import DiskImage
-    from kafkalite.security.client_login import Login
+    from kafkalite.security.client_login import Security
     from kafkalite.testing.exchange import Exchange
     from kafkalite.testing.exploring import Explorer
 
@@ -77,11 +77,13 @@ class EmbeddedKafka(Asking):
     settings: of a server.properties, {"num.partitions": 3, "auto.create.topics.enable": False}.
     host, port: where the first broker listens; port 0 is one that is free.
     brokers: how many there are.
-    security, mechanism, users: clients log in, as one of these: "sasl_plaintext", "PLAIN",
-        "SCRAM-SHA-256" or "SCRAM-SHA-512", {"alice": "secret"}. The first is who `client_config`
-        and the helpers are.
+    security: "ssl", "sasl_ssl" or "sasl_plaintext"; certificates are made.
+    mechanism, users: of logins: "PLAIN", "SCRAM-SHA-256" or "SCRAM-SHA-512", {"alice": "secret"}.
+        The first is who `client_config` and the helpers are.
+    client_certificates: names of those who get one, ["alice"]; all clients have to show one.
     profile: of which release of Apache Kafka they speak the versions, such as "kafka-2.8".
-    acls: access rules, such as "User:alice read topic orders-*"; settings name the authorizer.
+    acls: access rules, such as "User:alice read topic orders-*"; where there is no `security`,
+        settings name the authorizer.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class EmbeddedKafka(Asking):
         security: str | None = None,
         mechanism: str | None = None,
         users: Mapping[str, str] | None = None,
+        client_certificates: Iterable[str] = (),
         acls: Iterable[str | Acl] = (),
     ) -> None:
         self._run: Run | None = None
@@ -114,11 +117,12 @@ class EmbeddedKafka(Asking):
             arguments.host(host),
             [arguments.port_number(port)] + [0] * (count - 1),
             arguments.profile(profile),
-            secured(security, mechanism, users),
-            arguments.acls(acls, texts),
+            acls=arguments.acls(acls, texts, is_secured=security is not None),
         )
-        if self._plan.secured is not None and count > 1:
-            raise ValueError(f"brokers={count}: brokers do not log in at each other, so one does")
+        self._plan.secured = secured(
+            security, mechanism, users, client_certificates,
+            host=self._plan.host, has_rules=bool(self._plan.acls), are_several=count > 1,
+        )  # fmt: skip
 
     # --- life -------------------------------------------------------------------------------
 
@@ -189,15 +193,18 @@ class EmbeddedKafka(Asking):
             run.ask("add its users", partial(acting.add_users, run, request))
 
     @property
-    def _login(self) -> Login | None:
-        return None if self._plan.secured is None else self._plan.secured.login
+    def _security(self) -> Security | None:
+        return None if self._plan.secured is None else self._plan.secured.security
 
-    def client_config(self, library: str) -> dict[str, str]:
+    def client_config(self, library: str, user: str | None = None) -> dict[str, Any]:
         """What a client of a library is to be told: "kafka-python", "aiokafka", "confluent",
-        "java" or "spark"; where clients log in, as the first user."""
-        if self._plan.secured is None:
-            return super().client_config(library)
-        return self._plan.secured.client_config(library, self.bootstrap_servers)
+        "java" or "spark"; where not everybody may come, to be this user, or the first. The files
+        that it names are there until the stop."""
+        if self._plan.secured is not None:
+            return self._plan.secured.client_config(library, self.bootstrap_servers, user)
+        if user is not None:
+            raise ValueError(f"user={user!r}: nobody is somebody here without security=…")
+        return super().client_config(library)
 
     def stop(self, *, unclean: bool = False) -> None:
         """Ends connections, and makes what is in a directory last. Returns when all has ended, at

@@ -61,9 +61,8 @@ class Plan:
         return {
             **({} if "broker.id" in self.settings else {"node.id": str(node_id)}),
             "listeners": f"{protocol}://{host}:{self.ports[node_id - 1]}",
-            **({} if self.secured is None else self.secured.settings),
             **({} if self.names_directories else {"log.dirs": directory}),
-            **self.settings,
+            **(self.settings if self.secured is None else self.secured.settings(self.settings)),
         }
 
 

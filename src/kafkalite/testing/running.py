@@ -258,6 +258,9 @@ class Run:
         loop.close()
         self.brokers.clear()
         self.env = self._local_brokers = self._starting = None
+        secured = self.plan.secured
+        if secured is not None and secured.keys is not None:
+            secured.keys.remove()
         self._tell_all(self._failure or BrokerFailed("it was stopped meanwhile"))
 
     def _tell_all(self, why: Exception) -> None:
@@ -316,6 +319,8 @@ class Run:
         self.disk = self.disk or _new_disk(clock, is_in_memory=plan.is_in_memory)
         env = self.env = Env(clock, self.disk, self.background, system_random())
         self._local_brokers = LocalBrokers()
+        if plan.secured is not None and plan.secured.keys is not None:
+            plan.secured.keys.write()
         if not plan.names_directories:
             check_folder(env.disk, plan.data_dir or MEMORY, len(plan.ports))
 
@@ -372,20 +377,16 @@ class Run:
 
     def _new_broker(self, node_id: int) -> Broker:
         from kafkalite.broker.broker import Broker
-        from kafkalite.config import InvalidSetting, broker_config
-        from kafkalite.config.listeners import SASL_PROTOCOLS
+        from kafkalite.config import broker_config
+        from kafkalite.security.login_settings import check_broker_login
         from kafkalite.testing.staging import staged
         from kafkalite.testing.standing import StandingNetwork
 
         assert self.env is not None
         assert self.loop is not None
         config, _ = broker_config(self.plan.config_of(node_id))
-        among = config.inter_broker_listener
-        if len(self.plan.ports) > 1 and config.protocols.get(among, among) in SASL_PROTOCOLS:
-            raise InvalidSetting(
-                f"brokers do not log in at each other: several need a listener without SASL, named "
-                f"by inter.broker.listener.name, which is {among}"
-            )
+        if len(self.plan.ports) > 1:
+            check_broker_login(config)
         self.stages[node_id] = []
         network = self.networks.setdefault(node_id, StandingNetwork(self.loop))
         over = partial(staged, self, node_id)

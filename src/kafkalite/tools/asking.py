@@ -10,10 +10,19 @@ from typing import Any
 
 from kafkalite.client.addresses import HIGHEST_PORT, Address
 from kafkalite.client.admin import GROUP, TIMEOUT_S, Admin
-from kafkalite.client.cluster import ClientFailed, Cluster, TryAgain, Unreachable, Unserved
+from kafkalite.client.cluster import (
+    ClientFailed,
+    Cluster,
+    NotLetIn,
+    TryAgain,
+    Unreachable,
+    Unserved,
+)
 from kafkalite.protocol.errors import Error
-from kafkalite.tools.client_settings import Number, numbers, settings_of
+from kafkalite.security.client_login import Security
+from kafkalite.tools.client_settings import Number, numbers, security_in, settings_of
 from kafkalite.tools.failures import (
+    ERRORS,
     Failure,
     TerseFailure,
     kafka,
@@ -37,10 +46,12 @@ NETWORK = "org.apache.kafka.clients.NetworkClient"
 class Asking:
     """Each question with the name that Apache Kafka's admin client has for it."""
 
-    def __init__(self, bootstrap: list[Address], client_id: str, timeout_s: float) -> None:
+    def __init__(
+        self, bootstrap: list[Address], client_id: str, timeout_s: float, security: Security
+    ) -> None:
         self._bootstrap, self.client_id = bootstrap, client_id
         self.timeout_s = timeout_s
-        self._cluster = Cluster(bootstrap, client_id=client_id)
+        self._cluster = Cluster(bootstrap, client_id=client_id, security=security)
         self._admin = Admin(self._cluster, timeout_s=timeout_s, tell=self._warn)
 
     def any(self, call: str, request: Any) -> Any:
@@ -74,13 +85,19 @@ class Asking:
         except Unserved as failure:
             why = f"The node does not support {_CAPITAL.sub('_', failure.api).upper()}"
             raise refused(Error.UNSUPPORTED_VERSION, why) from failure
+        except NotLetIn as failure:
+            raise not_let_in(failure, self._bootstrap, self._client) from failure
         except ClientFailed as failure:
             raise kafka(str(failure)) from failure
 
     def _warn(self, failure: Exception) -> None:
         """Nobody there, again."""
         if isinstance(failure, Unreachable):
-            warn_of_nobody(self._bootstrap, f"AdminClient clientId={self.client_id}")
+            warn_of_nobody(self._bootstrap, self._client)
+
+    @property
+    def _client(self) -> str:
+        return f"AdminClient clientId={self.client_id}"
 
 
 def warn_of_nobody(bootstrap: list[Address], client: str) -> None:
@@ -91,6 +108,24 @@ def warn_of_nobody(bootstrap: list[Address], client: str) -> None:
             "established. Node may not be available.",
             NETWORK,
         )
+
+
+def not_let_in(failure: NotLetIn, bootstrap: list[Address], client: str) -> Failure:
+    """What a client that has to be somebody raises, after a line of its log."""
+    if failure.code is Error.SASL_AUTHENTICATION_FAILED:
+        found = refused(failure.code, failure.told)
+    else:
+        cause = Failure("javax.net.ssl.SSLHandshakeException", failure.told)
+        java = f"{ERRORS}SslAuthenticationException"
+        found = Failure(java, "SSL handshake failed", cause)
+    host, port = bootstrap[0]
+    log(
+        "ERROR",
+        f"[{client}] Connection to node -1 ({_resolved(host)}:{port}) failed authentication due "
+        f"to: {found.message}",
+        NETWORK,
+    )
+    return found
 
 
 def connect(
@@ -113,7 +148,7 @@ def connect(
                 f"{_REQUEST.name}."
             ))  # fmt: skip
         timeout_s = max(times.values()) / 1000
-    return Asking(found, client_id, timeout_s)
+    return Asking(found, client_id, timeout_s, security_in(settings, _NO_ADMIN))
 
 
 def known_addresses(bootstrap: str, told: str = _NO_ADMIN) -> list[Address]:

@@ -1,19 +1,17 @@
-"""The settings of a tool's client: a file, key=value words, options.
-
-Security comes later: settings that ask for it are refused.
+"""The settings of a tool's client: a file, key=value words, options; and how it comes to brokers.
 """
 
 from __future__ import annotations
 
-import sys
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kafkalite.tools.failures import wrong_setting
+from kafkalite.security.client_login import OPEN, Security
+from kafkalite.tools.failures import kafka, wrong_setting
 from kafkalite.tools.files import read_properties
 from kafkalite.tools.java_numbers import INT, LONG, whole
 from kafkalite.tools.options import Given
-from kafkalite.tools.running import tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,31 +31,43 @@ def settings_of(config: str | None) -> dict[str, str]:
     """Those of a file."""
     if config is None:
         return {}
-    settings = read_properties(config)
-    refuse_security(settings, config)
-    return settings
+    return read_properties(config)
 
 
-def refuse_security(settings: Mapping[str, str], where: str) -> None:
-    protocol = settings.get("security.protocol", "PLAINTEXT")
-    if protocol.strip().upper() not in _PROTOCOLS:
+def security_in(settings: Mapping[str, str], told: str) -> Security:
+    """How a client comes to brokers; the failure of one that cannot be made, which begins with what
+    is told."""
+    protocol = settings.get("security.protocol", "PLAINTEXT").strip()
+    if protocol.upper() not in _PROTOCOLS:
         raise wrong_setting(
-            f"Invalid value {protocol.strip()} for configuration security.protocol: String must be "
+            f"Invalid value {protocol} for configuration security.protocol: String must be "
             f"one of (case insensitive): {', '.join(_PROTOCOLS)}"
         )
-    if protocol.strip().upper() != "PLAINTEXT":
-        tell(
-            f"{where}: security.protocol={protocol} is not there yet in kafkalite's tools: use "
-            "PLAINTEXT, or Apache Kafka's own tools"
-        )
-        sys.exit(1)
+    if protocol.upper() == "PLAINTEXT":
+        return OPEN
+    from kafkalite.config.setting import InvalidSetting  # all of config comes along
+    from kafkalite.security.client_settings import security_of
+
+    try:
+        return security_of({**_logins(settings), **settings})
+    except InvalidSetting as error:
+        raise kafka(told, wrong_setting(str(error))) from None
+
+
+def _logins(settings: Mapping[str, str]) -> dict[str, str]:
+    """Of the JAAS file that a JVM would be told of."""
+    from kafkalite.security.login_file import client_line, named_in, read
+
+    file = named_in(os.environ.get("KAFKA_OPTS", ""))
+    if file is None or "sasl.jaas.config" in settings:
+        return {}
+    line = client_line(read(file), settings.get("sasl.mechanism", "").strip())
+    return {} if line is None else {"sasl.jaas.config": line}
 
 
 def client_settings(given: Given, file: str, pairs: str) -> dict[str, str]:
     """Of the options that name a file and pairs; a pair wins."""
-    found = settings_of(given.one(file)) | key_values(given.all(pairs))
-    refuse_security(found, f"--{pairs}")
-    return found
+    return settings_of(given.one(file)) | key_values(given.all(pairs))
 
 
 def key_values(words: Iterable[str]) -> dict[str, str]:

@@ -302,7 +302,7 @@ def _settings(given: Given) -> SendingSettings:
     return SendingSettings(
         given.one("bootstrap-server"), given.one("topic"),
         found.get("client.id", "console-producer"), acks, _CODECS.index(codec),
-        given.has("sync"), numbers(found, _NUMBERS),
+        given.has("sync"), numbers(found, _NUMBERS), found,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from kafkalite.protocol.errors import Error
 
-_ERRORS = "org.apache.kafka.common.errors."
+ERRORS = "org.apache.kafka.common.errors."
 # Exceptions that are not called as their error codes are.
 _IRREGULAR = {
     "CORRUPT_MESSAGE": "CorruptRecordException",
@@ -70,11 +70,11 @@ def wrong_setting(message: str) -> Failure:
 
 
 def timeout(message: str) -> Failure:
-    return Failure(f"{_ERRORS}TimeoutException", message)
+    return Failure(f"{ERRORS}TimeoutException", message)
 
 
 def serialization(message: str) -> Failure:
-    return Failure(f"{_ERRORS}SerializationException", message)
+    return Failure(f"{ERRORS}SerializationException", message)
 
 
 def illegal_argument(message: str) -> Failure:
@@ -112,7 +112,7 @@ def refused(code: int, message: str | None = None) -> Failure:
     error = Error(code)
     if message is None:
         message = _messages()[error.name]
-    package = _ELSEWHERE.get(error.name, _ERRORS)
+    package = _ELSEWHERE.get(error.name, ERRORS)
     return Failure(package + exception_of(error.name), message)
 
 
@@ -126,7 +126,7 @@ def _messages() -> dict[str, str]:
 
 def code_of(failure: Failure) -> str:
     """The error code whose exception it is, by name."""
-    names = (code.name for code in Error if failure.java == _ERRORS + exception_of(code.name))
+    names = (code.name for code in Error if failure.java == ERRORS + exception_of(code.name))
     return next(names, Error.UNKNOWN_SERVER_ERROR.name)
 
 

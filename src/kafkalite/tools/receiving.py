@@ -11,9 +11,16 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from kafkalite.client.cluster import PAUSE_S, ClientFailed, Cluster, TryAgain, Unreachable
+from kafkalite.client.cluster import (
+    PAUSE_S,
+    ClientFailed,
+    Cluster,
+    NotLetIn,
+    TryAgain,
+    Unreachable,
+)
 from kafkalite.client.consuming import (
     EARLIEST,
     LATEST,
@@ -27,12 +34,14 @@ from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import MetadataRequest
 from kafkalite.records.batch import BatchHeader
 from kafkalite.records.record import Record
-from kafkalite.tools.asking import known_addresses, warn_of_nobody
+from kafkalite.tools.asking import known_addresses, not_let_in, warn_of_nobody
+from kafkalite.tools.client_settings import security_in
 from kafkalite.tools.failures import Failure, illegal_argument, kafka, refused, timeout
 from kafkalite.tools.message_formatter import Printer
 from kafkalite.tools.running import log, tell
 from kafkalite.tools.streams import is_output_lost
 
+_NO_CONSUMER = "Failed to construct kafka consumer"
 _CLASS = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 _ANNOUNCED = (
     "The consumer rebalance protocol (KIP-848) is production-ready! Set group.protocol=consumer to "
@@ -58,7 +67,7 @@ class ReceivingSettings:
     timeout_ms: int
     skips_errors: bool
     tells_events: bool
-    properties: dict[str, str]
+    properties: dict[str, str] = field(repr=False)
 
 
 class Receiving:
@@ -66,11 +75,10 @@ class Receiving:
         self._settings, self._prints = settings, prints
         properties = settings.properties
         self._client = properties.get("client.id", "console-consumer")
-        self._addresses = known_addresses(
-            settings.bootstrap, "Failed to construct kafka consumer"
-        )
+        self._addresses = known_addresses(settings.bootstrap, _NO_CONSUMER)
+        security = security_in(properties, _NO_CONSUMER)
         self._pattern = _pattern(settings.include)
-        self._cluster = Cluster(self._addresses, client_id=self._client)
+        self._cluster = Cluster(self._addresses, client_id=self._client, security=security)
         group = properties.get("group.id")
         self._member = GroupMember(self._cluster, group, _GROUP_PATIENCE_S) if group else None
         self._commits = properties.get("enable.auto.commit", "true").lower() == "true"
@@ -113,6 +121,8 @@ class Receiving:
             sys.stdout.flush()
         except _NobodyReads:
             tell("Unable to write to standard out, closing consumer.")
+        except NotLetIn as failure:
+            self._end(not_let_in(failure, self._addresses, self._shown))
         except ClientFailed as failure:
             self._end(kafka(str(failure)))
         except _Ended as ended:
@@ -169,12 +179,13 @@ class Receiving:
             del self._readers[topic]
 
     def _wait_for_somebody(self) -> None:
-        warn_of_nobody(
-            self._addresses,
-            f"Consumer clientId={self._client}, groupId="
-            f"{self._settings.properties.get('group.id', 'null')}",
-        )
+        warn_of_nobody(self._addresses, self._shown)
         time.sleep(PAUSE_S)
+
+    @property
+    def _shown(self) -> str:
+        group = self._settings.properties.get("group.id", "null")
+        return f"Consumer clientId={self._client}, groupId={group}"
 
     # --- what is read -----------------------------------------------------------------------------
 

@@ -7,17 +7,26 @@ but where each is waited for.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from kafkalite.client.cluster import PAUSE_S, ClientFailed, Cluster, TryAgain, Unreachable
+from kafkalite.client.cluster import (
+    PAUSE_S,
+    ClientFailed,
+    Cluster,
+    NotLetIn,
+    TryAgain,
+    Unreachable,
+)
 from kafkalite.client.producing import Producer, Refusal
 from kafkalite.protocol.errors import Error
 from kafkalite.records.varint import encode_varint
-from kafkalite.tools.asking import NETWORK, known_addresses, warn_of_nobody
+from kafkalite.tools.asking import NETWORK, known_addresses, not_let_in, warn_of_nobody
+from kafkalite.tools.client_settings import security_in
 from kafkalite.tools.failures import Failure, execution, kafka, refused, timeout
 from kafkalite.tools.line_reader import TypedRecord
 from kafkalite.tools.running import log, tell
 
+_NO_PRODUCER = "Failed to construct kafka producer"
 _CALLBACK = "org.apache.kafka.clients.producer.internals.ErrorLoggingCallback"
 _BATCH_OVERHEAD, _RECORD_OVERHEAD = 61, 21  # bytes at most, as Apache Kafka's producer counts
 _OF_OTHERS = "Failed to append record because it was part of a batch which had one more more " \
@@ -33,15 +42,17 @@ class SendingSettings:
     codec: int
     is_sync: bool
     numbers: dict[str, int]
+    properties: dict[str, str] = field(repr=False)
 
 
 class Sending:
     def __init__(self, settings: SendingSettings) -> None:
         self._settings = settings
-        self._addresses = known_addresses(
-            settings.bootstrap, "Failed to construct kafka producer"
+        self._addresses = known_addresses(settings.bootstrap, _NO_PRODUCER)
+        security = security_in(settings.properties, _NO_PRODUCER)
+        self._cluster = Cluster(
+            self._addresses, client_id=settings.client_id, security=security
         )
-        self._cluster = Cluster(self._addresses, client_id=settings.client_id)
         self._producer: Producer | None = None
         self._asked = 0
 
@@ -93,6 +104,8 @@ class Sending:
                 return
             except (TryAgain, Unreachable) as failure:
                 self._warn(failure)
+            except NotLetIn as failure:
+                raise not_let_in(failure, self._addresses, self._client) from failure
             except ClientFailed as failure:
                 self._warn(failure)
                 raise self._no_topic(failure) from failure
@@ -101,17 +114,20 @@ class Sending:
             time.sleep(PAUSE_S)
 
     def _warn(self, failure: ClientFailed) -> None:
-        client = f"Producer clientId={self._settings.client_id}"
         if isinstance(failure, Unreachable):
-            warn_of_nobody(self._addresses, client)
+            warn_of_nobody(self._addresses, self._client)
         elif failure.code:
             log(
                 "WARN",
-                f"[{client}] The metadata response from the cluster reported a recoverable issue "
-                f"with correlation id {self._asked} : "
+                f"[{self._client}] The metadata response from the cluster reported a recoverable "
+                f"issue with correlation id {self._asked} : "
                 f"{{{self._settings.topic}={failure.code.name}}}",
                 NETWORK,
             )
+
+    @property
+    def _client(self) -> str:
+        return f"Producer clientId={self._settings.client_id}"
 
     def _no_topic(self, failure: ClientFailed) -> Failure:
         topic = self._settings.topic

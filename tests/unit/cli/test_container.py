@@ -8,15 +8,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from kafkalite.cli._properties import broker_config
-from kafkalite.cli.container import given, serve_arguments
+from kafkalite.cli.container import command, given, login_arguments, serve_arguments
 from kafkalite.config import BrokerConfig, InvalidSetting, parse_properties
 from kafkalite.container.clusters import name_cluster
 from kafkalite.container.prepared import LISTENERS, cluster_id, prepare
 from kafkalite.container.properties import properties_text
 from kafkalite.container.topics import topics
 from kafkalite.container.variables import settings, unknown, with_files_read, with_secrets_read
+from kafkalite.security.login_settings import login_settings
 
 VOLUME = "/var/lib/kafka/data"
 
@@ -336,6 +338,38 @@ def served(environment: dict[str, str]) -> tuple[BrokerConfig, list[str]]:
     return config, [value for name, value in options if name == "--topic"]
 
 
+JAAS = """KafkaServer {
+  org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";
+};
+"""
+
+
+def test_the_jaas_file_that_a_jvm_would_be_told_of(tmp_path: Path, monkeypatch) -> None:
+    file = tmp_path / "jaas.conf"
+    file.write_text(JAAS)
+    environment = {
+        "KAFKA_LISTENERS": "SASL_PLAINTEXT://:9092",
+        "KAFKA_SASL_ENABLED_MECHANISMS": "PLAIN",
+        "KAFKA_LOG_DIRS": str(tmp_path / "data"),
+        "KAFKA_OPTS": f"-Xmx1G -Djava.security.auth.login.config={file}",
+    }
+    assert login_arguments(environment) == ["--login-file", str(file)]
+    assert login_arguments({}) == []
+    prepared = prepare(environment, {}, {VOLUME})
+    config, _ = broker_config(prepared.settings, None, None, False, (), str(file))
+    assert login_settings(config)["SASL_PLAINTEXT"].plain_users == {"alice": "secret"}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    configured = tmp_path / "kafka.properties"
+    done = CliRunner().invoke(command, ["--configure", str(configured)])
+    assert done.exit_code == 0, done.output
+    assert "secret" not in configured.read_text()
+    file.unlink()
+    done = CliRunner().invoke(command, ["--configure", str(configured)])
+    assert done.exit_code == 1
+    assert "java.security.auth.login.config: " in done.output
+
+
 def addresses(environment: dict[str, str]) -> tuple[list[str], list[str]]:
     config, _ = served(environment)
     return (
@@ -451,7 +485,6 @@ def test_a_promise_that_cannot_be_kept_stops_it_still(variable: str, value: str)
         ("KAFKA_CLIENT_PASSWORDS", "pw"),
         ("KAFKA_INTER_BROKER_USER", "broker"),
         ("KAFKA_CERTIFICATE_PASSWORD", "pw"),
-        ("KAFKA_OPTS", "-Xmx1G -Djava.security.auth.login.config=/etc/kafka/jaas.conf"),
     ],
 )
 def test_a_variable_that_asks_for_a_protection_is_refused_by_its_name(

@@ -84,6 +84,15 @@ def test_what_a_start_needs(home: Path) -> None:
         assert refused.stdout.startswith("USAGE: ")
 
 
+def test_a_start_reads_the_jaas_file_that_a_jvm_would(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKA_OPTS", "-Dx=y -Djava.security.auth.login.config=/none/jaas.conf")
+    refused = call(home, "kafka-server-start.sh", str(home / "config" / "server.properties"))
+    assert refused.returncode == 1
+    assert "java.security.auth.login.config: /none/jaas.conf: No such file" in refused.stderr
+
+
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port: int = taken.getsockname()[1]

@@ -21,6 +21,7 @@ ONLY_SAY_HOW = (
     "security.providers",
     "security.inter.broker.protocol",
     "connections.max.reauth.ms",
+    "kafkalite.audit.log",
     "connection.failed.authentication.delay.ms",
 )
 # A name with one of these in it promises something.

@@ -9,7 +9,8 @@ from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import Later
 from kafkalite.env.network import Link
 from kafkalite.peers.channel import Channel
-from kafkalite.protocol import codec, headers
+from kafkalite.peers.login import Entry
+from kafkalite.protocol import codec, headers, spec
 from kafkalite.protocol.framing import frame_size
 from kafkalite.protocol.messages import (
     ApiVersionsResponse,
@@ -49,8 +50,7 @@ class FakeLink:
         while len(self._out) >= 4 + (size := int.from_bytes(self._out[:4], "big")):
             frame, self._out = self._out[4 : 4 + size], self._out[4 + size :]
             header, position = headers.decode_request_header(frame)
-            name = "ApiVersions" if header.request_api_key != KEY else "FindCoordinator"
-            cls = message_class(f"{name}Request")
+            cls = message_class(f"{spec.api(header.request_api_key).name}Request")
             version = header.request_api_version
             self.requests.append((header, codec.decode(cls, version, frame, position)))
 
@@ -122,13 +122,14 @@ class FakeNetwork:
 
 
 class World:
-    def __init__(self) -> None:
+    def __init__(self, entry: Entry | None = None) -> None:
         self.clock = ManualClock()
         self.network = FakeNetwork()
         self.address: tuple[str, int] | None = ("10.0.0.2", 9092)
         self.channel = Channel(
             self.network, self.clock,  # type: ignore[arg-type]
             client_id="broker-1-to-2", address=lambda: self.address, timeout_ms=TIMEOUT_MS,
+            entry=entry,
         )  # fmt: skip
 
     def ask(self, key: str = "k", versions: range = range(4, 6)) -> Later[Any]:

@@ -159,16 +159,22 @@ def test_a_tool_is_known_by_its_script_and_by_its_class(capsys: pytest.CaptureFi
     assert MODULES.keys() == CLASSES.keys()
 
 
-def test_other_security_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_of_security_that_cannot_be_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     config = tmp_path / "client.properties"
-    config.write_text("security.protocol=SSL\n")
-    with pytest.raises(SystemExit) as ended:
-        main([
-            "kafka-topics", "--bootstrap-server", "127.0.0.1:1", "--list",
-            "--command-config", str(config),
-        ])  # fmt: skip
-    assert ended.value.code == 1
-    assert "security.protocol=SSL is not there yet" in capsys.readouterr().err
+    words = [
+        "kafka-topics", "--bootstrap-server", "127.0.0.1:1", "--list",
+        "--command-config", str(config),
+    ]  # fmt: skip
+    for text, said in (
+        ("security.protocol=TLS\n", "Invalid value TLS for configuration security.protocol"),
+        ("security.protocol=SASL_SSL\n", "sasl.mechanism: GSSAPI is not spoken here"),
+        ("security.protocol=SSL\nssl.truststore.location=/none\n", "ssl.truststore.location: "),
+    ):
+        config.write_text(text)
+        assert main(words) == 1
+        assert said in capsys.readouterr().err
 
 
 def test_nobody_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

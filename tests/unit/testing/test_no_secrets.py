@@ -1,0 +1,152 @@
+"""What is secret is nowhere but where it has to be: no log, error, answer, dump or trace shows it.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+import pytest
+from click.testing import CliRunner
+from confluent_kafka.admin import (
+    AdminClient,
+    ConfigResource,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from kafkalite.cli.main import main
+from kafkalite.testing.embedded import BrokerFailed, EmbeddedKafka
+from kafkalite.tools.running import main as tool
+
+WORDS = ("correct-horse", "battery-staple", "wrong-guess", "stolen-later")
+USERS = {"alice": WORDS[0], "bob": WORDS[1]}
+KINDS: dict[str, dict[str, Any]] = {
+    "plain": {"security": "sasl_ssl", "mechanism": "PLAIN", "users": USERS},
+    "scram": {"security": "sasl_plaintext", "mechanism": "SCRAM-SHA-256", "users": USERS},
+    "mutual": {"security": "ssl", "client_certificates": ["alice", "bob"]},
+}
+
+
+@pytest.fixture(params=list(KINDS))
+def kafka(request, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterator[EmbeddedKafka]:
+    caplog.set_level(logging.DEBUG)
+    with EmbeddedKafka(
+        tmp_path / "data", **KINDS[request.param], acls=["User:bob read topic *"],
+        settings={
+            "kafkalite.audit.log": tmp_path / "audit.log",
+            "super.users": "User:CN=alice;User:alice",
+        },
+    ) as broker:  # fmt: skip
+        broker.keep_exchanges()
+        yield broker
+
+
+def secrets_of(kafka: EmbeddedKafka) -> list[str]:
+    """As they are, and in base64 wherever they begin in it."""
+    plain = list(WORDS)
+    secured = kafka._plan.secured
+    assert secured is not None
+    if secured.keys is not None:
+        issued = [secured.keys.broker, *secured.keys.clients.values()]
+        plain += [each.key_pem.splitlines()[1] for each in issued]
+    shown = [base64.b64encode(b"x" * at + each.encode()) for each in WORDS for at in range(3)]
+    return plain + [each[4:-4].decode() for each in shown]
+
+
+def used(kafka: EmbeddedKafka) -> list[str]:
+    """Everything that clients do with secrets, and what they are answered."""
+    said = [repr(kafka), repr(kafka._plan), repr(kafka._security)]
+    told = kafka.client_config("confluent")
+    producer = confluent_kafka.Producer(told)
+    producer.produce("orders", b"x")
+    producer.flush(10)
+    for changes in ({"sasl.password": WORDS[2]}, {"sasl.username": "eve"}):
+        if "sasl.password" in told:
+            wrong = AdminClient({**told, **changes, "log_level": 0})
+            with pytest.raises(confluent_kafka.KafkaException) as raised:
+                wrong.list_topics(timeout=2)
+            said.append(str(raised.value))
+    admin = AdminClient(told)
+    described = admin.describe_configs([ConfigResource(ResourceType.BROKER, "1")])
+    for answer in described.values():
+        try:
+            said.append(repr({name: each.value for name, each in answer.result(10).items()}))
+        except confluent_kafka.KafkaException as error:
+            said.append(str(error))
+    upsertion = UserScramCredentialUpsertion(
+        "carol", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096), WORDS[3].encode()
+    )
+    answers = admin.alter_user_scram_credentials([upsertion]).values()
+    said += [repr(answer.exception(10)) for answer in answers]
+    said += [repr(each) for each in kafka.exchanges]
+    return said
+
+
+def test_no_secret_is_anywhere(
+    kafka: EmbeddedKafka, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = used(kafka)
+    secrets = secrets_of(kafka)
+    config = tmp_path / "client.properties"
+    told = kafka.client_config("java").items()
+    config.write_text("".join(f"{name}={text}\n" for name, text in told))
+    for call in (
+        ["consume", "-b", kafka.bootstrap_servers, "--command-config", str(config), "orders"],
+        ["consume", "-b", kafka.bootstrap_servers, "--timeout", "0.1", "orders"],
+    ):
+        said.append(CliRunner().invoke(main, call).output)
+    kafka.stop()
+    assert "correct-horse" not in caplog.text
+    said.append(caplog.text)
+    said.append((tmp_path / "audit.log").read_text())
+    for file in (tmp_path / "data").rglob("*.log"):
+        said.append(CliRunner().invoke(main, ["dump", "segment", str(file)]).output)
+        said.append(file.read_bytes().decode("latin-1"))
+    text = "\n".join(said)
+    assert len(text) > 1_000
+    for secret in secrets:
+        assert secret not in text, text[max(0, text.find(secret) - 200) :][:300]
+
+
+@pytest.mark.parametrize("settings", [
+    {"listener.name.plaintext.plain.sasl.jaas.config": f'x.Y required user_a="{WORDS[0]}"'},
+    {"ssl.keystore.password": WORDS[0]},
+    {"ssl.keystore.key": WORDS[0], "ssl.keystore.type": "PEM", "listeners": "SSL://127.0.0.1:0"},
+    {"listeners": "SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms": "PLAIN",
+     "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'x.Y required user_a="{WORDS[0]}'},
+])  # fmt: skip
+def test_a_refused_start_shows_none(
+    settings: dict[str, str], caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    said = ""
+    try:
+        EmbeddedKafka(settings=settings).start().stop()
+    except BrokerFailed as error:
+        said = str(error) + repr(error.__cause__)
+    file = tmp_path / "server.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    said += CliRunner().invoke(main, ["config", "check", str(file)]).output
+    assert WORDS[0] not in said + caplog.text
+
+
+def test_a_tool_shows_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "client.properties"
+    for line in (WORDS[0], f"a.B required x={WORDS[0]};", f'a.B required password="{WORDS[0]}";'):
+        config.write_text(
+            "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+            f"sasl.jaas.config={line}\n"
+        )
+        words = ["--bootstrap-server", "127.0.0.1:1", "--list", "--command-config", str(config)]
+        assert tool(["kafka-topics", *words]) == 1
+        wrote = capsys.readouterr()
+        assert "sasl.jaas.config: " in wrote.out + wrote.err
+        assert WORDS[0] not in wrote.out + wrote.err
