@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from kafkalite.broker import limiting
 from kafkalite.broker.authorizing import as_request, authorizer_of, first_refusal, follow
 from kafkalite.broker.encryption import Keys
 from kafkalite.broker.identity import find_cluster_id
@@ -56,6 +57,7 @@ from kafkalite.log.partition_log import PartitionLog
 from kafkalite.peers.peers import Peers
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
+from kafkalite.quotas.client_quotas import ClientQuotas
 from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.waiting import Waiting
 from kafkalite.security.acl import Acl
@@ -110,6 +112,7 @@ class Broker:
         self.context = Context(
             env, config, self.node_id, self.cluster_id, self.partitions, Waiting(env.clock),
             FetchSessions(config.get_int("max.incremental.fetch.session.cache.slots"), env.random),
+            ClientQuotas(config, env.clock, self.brokers.mutations_of(config, env.clock)),
         )
         self._log = LimitedLog(env.clock)
         self.context.authorizer = authorizer_of(config, self._log)
@@ -121,14 +124,15 @@ class Broker:
         services = {kind: service_over(each) for kind, each in dispatchers.items()}
         terms_of = Logins(env, config, lambda: self.metadata, services, self._log).terms
         self.server = Server(
-            network, env.clock, config, terms_of, self._log, self.known.connection_rate,
-            self.keys.listeners,
+            network, env.clock, config, terms_of, self._log,
+            self.context.quotas.connection_rate, self.keys.listeners,
         )  # fmt: skip
         self.peers = Peers(
             self.keys.calling(network), env.clock, node_id=self.node_id,
             address_of=self.known.address_of, timeout_ms=config.get_int("request.timeout.ms"),
         )  # fmt: skip
         self._replicas: Replicas | None = None
+        self._unfollow: Callable[[], None] = lambda: None
         self._is_serving = False
         self._is_killed = False
         self._stopped: Later[None] | None = None
@@ -209,6 +213,7 @@ class Broker:
         self._build_coordinators()
         if self.context.authorizer is not None:
             follow(self.context.authorizer, self.metadata, self.env.slices)
+        self._unfollow = limiting.follow(self.context.quotas, self.metadata, self.env.slices)
         self.server.start()
         self.known.own_host = self.server.addresses[self.config.inter_broker_listener][0]
         if self.is_controller:
@@ -364,6 +369,7 @@ class Broker:
         self.brokers.serving.discard(self.node_id)
         self.peers.stop()
         self.keys.stop()
+        self._unfollow()
         if self._is_serving and self._replicas is not None:
             context.transactions.stop()
             self._replicas.stop()

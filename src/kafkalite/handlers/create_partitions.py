@@ -1,7 +1,6 @@
 """CreatePartitions, versions 0–3: gives topics more partitions.
 
-Versions: 2 flexible; 3 may throttle, which is not done here. New partitions take records when the
-reply goes out.
+Versions: 2 flexible, 3 quotas (KIP-599). New partitions take records when the reply goes out.
 """
 
 from __future__ import annotations
@@ -14,16 +13,20 @@ from kafkalite.env.slicing import InSteps, Steps, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.permission import permitted
+from kafkalite.handlers.permits import permits_of
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
 from kafkalite.security.acl import ALTER, TOPIC
+
+STRICT_VERSION = 3
 
 
 def create_partitions(
     context: Context, call: Call, request: CreatePartitionsRequest
 ) -> InSteps | Later[CreatePartitionsResponse | KafkaError]:
     if context.authorizer is None:
-        return context.controller.submit(CreatePartitions(request))
+        permits = permits_of(call, STRICT_VERSION)
+        return context.controller.submit(CreatePartitions(request, permits))
     return InSteps(_permitted(context, call, request))
 
 
@@ -50,4 +53,5 @@ def _permitted(
             answer.results += refused
         return answer
 
-    return context.controller.submit(CreatePartitions(request)).map(answered)
+    event = CreatePartitions(request, permits_of(call, STRICT_VERSION))
+    return context.controller.submit(event).map(answered)

@@ -1,7 +1,8 @@
 """DeleteTopics, versions 0–6: deletes topics by name or by id.
 
-Versions: 1 throttle time, 4 flexible, 5 error messages, 6 topic ids (KIP-516). When the reply goes
-out the topic is gone: its files may outlive it by file.delete.delay.ms under another name.
+Versions: 1 throttle time, 4 flexible, 5 error messages and quotas (KIP-599), 6 topic ids (KIP-516).
+When the reply goes out the topic is gone: its files may outlive it by file.delete.delay.ms under
+another name.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from kafkalite.env.slicing import InSteps, Steps, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.permission import may_cluster, permitted
+from kafkalite.handlers.permits import permits_of
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
 from kafkalite.security.acl import DELETE, DESCRIBE, TOPIC
 
 # Older clients do not know TOPIC_DELETION_DISABLED.
 DISABLED_VERSION = 3
+STRICT_VERSION = 5
 NOT_ALLOWED = Error.TOPIC_AUTHORIZATION_FAILED
 
 
@@ -33,7 +36,7 @@ def delete_topics(
             raise KafkaError(Error.INVALID_REQUEST, why)
         raise KafkaError(Error.TOPIC_DELETION_DISABLED)
     if context.authorizer is None or may_cluster(context, call, DELETE, is_quiet=True):
-        return context.controller.submit(DeleteTopics(request))
+        return context.controller.submit(DeleteTopics(request, permits_of(call, STRICT_VERSION)))
     return InSteps(_permitted(context, call, request))
 
 
@@ -82,7 +85,8 @@ def _permitted(
             answer.responses += refused
         return answer
 
-    return context.controller.submit(DeleteTopics(request)).map(answered)
+    event = DeleteTopics(request, permits_of(call, STRICT_VERSION))
+    return context.controller.submit(event).map(answered)
 
 
 def _refused(

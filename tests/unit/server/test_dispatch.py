@@ -49,7 +49,7 @@ class Answering:
     def __init__(self, handler: Any, kind: str = BROKER) -> None:
         context: Any = SimpleNamespace(
             long_work=LongWork(Slices(ManualClock())), metadata=SimpleNamespace(lasts=True),
-            authorizer=None,
+            authorizer=None, quotas=SimpleNamespace(is_on=False),
         )
         self.connection = ConnectionInfo("PLAINTEXT", ("127.0.0.1", 9092), ("10.1.2.3", 555))
         self.log = LimitedLog(ManualClock())
