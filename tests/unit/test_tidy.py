@@ -43,6 +43,7 @@ ASIDE: dict[str, frozenset[str]] = {
     "config": frozenset(),
     "container": frozenset({"config"}),
     "jvm": frozenset(),
+    "quotas": frozenset({"config", "env"}),
     "security": frozenset({"config", "env"}),
     "spark": frozenset({"jvm"}),
     "pipelines": frozenset({"jvm", "spark"}),

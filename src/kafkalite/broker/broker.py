@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from kafkalite.broker import limiting
 from kafkalite.broker.audit import audit_of
 from kafkalite.broker.authorizing import as_request, authorizer_of, first_refusal, follow
 from kafkalite.broker.encryption import Keys
@@ -60,6 +61,7 @@ from kafkalite.log.partition_log import PartitionLog
 from kafkalite.peers.peers import Peers
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
+from kafkalite.quotas.client_quotas import ClientQuotas
 from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.waiting import Waiting
 from kafkalite.security.acl import Acl
@@ -116,6 +118,7 @@ class Broker:
         self.context = Context(
             env, config, self.node_id, self.cluster_id, self.partitions, Waiting(env.clock),
             FetchSessions(config.get_int("max.incremental.fetch.session.cache.slots"), env.random),
+            ClientQuotas(config, env.clock, self.brokers.mutations_of(config, env.clock)),
         )
         self._log = LimitedLog(env.clock)
         self.audit = audit_of(env, config, self._log)
@@ -129,7 +132,7 @@ class Broker:
         self.logins = Logins(env, config, lambda: self.metadata, services, self._log)
         self.server = Server(
             network, env.clock, env.slices, config, self.logins.terms, self._log,
-            self.known.connection_rate, self.keys.listeners,
+            self.context.quotas.connection_rate, self.keys.listeners,
         )  # fmt: skip
         self.peers = Peers(
             self.keys.calling(network), env.clock, node_id=self.node_id,
@@ -138,6 +141,7 @@ class Broker:
         )  # fmt: skip
         self._replicas: Replicas | None = None
         self._replicating: Replicating | None = None
+        self._unfollow: Callable[[], None] = lambda: None
         self._is_serving = False
         self._is_killed = False
         self._stopped: Later[None] | None = None
@@ -218,6 +222,7 @@ class Broker:
         self._build_coordinators()
         if self.context.authorizer is not None:
             follow(self.context.authorizer, self.metadata, self.env.slices)
+        self._unfollow = limiting.follow(self.context.quotas, self.metadata, self.env.slices)
         self.server.start()
         self.known.own_host = self.server.addresses[self.config.inter_broker_listener][0]
         if self.is_controller:
@@ -403,6 +408,7 @@ class Broker:
         self.peers.stop()
         self.keys.stop()
         self.logins.stop()
+        self._unfollow()
         if self._is_serving and self._replicas is not None:
             assert self._replicating is not None
             context.transactions.stop()

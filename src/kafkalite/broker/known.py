@@ -14,9 +14,11 @@ from kafkalite.coordinators.cluster.local_controller import LocalController
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.cluster.nodes import LOOPBACK, UNADVERTISED, peer_address
 from kafkalite.coordinators.cluster.states import GROUP, NO_LEADER, TOPIC, EndPoint
+from kafkalite.env.clock import Clock
 from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.network import Address
 from kafkalite.log.config import LogConfig
+from kafkalite.quotas.permits import Mutations, mutations
 
 
 @dataclass(slots=True)
@@ -26,6 +28,14 @@ class LocalBrokers:
     metadata: Metadata | None = None
     controller: LocalController | None = None
     serving: set[int] = field(default_factory=set)  # by node id
+    _mutations: Mutations | None = None
+
+    def mutations_of(self, config: BrokerConfig, clock: Clock) -> Mutations:
+        """What clients changed of topics lately, through whichever broker; by the settings of the
+        one that is made first, which is the controller."""
+        if self._mutations is None:
+            self._mutations = mutations(config, clock)
+        return self._mutations
 
 
 @dataclass(slots=True)
@@ -44,15 +54,6 @@ class Known:
     def metadata(self) -> Metadata:
         assert self.brokers.metadata is not None, "the broker has not been started"
         return self.brokers.metadata
-
-    def connection_rate(self, host: str) -> float | None:
-        """How many connections an address may make in a second, if somebody has said so."""
-        quotas = self.metadata.image.quotas
-        for entity in ((("ip", host),), (("ip", None),)):
-            rate = quotas.get(entity, {}).get("connection_creation_rate") if quotas else None
-            if rate is not None:
-                return rate
-        return None
 
     def group_value(self, group_id: str, name: str) -> Value:
         """A setting of a group, or what holds for all."""

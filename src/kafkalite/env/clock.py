@@ -32,6 +32,10 @@ class Clock(Protocol):
         """Milliseconds since some moment; never goes back."""
         ...
 
+    def processor_ns(self) -> int:
+        """For how long this thread has been at work, in nanoseconds since some moment."""
+        ...
+
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> Timer: ...
 
 
@@ -48,6 +52,9 @@ class RealClock:
 
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
+
+    def processor_ns(self) -> int:
+        return time.thread_time_ns()
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> Timer:
         return self._loop.call_later(delay_ms / 1000, callback)
@@ -70,10 +77,10 @@ class ManualClock:
     """Time that stands still until `advance` is called; then every timer on the way fires at its
     own moment."""
 
-    __slots__ = ("_monotonic_ms", "_order", "_timers", "_wall_offset_ms")
+    __slots__ = ("_monotonic_ms", "_order", "_spent_ms", "_timers", "_wall_offset_ms")
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
-        self._monotonic_ms = 0
+        self._monotonic_ms = self._spent_ms = 0
         self._wall_offset_ms = now_ms
         self._order = itertools.count()
         self._timers: list[tuple[int, int, ManualTimer]] = []
@@ -83,6 +90,9 @@ class ManualClock:
 
     def monotonic_ms(self) -> int:
         return self._monotonic_ms
+
+    def processor_ns(self) -> int:
+        return self._spent_ms * 1_000_000
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> ManualTimer:
         timer = ManualTimer(self._monotonic_ms + max(0, delay_ms), callback)
@@ -110,6 +120,7 @@ class ManualClock:
     def spend(self, duration_ms: int) -> None:
         """Lets time pass that something takes which is being done: timers have to wait for it."""
         self._monotonic_ms += duration_ms
+        self._spent_ms += duration_ms
 
     def jump(self, duration_ms: int) -> None:
         """Moves the wall clock alone, as a person or a time server does; no timer fires."""

@@ -1,6 +1,6 @@
 """AlterClientQuotas, versions 0–1: sets or removes quotas of users, client ids and addresses.
 
-Version 1 is flexible (KIP-546). Quotas are kept and described; nothing is throttled by them yet.
+Version 1 is flexible (KIP-546). They hold from the next request on, also of who is connected.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from kafkalite.env.dataclasses import dataclass, field
+from kafkalite.quotas.meter import Meter
 
 Address = tuple[str, int]
 # Who has not shown who it is.
@@ -29,6 +30,11 @@ class Client(Protocol):
     software_version: str
     has_ended: bool  # nobody takes a reply any more
 
+    @property
+    def is_logging_in(self) -> bool:
+        """Whether it is still to say who it is."""
+        ...
+
     def when_gone(self, then: Callable[[], None]) -> None:
         """Has something that waits for this client ended when the client has gone."""
         ...
@@ -47,6 +53,7 @@ class Call:
     correlation_id: int
     client_id: str | None
     connection: Client = field(repr=False)
+    meter: Meter | None = field(default=None, repr=False)  # while anybody has a quota
 
 
 @dataclass(slots=True, frozen=True)

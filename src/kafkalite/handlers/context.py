@@ -27,6 +27,7 @@ from kafkalite.handlers.long_work import LongWork
 from kafkalite.handlers.produce_order import ProduceOrder
 from kafkalite.handlers.telemetry import Telemetry
 from kafkalite.log.manager import LogManager
+from kafkalite.quotas.client_quotas import ClientQuotas
 from kafkalite.replication.leader import AlterPartition
 from kafkalite.replication.partition import Partition
 from kafkalite.replication.partitions import Partitions
@@ -46,6 +47,7 @@ class Context:
     partitions: Partitions
     waiting: Waiting
     fetch_sessions: FetchSessions
+    quotas: ClientQuotas
     # Known once the directories have been opened, which is before the first request.
     metadata: Metadata = field(init=False)
     controller: Controller = field(init=False)

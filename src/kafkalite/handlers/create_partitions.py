@@ -1,7 +1,6 @@
 """CreatePartitions, versions 0–3: gives topics more partitions.
 
-Versions: 2 flexible; 3 may throttle, which is not done here. New partitions take records when the
-reply goes out.
+Versions: 2 flexible, 3 quotas (KIP-599). New partitions take records when the reply goes out.
 """
 
 from __future__ import annotations
@@ -14,17 +13,21 @@ from kafkalite.env.slicing import InSteps, Steps, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.permission import permitted
+from kafkalite.handlers.permits import permits_of
 from kafkalite.handlers.refusals import with_refused
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
 from kafkalite.security.acl import ALTER, TOPIC
+
+STRICT_VERSION = 3
 
 
 def create_partitions(
     context: Context, call: Call, request: CreatePartitionsRequest
 ) -> InSteps | Later[CreatePartitionsResponse | KafkaError]:
     if context.authorizer is None:
-        return context.controller.submit(CreatePartitions(request))
+        permits = permits_of(call, STRICT_VERSION)
+        return context.controller.submit(CreatePartitions(request, permits))
     return InSteps(_permitted(context, call, request))
 
 
@@ -43,5 +46,5 @@ def _permitted(
     request.topics = [
         topic for topic in request.topics if counts[topic.name] > 1 or topic.name in allowed
     ]
-    answer = context.controller.submit(CreatePartitions(request))
-    return answer.map(with_refused("results", refused))
+    event = CreatePartitions(request, permits_of(call, STRICT_VERSION))
+    return context.controller.submit(event).map(with_refused("results", refused))

@@ -1,8 +1,8 @@
 """CreateTopics, versions 0–7: creates topics with their partitions and settings.
 
 Versions: 1 error messages and validate_only, 2 throttle time, 4 the broker's defaults for counts
-of -1 (KIP-464), 5 flexible and the new topic's settings (KIP-525), 7 topic ids (KIP-516). When the
-reply goes out the topic is there on every path.
+of -1 (KIP-464), 5 flexible and the new topic's settings (KIP-525), 6 quotas (KIP-599), 7 topic ids
+(KIP-516). When the reply goes out the topic is there on every path.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ from kafkalite.env.slicing import InSteps, Steps, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.permission import may_cluster, permitted
+from kafkalite.handlers.permits import permits_of
 from kafkalite.handlers.refusals import with_refused
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from kafkalite.security.acl import CREATE, DESCRIBE_CONFIGS, TOPIC
+
+STRICT_VERSION = 6
 
 
 def create_topics(
@@ -29,16 +32,17 @@ def create_topics(
 ) -> InSteps | Later[CreateTopicsResponse | KafkaError]:
     if context.authorizer is not None:
         return InSteps(_permitted(context, call, request))
-    return _create(context, request)
+    return _create(context, call, request)
 
 
 def _create(
-    context: Context, request: CreateTopicsRequest
+    context: Context, call: Call, request: CreateTopicsRequest
 ) -> Later[CreateTopicsResponse | KafkaError]:
     def answered(answer: CreateTopicsResponse | KafkaError) -> CreateTopicsResponse | KafkaError:
         return _all_refused(request, answer) if is_refusal(answer) else answer
 
-    return context.controller.submit(CreateTopics(request)).map(answered)
+    event = CreateTopics(request, permits_of(call, STRICT_VERSION))
+    return context.controller.submit(event).map(answered)
 
 
 def _permitted(
@@ -73,7 +77,8 @@ def _permitted(
                     _hide_settings(topic)
         return answer
 
-    return _create(context, request).map(without_hidden).map(with_refused("topics", refused))
+    created = _create(context, call, request)
+    return created.map(without_hidden).map(with_refused("topics", refused))
 
 
 def _hide_settings(topic: CreateTopicsResponse.Topic) -> None:

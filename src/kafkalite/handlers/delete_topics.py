@@ -1,7 +1,8 @@
 """DeleteTopics, versions 0–6: deletes topics by name or by id.
 
-Versions: 1 throttle time, 4 flexible, 5 error messages, 6 topic ids (KIP-516). When the reply goes
-out the topic is gone: its files may outlive it by file.delete.delay.ms under another name.
+Versions: 1 throttle time, 4 flexible, 5 error messages and quotas (KIP-599), 6 topic ids (KIP-516).
+When the reply goes out the topic is gone: its files may outlive it by file.delete.delay.ms under
+another name.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from kafkalite.env.slicing import InSteps, Steps, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.permission import may_cluster, permitted
+from kafkalite.handlers.permits import permits_of
 from kafkalite.handlers.refusals import with_refused
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
@@ -22,6 +24,7 @@ from kafkalite.security.acl import DELETE, DESCRIBE, TOPIC
 
 # Older clients do not know TOPIC_DELETION_DISABLED.
 DISABLED_VERSION = 3
+STRICT_VERSION = 5
 NOT_ALLOWED = Error.TOPIC_AUTHORIZATION_FAILED
 
 
@@ -34,7 +37,7 @@ def delete_topics(
             raise KafkaError(Error.INVALID_REQUEST, why)
         raise KafkaError(Error.TOPIC_DELETION_DISABLED)
     if context.authorizer is None or may_cluster(context, call, DELETE, is_quiet=True):
-        return context.controller.submit(DeleteTopics(request))
+        return context.controller.submit(DeleteTopics(request, permits_of(call, STRICT_VERSION)))
     return InSteps(_permitted(context, call, request))
 
 
@@ -75,8 +78,8 @@ def _permitted(
     refused += yield from in_steps(
         _refused(name if name in seen else None, one) for one, name in hidden_ids.items()
     )
-    answer = context.controller.submit(DeleteTopics(request))
-    return answer.map(with_refused("responses", refused))
+    event = DeleteTopics(request, permits_of(call, STRICT_VERSION))
+    return context.controller.submit(event).map(with_refused("responses", refused))
 
 
 def _refused(

@@ -21,6 +21,7 @@ from kafkalite.handlers.context import Context
 from kafkalite.handlers.fetch_arrivals import Arrivals
 from kafkalite.handlers.fetch_followers import follower_of
 from kafkalite.handlers.fetch_old import old_format
+from kafkalite.handlers.fetch_quota import Answers, most_bytes, nothing_yet
 from kafkalite.handlers.fetch_sessions import (
     NO_SESSION,
     Fetch,
@@ -60,8 +61,6 @@ READ_AT_ONCE = 100
 READ_PER_STEP = 10
 WATCHED_PER_STEP = 16
 TOLD_PER_STEP = 64
-
-Answers = list[tuple[Wanted, FetchResponse.Partition, int]]  # and how many bytes of records
 
 
 def fetch(
@@ -127,6 +126,7 @@ class _Attempt:
         self.follower = follower_of(context, request)
         most = context.config.get_int("fetch.max.bytes")
         self.max_bytes = min(request.max_bytes, most) if call.version >= LIMITED_VERSION else most
+        self.max_bytes = most_bytes(call, request, self.max_bytes)
         self.min_bytes = min(request.min_bytes, self.max_bytes)  # more will never come at once
         self._arrivals: Arrivals | None = None  # when it has to wait
 
@@ -396,6 +396,9 @@ class _Attempt:
         ] if leaders else []
 
     def _respond(self, answers: Answers) -> FetchResponse:
+        nothing = nothing_yet(self.call, self.request, self.asked, answers)
+        if nothing is not None:
+            return nothing
         told = self._news(answers) if self.has_session else answers
         responses: list[FetchResponse.Response] = []
         _add_by_topic(responses, told, self.call.version)
@@ -403,6 +406,9 @@ class _Attempt:
 
     def _respond_in_steps(self, answers: Answers) -> Steps[FetchResponse]:
         """The same about thousands of partitions."""
+        nothing = nothing_yet(self.call, self.request, self.asked, answers)
+        if nothing is not None:
+            return nothing
         told, responses = answers, list[FetchResponse.Response]()
         if self.has_session:
             told = []

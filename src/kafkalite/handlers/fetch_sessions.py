@@ -44,15 +44,19 @@ class Wanted:
     told_log_start_offset: int = -1
     is_in_session: bool = False
 
-    def must_tell(self, answer: FetchResponse.Partition, length: int) -> bool:
-        """Whether an incremental answer has to mention this partition; remembers what it tells."""
-        has_news = (
+    def has_news(self, answer: FetchResponse.Partition, length: int) -> bool:
+        """Whether an incremental answer has to mention this partition."""
+        return (
             length > 0
             or answer.error_code != Error.NONE
             or answer.high_watermark != self.told_high_watermark
             or answer.log_start_offset != self.told_log_start_offset
             or answer.diverging_epoch.end_offset != -1
         )
+
+    def must_tell(self, answer: FetchResponse.Partition, length: int) -> bool:
+        """The same; remembers what it tells."""
+        has_news = self.has_news(answer, length)
         self.told_high_watermark = answer.high_watermark
         self.told_log_start_offset = answer.log_start_offset
         if answer.error_code != Error.NONE:

@@ -24,6 +24,7 @@ from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import offline_replicas
 from kafkalite.handlers.operations import cluster_operations, operations
 from kafkalite.handlers.permission import divide, may, may_cluster, permitted
+from kafkalite.handlers.permits import permits_unasked
 from kafkalite.handlers.stepwise import encoded, let_go
 from kafkalite.protocol import codec
 from kafkalite.protocol.errors import Error, KafkaError
@@ -120,11 +121,12 @@ def _of_wanted(
             missing = yield from chosen(missing, creatable.__contains__)
         if context.config.get_bool("kafkalite.auto.create.waits"):
             # Why a topic could not be created is no answer to who asked where it is.
-            return context.auto_creation.create(missing).map(
+            return context.auto_creation.create(missing, permits_unasked(call)).map(
                 lambda _: InSteps(_of_names(context, call, request, names, None, hidden))
             )
         response = yield from _of_names(context, call, request, names, None, hidden)
-        context.auto_creation.create(missing)  # nobody waits for what comes of it
+        # Nobody waits for what comes of it.
+        context.auto_creation.create(missing, permits_unasked(call))
         return response
     return (yield from _of_names(context, call, request, names, asked, hidden))
 

@@ -18,7 +18,7 @@ from kafkalite.env.network import Link, Part
 from kafkalite.handlers.call import CloseConnection
 from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.limits import Deadlines, Limits, RequestMemory
-from kafkalite.server.terms import Answer, NewTerms, Outcome, Reply, Terms
+from kafkalite.server.terms import Answer, NewTerms, Outcome, Reply, Terms, Throttled
 
 SIZE_BYTES = 4
 RECEIVE_BUFFER_BYTES = 524_288
@@ -98,6 +98,9 @@ class _Owed:
         if isinstance(outcome, NewTerms):
             self._connection.agree(outcome.terms)
             outcome = outcome.reply
+        elif isinstance(outcome, Throttled):
+            self._connection.mute(outcome.wait_ms)
+            outcome = outcome.reply or []
         self.outcome = outcome
         self._connection.filled(self)
 
@@ -111,6 +114,7 @@ class Connection:
         "_held",
         "_is_closing",
         "_is_leaving",
+        "_is_muted",
         "_is_paused",
         "_is_taking",
         "_is_waiting",
@@ -150,7 +154,7 @@ class Connection:
         self._out: list[Part] = []
         self._out_bytes = 0
         self._has_backlog = self._is_waiting = self._is_paused = False
-        self._is_taking = self._is_closing = self._is_leaving = False
+        self._is_taking = self._is_closing = self._is_leaving = self._is_muted = False
         self.last_active_ms = 0
         common.deadlines.add(self)
         self.agree(terms)
@@ -293,6 +297,10 @@ class Connection:
             self.agree(answer.terms)
             self._reply(answer.reply, request_bytes)
             return
+        if isinstance(answer, Throttled):
+            self.mute(answer.wait_ms)
+            self._reply(answer.reply, request_bytes)
+            return
         owed = _Owed(self, request_bytes)
         self._owed.append(owed)
         self._owed_bytes += request_bytes
@@ -355,9 +363,10 @@ class Connection:
 
     @property
     def _has_room(self) -> bool:
-        """Whether the peer has taken enough of its replies to be owed another."""
+        """Whether the peer may have another reply: it has taken enough, and has not to wait."""
         return (
-            len(self._owed) < self._most_owed
+            not self._is_muted
+            and len(self._owed) < self._most_owed
             and self._owed_bytes < OWED_REQUEST_BYTES
             and (self._unsent_bytes < UNSENT_BYTES or self._is_mostly_files)
         )
@@ -372,6 +381,17 @@ class Connection:
         own = sum(len(part) for part in self._out if not isinstance(part, FileRange))
         is_light = own + self._link.held_bytes < UNSENT_BYTES
         return is_light and self._unsent_bytes < UNSENT_FILE_BYTES
+
+    def mute(self, wait_ms: int) -> None:
+        """Takes no frame for so long, though replies go out."""
+        if not self.info.has_ended:
+            self._is_muted = True
+            self._common.deadlines.mute(self, wait_ms)
+            self._regulate()
+
+    def unmute(self) -> None:
+        self._is_muted = False
+        self._regulate()
 
     def _regulate(self) -> None:
         """Reads on, goes on with the backlog in the next turn, or does neither."""

@@ -27,12 +27,14 @@ from kafkalite.protocol import codec, headers, spec
 from kafkalite.protocol.errors import Error, KafkaError, MalformedFrame
 from kafkalite.protocol.messages import message_class
 from kafkalite.protocol.runtime import ManyElements
+from kafkalite.quotas.meter import Meter, metered
 from kafkalite.server.error_reply import error_reply, error_reply_in_steps
 from kafkalite.server.guard import guarded
 from kafkalite.server.limits import LimitedLog
 from kafkalite.server.other_protocols import recognise
 from kafkalite.server.request_header import HEAD_BYTES, read_header
-from kafkalite.server.terms import Answer, Outcome
+from kafkalite.server.terms import Answer, Outcome, Throttled
+from kafkalite.server.throttling import charged
 
 PRODUCE_KEY, FETCH_KEY = 0, 1
 # A request up to here is decoded at once, and its response encoded at once unless its handler has
@@ -85,36 +87,43 @@ class Dispatcher:
         self._apis = apis
         self._routes: dict[int, Route] = {}
         self._held = context.long_work.connections  # whose earlier request is under way
+        self._quotas = context.quotas
 
     # --- one request ------------------------------------------------------------------------------
 
-    def answer(self, frame: memoryview, connection: Client) -> Answer:
+    def answer(
+        self, frame: memoryview, connection: Client, meter: Meter | None = None
+    ) -> Answer:
         """The reply to a request, now or later; what goes wrong is settled here."""
+        if meter is None and self._quotas.is_on and not connection.is_logging_in:
+            return self._metered(frame, connection)
         if len(frame) < HEAD_BYTES:
             return self._malformed("a request shorter than its header", None, None, connection)
         number: int = _route_at(frame)[0]
         route = self._routes.get(number)
         if route is None:
-            return self._first_of_its_kind(number, frame, connection)
+            return self._first_of_its_kind(number, frame, connection, meter)
         decode = route.decode
         if len(frame) > route.at_once_bytes:
             if not route.request_has_records:
-                return self._kept(route, frame, connection)
+                return self._kept(route, frame, connection, meter)
             decode = route.decode_few
         if self._held and id(connection) in self._held:
-            return self._kept(route, frame, connection)
+            return self._kept(route, frame, connection, meter)
         client_id = None
         try:
             key, version, correlation_id, client_id, start = read_header(
                 frame, route.request_has_tags
             )
-            call = Call(key, version, correlation_id, client_id, connection)
+            call = Call(key, version, correlation_id, client_id, connection, meter)
+            if meter is not None:
+                meter.is_of(client_id)
             # Bytes behind the request are passed over, as Kafka does: librdkafka 2.16 sends some.
             request, _ = decode(frame, start)
         except MalformedFrame as error:
             return self._malformed(str(error), route, client_id, connection)
         except ManyElements:
-            return self._kept(route, frame, connection)
+            return self._kept(route, frame, connection, meter)
         try:
             response = route.handler(self._context, call, request)
         except Exception as error:  # noqa: BLE001 - what it means is decided there
@@ -122,6 +131,14 @@ class Dispatcher:
                 route, call, request, self._failed(route, call, request, error), False
             )
         return self._answered(route, call, request, response, False, frame)
+
+    def _metered(self, frame: memoryview, connection: Client) -> Answer:
+        """The same where somebody has a quota."""
+        meter = self._quotas.meter(connection.principal, len(frame))
+        try:
+            return self.answer(frame, connection, meter)
+        finally:
+            meter.pause()
 
     def _failed(self, route: Route, call: Call, request: Any, error: Exception) -> Any:
         if isinstance(error, KafkaError):
@@ -137,7 +154,8 @@ class Dispatcher:
         """With the frame while nothing has been done but to ask the handler: steps that need what
         lies in it begin once it is kept."""
         if response is None:
-            return None
+            _, wait_ms = charged(self._context, route.api, call, request, None)
+            return Throttled(None, wait_ms) if wait_ms else None
         if isinstance(response, Later):
             if not response.is_resolved:
                 return self._answered_later(route, call, request, response, is_large)
@@ -146,9 +164,9 @@ class Dispatcher:
             response = self._settled(route, call, request, response)
         if type(response) is InSteps or (is_large and type(response) not in _SHORT):
             if frame is not None and route.request_has_records:
-                return self._kept(route, frame, call.connection)
+                return self._kept(route, frame, call.connection, call.meter)
             steps = self._rest_of(route, call, request, response)
-            return self._in_line(route, call.connection, steps)
+            return self._in_line(route, call.connection, steps, call.meter)
         outcome = self._outcome(route, call, request, response)
         return self._once_it_lasts(outcome) if route.tells_metadata else outcome
 
@@ -156,7 +174,7 @@ class Dispatcher:
         """With fsync no answer goes before the metadata lasts that it may tell of, or a power cut
         could take it back."""
         metadata = self._context.metadata
-        if metadata.lasts or not isinstance(answer, list):
+        if metadata.lasts or not isinstance(answer, list | Throttled):
             return answer
         return metadata.once_it_lasts(answer).map(
             lambda told: CloseConnection(str(told)) if isinstance(told, KafkaError) else told
@@ -168,8 +186,13 @@ class Dispatcher:
         outcome: Later[Outcome] = Later()
 
         def came(value: Any) -> None:
+            meter = call.meter
+            if meter is not None:
+                meter.resume()
             # None of acks=0, settled later: the place of its reply stays empty.
             _fill(outcome, self._answered(route, call, request, value, is_large))
+            if meter is not None:
+                meter.pause()
 
         response.then(came, lambda error: came(self._failed(route, call, request, error)))
         return outcome
@@ -190,18 +213,23 @@ class Dispatcher:
 
     # --- large ones -------------------------------------------------------------------------------
 
-    def _kept(self, route: Route, frame: memoryview, connection: Client) -> Answer:
+    def _kept(
+        self, route: Route, frame: memoryview, connection: Client, meter: Meter | None
+    ) -> Answer:
         """Has all of it done in slices; its bytes are about to be overwritten."""
         kept = memoryview(bytearray(frame))
-        return self._in_line(route, connection, self._all_of(route, kept, connection))
+        steps = self._all_of(route, kept, connection, meter)
+        return self._in_line(route, connection, steps, meter)
 
-    def _in_line(self, route: Route, connection: Client, steps: Steps[Answer]) -> Answer:
+    def _in_line(
+        self, route: Route, connection: Client, steps: Steps[Answer], meter: Meter | None
+    ) -> Answer:
         """Has it done in slices, after what is under way for the connection: its requests are
         worked on one after the other, so that none overtakes a large one. Records that have come
         are appended also when their client goes, which it may once they are sent."""
         outcome: Later[Outcome] = Later()
         self._context.long_work.of_connection(
-            connection, steps,
+            connection, steps if meter is None else metered(steps, meter),
             lambda answer: _fill(
                 outcome, self._once_it_lasts(answer) if route.tells_metadata else answer
             ),
@@ -211,14 +239,16 @@ class Dispatcher:
         return outcome.value if outcome.is_resolved else outcome
 
     def _all_of(
-        self, route: Route, frame: memoryview, connection: Client
+        self, route: Route, frame: memoryview, connection: Client, meter: Meter | None
     ) -> Steps[Answer]:
         client_id = None
         try:
             key, version, correlation_id, client_id, start = read_header(
                 frame, route.request_has_tags
             )
-            call = Call(key, version, correlation_id, client_id, connection)
+            call = Call(key, version, correlation_id, client_id, connection, meter)
+            if meter is not None:
+                meter.is_of(client_id)
             if len(frame) <= route.at_once_bytes:
                 request, _ = route.decode(frame, start)
             else:
@@ -246,6 +276,7 @@ class Dispatcher:
             return self._answered(route, call, request, response, True)
         if type(response) in _SHORT:
             return self._outcome(route, call, request, response)
+        response, wait_ms = charged(self._context, route.api, call, request, response)
         try:
             parts, size = yield from encoded(
                 route.encode_in_steps, response, has_records=route.has_records
@@ -254,15 +285,19 @@ class Dispatcher:
             return self._no_bytes(route, call, request, error)
         tags = b"\0" if route.response_has_tags else b""
         head = _V0_HEAD.pack(4 + len(tags) + size, call.correlation_id) + tags
-        return [head, *parts]
+        return Throttled([head, *parts], wait_ms) if wait_ms else [head, *parts]
 
     def _outcome(self, route: Route, call: Call, request: Any, response: Any) -> Outcome:
         if isinstance(response, CloseConnection):
             return response
+        wait_ms = 0
+        if call.meter is not None:
+            response, wait_ms = charged(self._context, route.api, call, request, response)
         try:
-            return self._encode(route, call.correlation_id, response)
+            reply = self._encode(route, call.correlation_id, response)
         except Exception as error:  # noqa: BLE001 - a response that has no bytes is our mistake
             return self._no_bytes(route, call, request, error)
+        return Throttled(reply, wait_ms) if wait_ms else reply
 
     def _no_bytes(self, route: Route, call: Call, request: Any, error: Exception) -> Outcome:
         """Such as one whose sentence quotes a name that leaves no room for it: the error alone is
@@ -368,7 +403,7 @@ class Dispatcher:
     # --- routes -----------------------------------------------------------------------------------
 
     def _first_of_its_kind(
-        self, number: int, frame: memoryview, connection: Client
+        self, number: int, frame: memoryview, connection: Client, meter: Meter | None
     ) -> Answer:
         """A request with a new API or version: its handler is imported, its decoder compiled."""
         try:
@@ -378,7 +413,7 @@ class Dispatcher:
             return CloseConnection("a handler that cannot be imported")
         if route is None:
             return self._unserved(frame, connection)
-        return self.answer(frame, connection)
+        return self.answer(frame, connection, meter)
 
     def _find_route(self, number: int) -> Route | None:
         key, version = number >> 16, number & 0xFFFF

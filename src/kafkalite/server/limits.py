@@ -62,6 +62,10 @@ class Expiring(Protocol):
 
     def expire(self, reason: str) -> None: ...
 
+    def unmute(self) -> None:
+        """Its time of silence is over."""
+        ...
+
     def memory_freed(self) -> bool:
         """Goes on if there is enough now; says whether it does."""
         ...
@@ -158,7 +162,7 @@ _Looked: TypeAlias = tuple[Expiring, str] | None
 
 class Deadlines:
     """Closes what is idle or too slow: one timer, and work only for connections that are due, a few
-    of them in each step."""
+    of them in each step. Who is muted has a timer of its own, which is there to the millisecond."""
 
     def __init__(
         self, clock: Clock, slices: Slices, limits: Limits, memory: RequestMemory
@@ -172,6 +176,7 @@ class Deadlines:
         self._readers: dict[Expiring, None] = {}  # those that have replies to take
         self._leaving: dict[Expiring, int] = {}  # since when, oldest first
         self._logging_in: dict[Expiring, tuple[int, int]] = {}  # until when, and how long that is
+        self._muted: dict[Expiring, tuple[int, Timer]] = {}  # until when
         self._open: dict[Expiring, None] = {}
         self._timer: Timer | None = None
         self._is_stopped = False
@@ -201,6 +206,26 @@ class Deadlines:
         self._readers.pop(connection, None)
         self._leaving.pop(connection, None)
         self._logging_in.pop(connection, None)
+        _, timer = self._muted.pop(connection, (0, None))
+        if timer is not None:
+            timer.cancel()
+
+    def mute(self, connection: Expiring, wait_ms: int) -> None:
+        """Has `unmute` called after that time, unless it is to be called later anyway."""
+        end_ms = self._clock.monotonic_ms() + wait_ms
+        known_ms, timer = self._muted.get(connection, (0, None))
+        if timer is not None:
+            if known_ms >= end_ms:
+                return
+            timer.cancel()
+
+        def over() -> None:
+            del self._muted[connection]
+            if self._frames.pop(connection, None) is not None:
+                self._frames[connection] = (self.now_ms, connection.frame_bytes)
+            connection.unmute()
+
+        self._muted[connection] = end_ms, self._clock.call_later(wait_ms, over)
 
     def login_within(self, connection: Expiring, login_ms: int | None) -> None:
         """Gives the peer this long to log in; None: it need not, or has done so."""

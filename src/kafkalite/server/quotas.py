@@ -8,9 +8,10 @@ limits, when there is another one. Never touches a socket.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import islice
 
 from kafkalite.config import InvalidSetting, broker_settings
 from kafkalite.config.broker import BrokerConfig
@@ -18,47 +19,13 @@ from kafkalite.config.tables import LISTENER_PREFIX
 from kafkalite.config.together import connections_by_host
 from kafkalite.env.clock import Clock
 from kafkalite.env.dataclasses import dataclass
+from kafkalite.quotas.client_quotas import window_of
+from kafkalite.quotas.rates import Rate
 
-SAMPLE_MS, SAMPLES = 1_000, 11
-LONGEST_WAIT_MS = 1_000
 COUNT, RATE = "max.connections", "max.connection.creation.rate"
 
 # New connections per second that an address may make; None when nobody has limited it.
 RateOf = Callable[[str], "float | None"]
-
-
-class Rate:
-    """Events per second, as Apache Kafka's metrics have it: over samples of a second each, of which
-    those that are still to come count as empty."""
-
-    __slots__ = ("_samples",)
-
-    def __init__(self) -> None:
-        self._samples: deque[list[int]] = deque(maxlen=SAMPLES)  # when it began, and how many
-
-    def record(self, now_ms: int, count: int = 1) -> None:
-        """Something happened; a negative count takes it back."""
-        if not self._samples or now_ms - self._samples[-1][0] >= SAMPLE_MS:
-            self._samples.append([now_ms, 0])
-        self._samples[-1][1] += count
-
-    def wait_ms(self, now_ms: int, limit: float) -> int:
-        """How long to wait until it is within a limit again; not longer than a sample."""
-        while self._samples and now_ms - self._samples[0][0] >= SAMPLES * SAMPLE_MS:
-            self._samples.popleft()
-        if not self._samples:
-            return 0
-        elapsed_ms = now_ms - self._samples[0][0]
-        window_ms = elapsed_ms + max(0, SAMPLES - 1 - elapsed_ms // SAMPLE_MS) * SAMPLE_MS
-        rate = sum(count for _, count in self._samples) * 1_000 / window_ms
-        if rate <= limit:
-            return 0
-        return min(LONGEST_WAIT_MS, round((rate - limit) / limit * window_ms) if limit else 1 << 31)
-
-    @property
-    def newest_ms(self) -> int:
-        """When the newest sample began."""
-        return self._samples[-1][0] if self._samples else 0
 
 
 @dataclass(slots=True, frozen=True)
@@ -81,7 +48,8 @@ class ConnectionQuotas:
         self.total = 0
         self._by_host: Counter[str] = Counter()
         self._by_listener: Counter[str] = Counter()
-        self._rate = Rate()
+        self._window = window_of(config)
+        self._rate = Rate(self._window)
         self._listener_rates: dict[str, Rate] = {}
         self._host_rates: dict[str, Rate] = {}
 
@@ -91,14 +59,22 @@ class ConnectionQuotas:
 
     def arrived(self, listener: str) -> int:
         """Notes a new connection; returns for how many milliseconds it has to wait."""
-        now_ms, waits = self._clock.monotonic_ms(), [0]
-        if not self.is_protected(listener):
-            self._rate.record(now_ms)
-            waits.append(self._rate.wait_ms(now_ms, self._config.get_int(RATE)))
-        own = self._listener_rates.setdefault(listener, Rate())
-        own.record(now_ms)
-        waits.append(own.wait_ms(now_ms, self._limits(listener)[1]))
-        return max(waits)
+        now_ms = self._clock.monotonic_ms()
+        return max(self._waited(rate, now_ms) for rate in self._rates(listener))
+
+    def _waited(self, rate: Rate, now_ms: int) -> int:
+        """Notes one, and says how long it waits; no longer than a sample."""
+        rate.record(now_ms, 1)
+        return min(rate.wait_ms(now_ms), self._window.sample_ms)
+
+    def _rates(self, listener: str) -> list[Rate]:
+        """Those that count who comes by a listener, with their limits as they are now."""
+        own = self._listener_rates.setdefault(listener, Rate(self._window))
+        own.limit = self._limits(listener)[1]
+        if self.is_protected(listener):
+            return [own]
+        self._rate.limit = self._config.get_int(RATE)
+        return [self._rate, own]
 
     def full_by(self, listener: str) -> str | None:
         """Which limit keeps everybody out of a listener for now."""
@@ -111,6 +87,9 @@ class ConnectionQuotas:
         """Counts a connection in, or says what its address has to do with it that it may not."""
         wait_ms = self._host_wait_ms(host)
         if wait_ms:
+            now_ms = self._clock.monotonic_ms()
+            for rate in self._rates(listener):  # it does not come in, so it does not count
+                rate.record(now_ms, -1)
             return Refusal("connection_creation_rate", wait_ms)
         if self._by_host[host] >= self._most_of(host):
             return Refusal(f"{COUNT}.per.ip")
@@ -140,18 +119,18 @@ class ConnectionQuotas:
         rate = self._host_rates.get(host)
         if rate is None:
             self._forget_hosts(now_ms)
-            rate = self._host_rates[host] = Rate()
-        rate.record(now_ms)
-        wait_ms = rate.wait_ms(now_ms, limit)
+            rate = self._host_rates[host] = Rate(self._window)
+        rate.limit = limit
+        wait_ms = self._waited(rate, now_ms)
         if wait_ms:
-            rate.record(now_ms, -1)  # it does not come in, so it does not count
+            rate.record(now_ms, -1)
         return wait_ms
 
     def _forget_hosts(self, now_ms: int) -> None:
         """Those that came last long ago, a few at a time: hosts are in the order in which they
         came first."""
-        for host in list(self._host_rates)[:2]:
-            if now_ms - self._host_rates[host].newest_ms >= SAMPLES * SAMPLE_MS:
+        for host in list(islice(self._host_rates, 2)):
+            if self._host_rates[host].is_idle(now_ms):
                 del self._host_rates[host]
 
     def _most_of(self, host: str) -> int:

@@ -58,5 +58,21 @@ class NewTerms:
     terms: Terms
 
 
-Outcome = Reply | CloseConnection | NewTerms
+@dataclass(slots=True, frozen=True)
+class Throttled:
+    """Returned in place of a reply, or of none: it is sent, and for so long no other frame is taken
+    from its client, which had more than its quota (KIP-219)."""
+
+    reply: Reply | None
+    wait_ms: int
+
+
+Outcome = Reply | CloseConnection | NewTerms | Throttled
 Answer = Outcome | Later[Outcome] | None
+
+
+def reply_in(outcome: Outcome) -> Reply | CloseConnection:
+    """What is sent of it."""
+    if isinstance(outcome, Throttled):
+        return outcome.reply or []
+    return outcome.reply if isinstance(outcome, NewTerms) else outcome

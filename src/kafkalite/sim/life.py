@@ -38,6 +38,9 @@ class Life:
     def monotonic_ms(self) -> int:
         return self._clock.monotonic_ms()
 
+    def processor_ns(self) -> int:
+        return self._clock.processor_ns()
+
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> ManualTimer:
         def due() -> None:
             if self.is_alive:

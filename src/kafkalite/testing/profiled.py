@@ -17,7 +17,7 @@ from kafkalite.protocol.errors import Error, MalformedFrame
 from kafkalite.protocol.messages import ApiVersionsResponse, ResponseHeader
 from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.request_header import HEAD_BYTES, read_header
-from kafkalite.server.terms import Answer, Outcome, Reply, Service
+from kafkalite.server.terms import Answer, Outcome, Reply, Service, Throttled, reply_in
 from kafkalite.testing.profiles import API_VERSIONS_KEY, Profile
 from kafkalite.testing.understanding import is_of_the_cluster
 
@@ -82,9 +82,10 @@ class Profiled:
 
     def _limited(self, version: int, correlation_id: int, outcome: Outcome) -> Outcome:
         """What is served here and by that release, too."""
-        if not isinstance(outcome, list) or not outcome:
+        reply = reply_in(outcome)
+        if not isinstance(reply, list) or not reply:
             return outcome
-        whole = b"".join(bytes(part) for part in outcome)  # type: ignore[arg-type]
+        whole = b"".join(bytes(part) for part in reply)  # type: ignore[arg-type]
         _, start = codec.decode_prefix(ResponseHeader, 0, whole, SIZE_BYTES)
         response = codec.decode(ApiVersionsResponse, version, whole, start)
         response.api_keys = [
@@ -93,7 +94,8 @@ class Profiled:
             if (both := _both(each, self._profile.listed.get(each.api_key, range(0))))
         ]
         self._limit_features(response)
-        return _reply(correlation_id, version, response)
+        reply = _reply(correlation_id, version, response)
+        return Throttled(reply, outcome.wait_ms) if isinstance(outcome, Throttled) else reply
 
     def _limit_features(self, response: ApiVersionsResponse) -> None:
         known, listed = self._profile.features, self._profile.listed

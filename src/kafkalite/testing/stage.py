@@ -18,7 +18,7 @@ from kafkalite.env.network import Address
 from kafkalite.handlers.call import CloseConnection
 from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.error_reply import error_reply
-from kafkalite.server.terms import Answer, NewTerms, Outcome, Reply, Service
+from kafkalite.server.terms import Answer, Outcome, Service, reply_in
 from kafkalite.testing.chosen import DONE_FIRST, Chooser, Deed, Explored, World
 from kafkalite.testing.faults import Act, Fault, Faults
 from kafkalite.testing.observing import Observers
@@ -112,7 +112,8 @@ class Stage:
         number, exchange = observers.asked(connection, frame, now_ms())
         answer = self._acted(frame, connection)
         when_there(
-            answer, lambda outcome: observers.answered(number, exchange, _seen(outcome), now_ms())
+            answer,
+            lambda outcome: observers.answered(number, exchange, reply_in(outcome), now_ms()),
         )
         return answer
 
@@ -340,11 +341,6 @@ _ACTS: dict[Act, Callable[[Stage, Any, Request], Answer]] = {
     Act.CHANGE: Stage._change,
     Act.TELL: Stage._tell,
 }
-
-
-def _seen(outcome: Outcome) -> Reply | CloseConnection:
-    return outcome.reply if isinstance(outcome, NewTerms) else outcome
-
 
 def _throttled(asked: Request, outcome: Outcome, duration_ms: int) -> Outcome:
     """A reply that says for how long its client is to be silent, where it has a place for that."""

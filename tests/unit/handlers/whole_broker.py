@@ -29,6 +29,7 @@ from kafkalite.records.convert import iterate_any
 from kafkalite.records.record import BatchBuilder, Record
 from kafkalite.replication.partition import Partition
 from kafkalite.server.connection_info import ConnectionInfo
+from kafkalite.server.terms import Throttled, reply_in
 
 CORRELATION_ID = 7
 
@@ -105,6 +106,7 @@ class WholeBroker:
         self.context = self.broker.context
         self.is_closed = False
         self.client_id = "me"
+        self.muted_ms = 0  # for how long its client is not heard, by the last reply
         self.connection = ConnectionInfo("PLAINTEXT", ("10.0.0.1", 9092), ("10.0.0.9", 40_000))
 
     @property
@@ -136,7 +138,8 @@ class WholeBroker:
         came: Later[Any] = Later()
 
         def decode(outcome: Any) -> None:
-            came.resolve(_decoded(key, version, outcome))
+            self.muted_ms = outcome.wait_ms if isinstance(outcome, Throttled) else 0
+            came.resolve(_decoded(key, version, reply_in(outcome) or None))
 
         answer.then(decode) if isinstance(answer, Later) else decode(answer)
         return came

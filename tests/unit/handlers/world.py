@@ -34,6 +34,8 @@ from kafkalite.log.manager import LogManager
 from kafkalite.protocol import codec
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreateTopicsRequest, message_class
+from kafkalite.quotas.client_quotas import ClientQuotas
+from kafkalite.quotas.permits import mutations
 from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.waiting import Waiting
 from kafkalite.server.connection_info import ConnectionInfo
@@ -78,6 +80,7 @@ class Node:
         self.context = Context(
             env, self.config, node_id, CLUSTER_ID, self.partitions, Waiting(env.clock),
             FetchSessions(100, env.random),
+            ClientQuotas(self.config, env.clock, mutations(self.config, env.clock)),
         )
         self.context.logs = self.logs
 

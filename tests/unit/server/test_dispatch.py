@@ -52,7 +52,7 @@ class Answering:
         self.clock = ManualClock()
         context: Any = SimpleNamespace(
             long_work=LongWork(Slices(self.clock)), metadata=SimpleNamespace(lasts=True),
-            authorizer=None,
+            authorizer=None, quotas=SimpleNamespace(is_on=False),
         )
         self.connection = ConnectionInfo("PLAINTEXT", ("127.0.0.1", 9092), ("10.1.2.3", 555))
         self.log = LimitedLog(ManualClock())

@@ -20,6 +20,7 @@ from kafkalite.coordinators.cluster.view import INTERNAL_TOPICS
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
+from kafkalite.quotas.permits import Permits
 
 logger = logging.getLogger(__name__)
 
@@ -38,8 +39,11 @@ class AutoCreation:
         self._config = config
         self._failed: dict[str, Error] = {}
 
-    def create(self, names: Iterable[str]) -> Later[dict[str, Error]]:
-        """Creates topics that were asked for and are missing; tells what came of each."""
+    def create(
+        self, names: Iterable[str], permits: Permits | None = None
+    ) -> Later[dict[str, Error]]:
+        """Creates topics that were asked for and are missing; tells what came of each. Who asks
+        may have so many permits; Kafka's own topics are nobody's."""
         missing = [name for name in names if name not in self._metadata.image.topics]
         if self._metadata.controller_id is None:  # as of any on its way, for who asks again
             return Later.of(dict.fromkeys(missing, Error.UNKNOWN_TOPIC_OR_PARTITION))
@@ -55,7 +59,7 @@ class AutoCreation:
                 self._tell_of(each.name, code, _with_cure(code, each.error_message))
             return {each.name: Error(each.error_code) for each in answer.topics}
 
-        return self._controller.submit(CreateTopics(request)).map(outcomes)
+        return self._controller.submit(CreateTopics(request, permits)).map(outcomes)
 
     def create_internal(self, name: str) -> Later[KafkaError | None]:
         """Creates one of Kafka's own topics unless it is there; the value is None or an error."""

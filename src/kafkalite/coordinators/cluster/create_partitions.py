@@ -13,6 +13,7 @@ from kafkalite.coordinators.cluster.assignments import (
     check_assignment,
     partition_records,
 )
+from kafkalite.coordinators.cluster.events import CreatePartitions
 from kafkalite.coordinators.cluster.placement import place
 from kafkalite.coordinators.cluster.view import MAX_RECORDS_PER_REQUEST, View, decided_in_steps
 from kafkalite.coordinators.effects import Effects
@@ -27,8 +28,9 @@ from kafkalite.protocol.messages import (
 _AT_ONCE = 32  # assignments given by hand
 
 
-def create_partitions(view: View, request: CreatePartitionsRequest) -> Steps[Effects]:
+def create_partitions(view: View, event: CreatePartitions) -> Steps[Effects]:
     """Gives topics more partitions."""
+    request = event.request
     records: list[PartitionRecord] = []
     response = CreatePartitionsResponse()
     names = Counter(topic.name for topic in request.topics)
@@ -38,7 +40,7 @@ def create_partitions(view: View, request: CreatePartitionsRequest) -> Steps[Eff
         result = CreatePartitionsResponse.Result(name=topic.name, error_code=Error.NONE)
         try:
             most = MAX_RECORDS_PER_REQUEST - len(records)
-            records += yield from _more_partitions(view, topic, most)
+            records += yield from _more_partitions(view, topic, event, most)
         except KafkaError as error:
             result.error_code, result.error_message = error.code, error.message
         response.results.append(result)
@@ -58,7 +60,7 @@ def create_partitions(view: View, request: CreatePartitionsRequest) -> Steps[Eff
 
 
 def _more_partitions(
-    view: View, asked: CreatePartitionsRequest.Topic, most: int
+    view: View, asked: CreatePartitionsRequest.Topic, event: CreatePartitions, most: int
 ) -> Steps[list[PartitionRecord]]:
     topic = view.image.topics.get(asked.name)
     if topic is None:
@@ -75,27 +77,28 @@ def _more_partitions(
     added = asked.count - count
     if added > most:
         raise KafkaError(Error.UNKNOWN_SERVER_ERROR)  # without a word, as Apache Kafka
+    if asked.assignments is not None and len(asked.assignments) != added:
+        why = (
+            f"Attempted to add {added} additional partition(s), but only {len(asked.assignments)} "
+            "assignment(s) were specified."
+        )
+        raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT, why)
+    event.take(added)
     factor = len(topic.partitions[0].replicas)
     if asked.assignments is None:
         placed = place(brokers_in_order(view), added, factor, view.random)
         assignments = yield from in_steps(placed)
     else:
-        assignments = yield from _given_assignments(view, asked, added, count, factor)
+        assignments = yield from _given_assignments(view, asked, count, factor)
     records = partition_records(view, topic.topic_id, count, assignments)
     return (yield from in_steps(records))
 
 
 
 def _given_assignments(
-    view: View, asked: CreatePartitionsRequest.Topic, added: int, first: int, factor: int
+    view: View, asked: CreatePartitionsRequest.Topic, first: int, factor: int
 ) -> Steps[list[list[int]]]:
     given = [each.broker_ids for each in asked.assignments or ()]
-    if len(given) != added:
-        why = (
-            f"Attempted to add {added} additional partition(s), but only {len(given)} "
-            "assignment(s) were specified."
-        )
-        raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT, why)
     for offset, broker_ids in enumerate(given):
         check_assignment(view, broker_ids, factor)
         check_alive(view, broker_ids, first + offset)

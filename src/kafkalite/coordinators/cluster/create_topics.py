@@ -24,6 +24,7 @@ from kafkalite.coordinators.cluster.assignments import (
     check_assignment,
     partition_records,
 )
+from kafkalite.coordinators.cluster.events import CreateTopics
 from kafkalite.coordinators.cluster.image import unified
 from kafkalite.coordinators.cluster.placement import place
 from kafkalite.coordinators.cluster.states import TOPIC
@@ -55,8 +56,9 @@ TopicAsked = CreateTopicsRequest.Topic
 Records = list[object]
 
 
-def create_topics(view: View, request: CreateTopicsRequest) -> Steps[Effects]:
+def create_topics(view: View, event: CreateTopics) -> Steps[Effects]:
     """Creates topics with their partitions and settings."""
+    request = event.request
     _check_total(view, request)
     names, repeated = set[str](), list[str]()
     for topic in request.topics:
@@ -68,7 +70,7 @@ def create_topics(view: View, request: CreateTopicsRequest) -> Steps[Effects]:
     response = CreateTopicsResponse()
     for topic in request.topics:
         if topic.name not in twice and topic.name != METADATA_TOPIC:
-            response.topics.append((yield from _create_or_refuse(view, topic, records)))
+            response.topics.append((yield from _create_or_refuse(view, topic, event, records)))
             yield
     response.topics += [
         _refused(name, Error.INVALID_REQUEST, "Duplicate topic name.") for name in twice
@@ -94,22 +96,23 @@ def _check_total(view: View, request: CreateTopicsRequest) -> None:
 
 
 def _create_or_refuse(
-    view: View, topic: TopicAsked, records: Records
+    view: View, topic: TopicAsked, event: CreateTopics, records: Records
 ) -> Steps[CreateTopicsResponse.Topic]:
     try:
-        return (yield from _create_topic(view, topic, records))
+        return (yield from _create_topic(view, topic, event, records))
     except KafkaError as error:
-        return _refused(topic.name, error.code, text_of(error))
+        is_throttled = error.code == Error.THROTTLING_QUOTA_EXCEEDED
+        return _refused(topic.name, error.code, None if is_throttled else text_of(error))
     except InvalidSetting as error:
         return _refused(topic.name, Error.INVALID_CONFIG, str(error))
 
 
-def _refused(name: str, code: Error, why: str) -> CreateTopicsResponse.Topic:
+def _refused(name: str, code: Error, why: str | None) -> CreateTopicsResponse.Topic:
     return CreateTopicsResponse.Topic(name=name, error_code=code, error_message=why, configs=[])
 
 
 def _create_topic(
-    view: View, topic: TopicAsked, records: Records
+    view: View, topic: TopicAsked, event: CreateTopics, records: Records
 ) -> Steps[CreateTopicsResponse.Topic]:
     check_topic_name(topic.name)
     if topic.name in view.image.topics:
@@ -121,6 +124,7 @@ def _create_topic(
         raise KafkaError(Error.INVALID_TOPIC_EXCEPTION, why)
     settings = _settings(view, topic)
     assignments = yield from _assignments(view, topic)
+    event.take(len(assignments))
     topic_id = view.random_uuid()
     records.append(TopicRecord(name=topic.name, topic_id=topic_id))
     records += [

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from kafkalite.coordinators.cluster.events import DeleteTopics
 from kafkalite.coordinators.cluster.states import Topic
 from kafkalite.coordinators.cluster.view import ZERO_UUID, View, decided_in_steps
 from kafkalite.coordinators.effects import Effects
@@ -24,8 +25,9 @@ from kafkalite.protocol.messages import (
 Named = TypeVar("Named", str, bytes)
 
 
-def delete_topics(view: View, request: DeleteTopicsRequest) -> Steps[Effects]:
+def delete_topics(view: View, event: DeleteTopics) -> Steps[Effects]:
     """Deletes topics that are named by name or by id."""
+    request = event.request
     if not view.config.get_bool("delete.topic.enable"):
         raise KafkaError(Error.TOPIC_DELETION_DISABLED)
     response = DeleteTopicsResponse()
@@ -46,13 +48,14 @@ def delete_topics(view: View, request: DeleteTopicsRequest) -> Steps[Effects]:
     )
     yield
     counts = Counter(topic.topic_id for topic in wanted)
-    doomed = [topic for topic in wanted if counts[topic.topic_id] == 1]
     for topic_id, count in counts.items():
         if count > 1:
             name = image.by_id[topic_id].name
             why = "The provided topic name maps to an ID that was already supplied."
             refusals.append(_kept(name, topic_id, Error.INVALID_REQUEST, why))
-    refusals += yield from in_steps(_gone(topic) for topic in doomed)
+    doomed: list[Topic] = []
+    named_once = (topic for topic in wanted if counts[topic.topic_id] == 1)
+    refusals += yield from in_steps(_gone(topic, event, doomed) for topic in named_once)
     records = (RemoveTopicRecord(topic_id=topic.topic_id) for topic in doomed)
     return (yield from decided_in_steps(view, records, response))
 
@@ -98,14 +101,21 @@ def _find(
 
 
 def _kept(
-    name: str | None, topic_id: bytes, code: Error, why: str
+    name: str | None, topic_id: bytes, code: Error, why: str | None
 ) -> DeleteTopicsResponse.Response:
     return DeleteTopicsResponse.Response(
         name=name, topic_id=topic_id, error_code=code, error_message=why
     )
 
 
-def _gone(topic: Topic) -> DeleteTopicsResponse.Response:
+def _gone(
+    topic: Topic, event: DeleteTopics, doomed: list[Topic]
+) -> DeleteTopicsResponse.Response:
+    try:
+        event.take(len(topic.partitions))
+    except KafkaError as error:
+        return _kept(topic.name, topic.topic_id, error.code, error.message)
+    doomed.append(topic)
     return DeleteTopicsResponse.Response(
         name=topic.name, topic_id=topic.topic_id, error_code=Error.NONE
     )

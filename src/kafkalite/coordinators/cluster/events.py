@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kafkalite.coordinators.events import Event, R_co
 from kafkalite.env.dataclasses import dataclass
+from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
@@ -32,6 +33,7 @@ from kafkalite.protocol.messages import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
+from kafkalite.quotas.permits import Permits
 
 
 class Requested(Event[R_co]):
@@ -42,19 +44,36 @@ class Requested(Event[R_co]):
     request: object
 
 
+class Mutation(Event[R_co]):
+    """A request that has partitions come or go, of which a client may have so many permits."""
+
+    __slots__ = ()
+
+    request: object
+    permits: Permits | None  # None: as many as it likes
+
+    def take(self, partitions: int) -> None:
+        """Raises THROTTLING_QUOTA_EXCEEDED when it may not have so many."""
+        if self.permits is not None and not self.permits.take(partitions):
+            raise KafkaError(Error.THROTTLING_QUOTA_EXCEEDED)
+
+
 @dataclass(slots=True, eq=False)
-class CreateTopics(Requested[CreateTopicsResponse]):
+class CreateTopics(Mutation[CreateTopicsResponse]):
     request: CreateTopicsRequest
+    permits: Permits | None = None
 
 
 @dataclass(slots=True, eq=False)
-class DeleteTopics(Requested[DeleteTopicsResponse]):
+class DeleteTopics(Mutation[DeleteTopicsResponse]):
     request: DeleteTopicsRequest
+    permits: Permits | None = None
 
 
 @dataclass(slots=True, eq=False)
-class CreatePartitions(Requested[CreatePartitionsResponse]):
+class CreatePartitions(Mutation[CreatePartitionsResponse]):
     request: CreatePartitionsRequest
+    permits: Permits | None = None
 
 
 @dataclass(slots=True, eq=False)
