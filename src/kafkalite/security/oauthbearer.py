@@ -21,6 +21,8 @@ SEPARATOR: Final = "\x01"
 CONFIRMATION: Final = b"\x01"  # of having heard that a token is not taken
 INVALID: Final = "invalid_token"
 SHOWN: Final = 200
+# What is left until a moment is counted in nanoseconds by Apache Kafka, which cannot count further.
+LONGEST_MS: Final = (2**63 - 1) // 1_000_000
 
 _MESSAGE = re.compile(
     r"n,(?:a=(?P<wanted>(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]++|=2C|=3D)++))?,\x01"
@@ -63,6 +65,13 @@ class _Message:
     token: str = field(repr=False)
 
 
+def bearer(user: str, expires_ms: int, now_ms: int) -> Bearer | Unreadable:
+    """Whom a token that is taken names, unless it holds for ever."""
+    if expires_ms - now_ms > LONGEST_MS:
+        return Unreadable("its token holds for longer than can be counted")
+    return Bearer(user, expires_ms)
+
+
 class OauthExchange:
     """One login."""
 
@@ -77,6 +86,8 @@ class OauthExchange:
         self._refused = None
         try:
             message = _message_of(token.decode(errors="replace"))
+        except _WrongScheme:
+            return BrokenOff("it brings something else than a bearer's token")
         except ValueError as error:
             return Refused(str(error))
         checked = self._check(message.token)
@@ -102,6 +113,10 @@ class OauthExchange:
         return LoggedIn(checked.user, expires_ms=checked.expires_ms)
 
 
+class _WrongScheme(ValueError):
+    """At which Apache Kafka ends the connection without a word."""
+
+
 def _message_of(text: str) -> _Message:
     """Raises ValueError for what is none."""
     found = _MESSAGE.fullmatch(text)
@@ -115,7 +130,7 @@ def _message_of(text: str) -> _Message:
     if bearer is None:
         raise ValueError("Invalid OAUTHBEARER client first message: invalid 'auth' format")
     if bearer["scheme"].lower() != "bearer":
-        raise ValueError("Invalid scheme in OAUTHBEARER client first message")
+        raise _WrongScheme
     return _Message(found["wanted"] or "", bearer["token"])
 
 

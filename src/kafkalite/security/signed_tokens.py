@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kafkalite.security.key_sets import ALGORITHMS, PublicKey, chosen
-from kafkalite.security.oauthbearer import Bearer, Checked, NotTaken
+from kafkalite.security.oauthbearer import Checked, NotTaken, bearer
 from kafkalite.security.token_parts import MalformedPart, decoded, object_of, seconds_of
 
 PARTS: Final = 3
@@ -91,7 +91,7 @@ def _bearer(claims: dict[str, Any], rules: SignedRules, now_ms: int) -> Checked:
         why = f"its {rules.scope_claim} is no list of different texts"
     if why is not None or expires is None or not isinstance(user, str):
         return NotTaken(why or "it never expires")
-    return Bearer(user.strip(), expires * 1000)
+    return bearer(user.strip(), expires * 1000, now_ms)
 
 
 def _untimely(

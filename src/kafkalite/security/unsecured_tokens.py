@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kafkalite.security.oauthbearer import Bearer, Checked, NotTaken, Unreadable
+from kafkalite.security.oauthbearer import Checked, NotTaken, Unreadable, bearer
 from kafkalite.security.token_parts import (
     LATEST,
     MalformedPart,
@@ -62,7 +62,8 @@ class UnsecuredTokens:
         if missing:
             needed = f"[{', '.join(self._rules.needed_scope)}]"
             return NotTaken(f"its scope lacks {missing[0]}", NO_SCOPE, needed)
-        return Bearer(user, min(LATEST, int(expires * 1000 + 0.5)))
+        expires_ms = LATEST if expires > LATEST else int(expires * 1000 + 0.5)
+        return bearer(user, expires_ms, self._now_ms())
 
     def _untimely(self, issued: float | None, expires: float) -> str | None:
         now_ms, skew_ms = self._now_ms(), self._rules.skew_ms

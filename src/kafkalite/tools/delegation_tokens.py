@@ -180,7 +180,7 @@ def _describe(asking: Asking, given: Given) -> None:
     request = DescribeDelegationTokenRequest(owners=[
         DescribeDelegationTokenRequest.Owner(principal_type=kind, principal_name=name)
         for kind, _, name in split
-    ] if owners else None)  # fmt: skip
+    ])  # fmt: skip
     answer = _asked(asking, "describeDelegationToken", request)
     print(f"Total number of tokens : {len(answer.tokens)}", end="")
     _print([

@@ -75,6 +75,7 @@ def test_another_user_than_that_of_the_token():
 
 def test_what_is_no_token_at_all_ends_the_connection():
     assert isinstance(take(b"n,,\x01auth=Bearer none\x01\x01"), BrokenOff)
+    assert isinstance(take(b"n,,\x01auth=Basic good\x01\x01"), BrokenOff)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,7 @@ def test_what_is_no_token_at_all_ends_the_connection():
     [
         b"", b"\x01", b"n", b"n,,", b"n,,\x01\x01", GOOD[:-1], GOOD + b"\x01", b"y" + GOOD[1:],
         b"n,a=,\x01auth=Bearer good\x01\x01", b"n,a=b=c,\x01auth=Bearer good\x01\x01",
-        b"n,,\x01auth=Basic good\x01\x01", b"n,,\x01auth=Bearer\x01\x01",
+        b"n,,\x01auth=Bearer\x01\x01",
         b"n,,\x01auth=Bearer go od\x01\x01", b"n,,\x01auth=Bearergood\x01\x01",
         b"n,,\x01Auth=Bearer good\x01\x01", b"n,,\x01a1=x\x01auth=Bearer good\x01\x01",
         b"n,,\x01a=\x01auth=Bearer good\x01\x01", b"n,,\x01a=\xff\x01auth=Bearer good\x01\x01",

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkalite.security.key_sets import read_keys
-from kafkalite.security.oauthbearer import Bearer, NotTaken
+from kafkalite.security.oauthbearer import Bearer, NotTaken, Unreadable
 from kafkalite.security.signed_tokens import SignedRules, UnknownKey, checked
 from kafkalite.security.token_parts import MalformedPart
 from tests.unit.security.signing import (
@@ -89,6 +89,12 @@ def test_names_of_claims_are_chosen():
     assert isinstance(taken(rules, aud=None), NotTaken)
     assert isinstance(taken(rules, aud=None, upn="bob", scp=""), NotTaken)
     assert isinstance(taken(rules, aud=None, upn="bob", sub=5), NotTaken), "it is to be a text"
+
+
+def test_one_that_holds_for_ever_ends_the_connection():
+    """As with Apache Kafka, which cannot count the time that is left."""
+    assert isinstance(taken(exp=2**50), Unreadable)
+    assert isinstance(taken(exp=NOW_S + 9_000_000_000), Bearer)
 
 
 # --- keys -----------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ def said(rules=None, **more):
 def test_who_it_names_is_let_in_until_it_expires():
     assert said() == Bearer("alice", (NOW_S + 3_600) * 1000)
     assert said(exp=NOW_S + 1.2345) == Bearer("alice", NOW_S * 1000 + 1_235)
-    assert said(exp=1e300).expires_ms == 2**63 - 1
+    assert isinstance(said(exp=1e300), Unreadable), "as with Apache Kafka, which cannot count that"
 
 
 @pytest.mark.parametrize(
