@@ -97,7 +97,7 @@ def test_lake_is_loaded_tried_and_loaded_on(connector: Connector, topic: str, ca
     options = ["--option", "maxOffsetsPerTrigger=2", "--commit-group", f"{topic}-group"]
     done = call("to-lake", topic, "--path", lake, "--format", "parquet", *options)
     assert done.exit_code == 0
-    assert done.output.splitlines() == [
+    assert done.stdout.splitlines() == [
         "to-lake: 5 rows in 3 batches, lag 0",
         f"  {topic}-0 up to offset 5",
         f"  read          5 records of {topic} (read_committed)",
@@ -139,7 +139,9 @@ def test_a_signal_ends_a_running_job_and_it_goes_on_when_started_again(
     done = call("to-lake", *arguments)
     interrupter.join()
     assert done.exit_code == 0
-    assert done.output.startswith("to-lake: ")
+    assert done.stdout.startswith("to-lake: ")
+    heard = f"{number.name}: ends after the batch under way; another signal ends it at once"
+    assert heard in done.stderr.splitlines()
     # Nothing is left half done: every batch that was written is committed.
     batches = {path.name.removeprefix("batch=") for path in Path(lake).glob("batch=*")}
     commits = {path.name for path in Path(lake, "_checkpoint/commits").glob("[0-9]*")}
@@ -160,7 +162,7 @@ def test_lost_records_are_exit_code_3(connector: Connector, topic: str, call: Ca
     assert done.output.splitlines()[-1] == f"  {topic}-0 offsets 5..6: expired before it was read"
     done = call(*arguments, "--on-data-loss", "record")
     assert done.exit_code == 0
-    assert done.output.splitlines()[0] == "to-lake: 3 rows in 1 batches, lag 0"
+    assert done.stdout.splitlines()[0] == "to-lake: 3 rows in 1 batches, lag 0"
 
 
 @pytest.mark.full
@@ -225,7 +227,7 @@ def test_replay_by_time_offset_and_predicate(connector: Connector, topic: str, c
     arguments += ["--from-time", "2026-01-01 00:02:00", "--to-time", "2026-01-01 00:09:00"]
     arguments += ["--to-offset", "8", "--where", "value != '00005'"]
     for written, there_already in [(5, 0), (0, 5)]:
-        said = json.loads(call(*arguments, "--ledger", "json").output)
+        said = json.loads(call(*arguments, "--ledger", "json").stdout)
         assert (said["written"], said["there_already"]) == (written, there_already)
         assert said["proven"] is True
     rows = connector.read("batch", {"subscribe": f"{topic}-again"})
@@ -240,7 +242,7 @@ def test_snapshot_once_and_followed(connector: Connector, topic: str, call: Call
     done = call("snapshot", topic, "--path", once, "--option", f"endingOffsets={ends}")
     assert f"  written       2 to {once}" in done.output.splitlines()
     done = call("snapshot", topic, "--path", live, "--follow")
-    assert done.output.splitlines()[0] == "snapshot: 5 rows in 1 batches, lag 0"
+    assert done.stdout.splitlines()[0] == "snapshot: 5 rows in 1 batches, lag 0"
     found = {
         path: connector.spark.read.format("delta").load(str(path)).select("key", "value").collect()
         for path in (once, live)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -105,7 +106,8 @@ def show_progress(name: str, progress: Progress, moved: Mapping[str, Moves]) -> 
     )
     _some(f"  lost: {loss}" for loss in progress.losses)
     for group, moves in moved.items():
-        left = "".join(f", {count} {why}" for why, count in sorted(moves.left.items()))
+        reasons = Counter(moves.left.values())
+        left = "".join(f", {count} {why}" for why, count in sorted(reasons.items()))
         OUT.print(f"  group {group}: {len(moves.ahead)} offsets moved{left}", highlight=False)
 
 

@@ -291,7 +291,8 @@ class Mirror:
         ):
             for group in self.groups:
                 found = self._moves(here.committed(group), there.committed(group))
-                self.moved[group] = _commit(there, group, found)
+                earlier = self.moved.get(group, Moves({}, {}))
+                self.moved[group] = _commit(there, group, found).after(earlier)
         self._moved_at = time.monotonic()
 
     def _moves(self, here: Offsets, there: Offsets) -> Moves:
@@ -355,5 +356,5 @@ def _commit(there: KafkaAdmin, group: str, found: Moves) -> Moves:
     except ClusterError as refused:
         if "UnknownMemberId" not in str(refused):
             raise
-        return Moves({}, {**found.left, MEMBERS: len(found.ahead)})
+        return Moves({}, found.left | dict.fromkeys(found.ahead, MEMBERS))
     return found

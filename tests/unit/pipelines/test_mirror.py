@@ -64,7 +64,14 @@ def test_a_group_is_never_set_back() -> None:
     there = {("c", 0): 90, ("c", 1): 8, ("c", 2): 7}
     starts = {("c", 3): 5, ("c", 4): 5}
     found = moves(here, there, places, starts)
-    assert found == Moves({("c", 2): 8}, {BEHIND: 2, BEFORE: 1, PAST: 1})
+    left = {("c", 0): BEHIND, ("c", 1): BEHIND, ("c", 3): BEFORE, ("c", 4): PAST}
+    assert found == Moves({("c", 2): 8}, left)
+
+
+def test_what_a_run_moved_before_is_not_told_as_left() -> None:
+    earlier = Moves({("c", 0): 5, ("c", 1): 5}, {("c", 2): PAST})
+    now = Moves({("c", 1): 9}, {("c", 0): BEHIND, ("c", 3): BEHIND})
+    assert now.after(earlier) == Moves({("c", 0): 5, ("c", 1): 9}, {("c", 3): BEHIND})
 
 
 def test_copies_are_set_as_their_sources_but_for_what_is_their_clusters_own() -> None:

@@ -6,11 +6,13 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kafkalite.pipelines.common import ownership
+from kafkalite.pipelines.common.files import create_here
 from kafkalite.pipelines.common.outcomes import HeldElsewhere
 from kafkalite.pipelines.common.ownership import (
     SILENT_S,
@@ -215,3 +217,22 @@ def test_what_nobody_marked_is_refused_unless_it_is_adopted() -> None:
     assert files.files == {}
     claim(files, SNAPSHOT, is_used=True, adopt=True)
     claim(files, SNAPSHOT, is_used=True)
+
+
+def test_a_file_is_made_by_one_alone_and_is_there_whole(tmp_path: Path) -> None:
+    texts = [f"{number}" * 100_000 for number in range(8)]
+    made: list[str] = []
+    barrier = threading.Barrier(len(texts))
+
+    def make(text: str) -> None:
+        barrier.wait()
+        if create_here(tmp_path / "lease" / "0.json", text):
+            made.append(text)
+
+    threads = [threading.Thread(target=make, args=(text,)) for text in texts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [path.name for path in (tmp_path / "lease").iterdir()] == ["0.json"]
+    assert [(tmp_path / "lease" / "0.json").read_text()] == made

@@ -65,7 +65,7 @@ class Folder:
     def create(self, name: str, text: str) -> bool:
         """Writes a file that is not there yet; False when it is. Of two that try one does."""
         if self._root.toUri().getScheme() == "file":
-            return _create_here(Path(self._root.toUri().getPath(), name), text)
+            return create_here(Path(self._root.toUri().getPath(), name), text)
         try:
             stream = self._system.create(self._at(name), False)
         except Py4JJavaError:
@@ -109,7 +109,7 @@ class Folder:
         return path(self._root, name) if name else self._root
 
 
-def _create_here(path: Path, text: str) -> bool:
+def create_here(path: Path, text: str) -> bool:
     """Hadoop's local file system looks, then writes; a link is there whole, for one alone."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, aside = tempfile.mkstemp(prefix=".creating-", dir=path.parent)

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kafkalite.pipelines.common.offsets import Offsets
+from kafkalite.pipelines.common.offsets import Offsets, TopicPartition
 
 Run = tuple[int, int]  # first offset, and how many without a gap
 
@@ -55,7 +55,16 @@ class Moves:
     """What becomes of one group: offsets to commit, and partitions left as they are, and why."""
 
     ahead: Offsets
-    left: dict[str, int]
+    left: dict[TopicPartition, str]
+
+    def after(self, earlier: "Moves") -> "Moves":
+        """With what was moved before in the same run: it is there now."""
+        left = {
+            copy: why
+            for copy, why in self.left.items()
+            if why != BEHIND or copy not in earlier.ahead
+        }
+        return Moves({**earlier.ahead, **self.ahead}, left)
 
 
 BEHIND, BEFORE, PAST = (
@@ -72,7 +81,7 @@ def moves(here: Offsets, there: Offsets, places: Offsets, starts: Offsets) -> Mo
     `here` and `starts`, where the mirror began, are by the copy's name as well.
     """
     ahead: Offsets = {}
-    left: dict[str, int] = {}
+    left: dict[TopicPartition, str] = {}
     for copy, offset in sorted(here.items()):
         place = places.get(copy)
         why = None
@@ -81,7 +90,7 @@ def moves(here: Offsets, there: Offsets, places: Offsets, starts: Offsets) -> Mo
         elif there.get(copy, -1) >= place:
             why = BEHIND
         if why is not None:
-            left[why] = left.get(why, 0) + 1
+            left[copy] = why
         elif place is not None:
             ahead[copy] = place
     return Moves(ahead, left)
