@@ -21,7 +21,7 @@ from tests.compat.waiting import PATIENCE_S
 
 # What kafkalite has not, by the names of its requests.
 ABSENT = {
-    "DelegationToken": "Delegation tokens", "Share": "Share groups",
+    "DelegationToken": "Delegation tokens",
     "Streams": "Streams groups", "RaftVoter": "Voters that come and go",
 }
 
@@ -32,9 +32,8 @@ ELSEWHERE = {
     "JmxTool": "asks no broker",
     "OAuthCompatibilityTool": "asks no broker",
     "ReplicaVerificationTool": "compares replicas, without end, and there is one of each",
-    "ShareConsumerPerformance": "share groups",
-    "VerifiableShareConsumer": "share groups",
-    "consumer.ConsoleShareConsumer": "share groups",
+    "ShareConsumerPerformance": "tells times: test_share_groups has its members",
+    "VerifiableShareConsumer": "tells times: test_share_groups has its members",
 }
 MAIN = (b"\x01\x00\x04main", b"([Ljava/lang/String;)V")
 
@@ -70,7 +69,7 @@ def play(
     return play
 
 
-@scenes("cluster", "configs", "groups", "records", "topics")
+@scenes("cluster", "configs", "groups", "records", "shares", "topics")
 def test_tools(play: Play, path: Path, scene: Scene) -> None:
     assert play(path, scene) == scene.lines
 
