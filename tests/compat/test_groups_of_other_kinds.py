@@ -1,7 +1,8 @@
 """Share and streams groups in a directory that both brokers serve in turn.
 
 Both serve share groups. Apache Kafka alone serves streams groups: this broker keeps their records,
-answers as Apache Kafka does about groups of another kind, and lets nobody take their ids. These tests name the brokers they start.
+answers as Apache Kafka does about groups of another kind, and lets nobody take their ids. These
+tests name the brokers they start.
 """
 
 from __future__ import annotations

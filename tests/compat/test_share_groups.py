@@ -14,9 +14,17 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer, ShareConsumer
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 
 from kafkalite.jvm import jars, java
 from kafkalite.protocol.errors import Error
+from kafkalite.testing.embedded import EmbeddedKafka
 from tests.compat.admin_peer import GROUP, SET, Admin
 from tests.compat.brokers import Broker
 from tests.compat.conftest import StartBroker
@@ -25,7 +33,7 @@ from tests.compat.java_classes import compile_classes
 pytestmark = pytest.mark.xdist_group("java-clients")
 
 Start = Callable[..., "subprocess.Popen[str]"]
-FIRST_WAIT_MS = 15_000  # until there is an assignment
+FIRST_WAIT_MS = 20_000  # until there is an assignment
 
 
 @pytest.fixture(scope="session")
@@ -78,11 +86,19 @@ def produce(broker: Broker, topic: str, count: int, first: int = 0) -> list[str]
     return values
 
 
+def said_by(member: subprocess.Popen[str]) -> list[str]:
+    """All that it printed, until it ended or has taken too long."""
+    with suppress(subprocess.TimeoutExpired):
+        return member.communicate(timeout=60)[0].splitlines()
+    member.kill()
+    return member.communicate()[0].splitlines()
+
+
 def got_by(*members: subprocess.Popen[str]) -> Counter[tuple[str, int]]:
     """Values, each with the delivery in which a member had it."""
     found: Counter[tuple[str, int]] = Counter()
     for member in members:
-        for line in member.communicate(timeout=90)[0].splitlines():
+        for line in said_by(member):
             word, _, rest = line.partition(" ")
             assert word != "refused", line
             if word == "got":
@@ -169,9 +185,38 @@ def test_a_member_and_then_the_broker_are_killed(
     late = start(broker, group, "t")
     found: Counter[str] = Counter()
     for member in (*members, late):
-        with suppress(subprocess.TimeoutExpired):
-            for line in member.communicate(timeout=90)[0].splitlines():
-                if line.startswith("got "):
-                    found[line.split()[1]] += 1
+        for line in said_by(member):
+            if line.startswith("got "):
+                found[line.split()[1]] += 1
     assert set(found) == set(values)
     assert max(found.values()) <= 5
+
+
+@pytest.mark.timeout(120)
+def test_brokers_ask_each_other_for_the_states_of_partitions() -> None:
+    """Kafkalite alone, of which three run: leaders and coordinators lie on any of them."""
+    with EmbeddedKafka(brokers=3) as kafka:
+        kafka.create_topic("t", partitions=6)
+        asked = {"bootstrap.servers": kafka.bootstrap_servers}
+        resource = ConfigResource(ResourceType.GROUP, "g", incremental_configs=[
+            ConfigEntry(
+                "share.auto.offset.reset", "earliest",
+                incremental_operation=AlterConfigOpType.SET,
+            )
+        ])  # fmt: skip
+        admin = AdminClient(asked)
+        admin.incremental_alter_configs([resource])[resource].result(20)
+        producer = Producer(asked)
+        for number in range(600):
+            producer.produce("t", str(number), partition=number % 6)
+        assert producer.flush(20) == 0
+        member = ShareConsumer({**asked, "group.id": "g"})
+        member.subscribe(["t"])
+        found: Counter[str] = Counter()
+        deadline = time.monotonic() + 60
+        while len(found) < 600 and time.monotonic() < deadline:
+            for message in member.poll(0.5):
+                assert message.error() is None, message.error()
+                found[message.value().decode()] += 1
+        member.close()
+        assert found == Counter(str(number) for number in range(600))
