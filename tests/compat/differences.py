@@ -8,7 +8,6 @@ from tests.compat.brokers import Broker
 
 NOT_YET = "not there yet; a client is told that its requests are not supported"
 DIFFERENCES: dict[str, str] = {
-    "Share groups": NOT_YET,
     "Streams groups": NOT_YET,
     "Voters that come and go": "one controller; its requests are not supported",
 }

@@ -21,7 +21,7 @@ from tests.compat.waiting import PATIENCE_S
 
 # What kafkalite has not, by the names of its requests.
 ABSENT = {
-    "Share": "Share groups", "Streams": "Streams groups", "RaftVoter": "Voters that come and go",
+    "Streams": "Streams groups", "RaftVoter": "Voters that come and go",
 }
 
 # Tools that no transcript calls, and why.
@@ -31,9 +31,8 @@ ELSEWHERE = {
     "JmxTool": "asks no broker",
     "OAuthCompatibilityTool": "asks no broker",
     "ReplicaVerificationTool": "compares replicas, without end, and there is one of each",
-    "ShareConsumerPerformance": "share groups",
-    "VerifiableShareConsumer": "share groups",
-    "consumer.ConsoleShareConsumer": "share groups",
+    "ShareConsumerPerformance": "tells times: test_share_groups has its members",
+    "VerifiableShareConsumer": "tells times: test_share_groups has its members",
 }
 MAIN = (b"\x01\x00\x04main", b"([Ljava/lang/String;)V")
 
@@ -69,7 +68,7 @@ def play(
     return play
 
 
-@scenes("cluster", "configs", "groups", "records", "tokens", "topics")
+@scenes("cluster", "configs", "groups", "records", "shares", "tokens", "topics")
 def test_tools(play: Play, path: Path, scene: Scene) -> None:
     assert play(path, scene) == scene.lines
 

@@ -1,7 +1,8 @@
 """Share and streams groups in a directory that both brokers serve in turn.
 
-Apache Kafka serves them; this broker keeps their records, answers as Apache Kafka does about groups
-of another kind, and lets nobody take their ids. These tests name the brokers they start.
+Both serve share groups. Apache Kafka alone serves streams groups: this broker keeps their records,
+answers as Apache Kafka does about groups of another kind, and lets nobody take their ids. These
+tests name the brokers they start.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from kafkalite.protocol.messages import (
     AddOffsetsToTxnRequest,
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
-    DeleteGroupsRequest,
     DescribeGroupsRequest,
     EndTxnRequest,
     HeartbeatRequest,
@@ -181,15 +181,13 @@ def consume_in_new_groups(broker: Broker) -> None:
 
 
 def make_room(asker: Asker) -> None:
-    """A classic member joins the deserted streams group; an empty share group stays."""
+    """A classic member joins the deserted streams group."""
     protocol = JoinGroupRequest.Protocol(name="range", metadata=bytes(10))
     join = JoinGroupRequest(
         group_id=DESERTED, session_timeout_ms=10_000, rebalance_timeout_ms=10_000,
         protocol_type="consumer", protocols=[protocol],
     )  # fmt: skip
     assert asker.ask(join, 3).error_code == Error.NONE
-    delete = DeleteGroupsRequest(groups_names=[SHARE_GROUP])
-    assert asker.ask(delete, 2).results[0].error_code == Error.UNSUPPORTED_VERSION
 
 
 def committed(asker: Asker, group_id: str) -> dict[int, int]:
@@ -213,8 +211,12 @@ def test_share_and_streams_groups_outlast_a_stay_with_the_other_broker(folder: P
     told_here = answers(broker)
     assert {name: told_here[name] for name in told} == told
     consume_in_new_groups(broker)
+    produce(broker, 10)
     with closing(Asker(broker.port)) as asker:
         make_room(asker)
+        sharer = ShareMember(asker, SHARE_GROUP, TOPIC, topic_id, 8)
+        assert sharer.read(10) == 10, "the share group reads what it had not read"
+        sharer.leave()
     produce(broker, 20)
     broker.stop()
 

@@ -46,6 +46,7 @@ SCRIPTS = {
     "kafka-metadata-quorum": "MetadataQuorumCommand",
     "kafka-producer-perf-test": "ProducerPerformance",
     "kafka-reassign-partitions": "reassign.ReassignPartitionsCommand",
+    "kafka-console-share-consumer": "consumer.ConsoleShareConsumer",
     "kafka-share-groups": "consumer.group.ShareGroupCommand",
     "kafka-streams-application-reset": "StreamsResetter",
     "kafka-streams-groups": "streams.StreamsGroupCommand",

@@ -167,16 +167,13 @@ class _Fetch:
     def is_committed_only(self) -> bool:
         return self.context.sharing.settings.is_committed_only(self.group_id)
 
-    def look_or_wait(self) -> Steps[Answers | Later[Answers]]:
+    def look_or_wait(self) -> Steps[Answers | Later[Answers | InSteps]]:
         wanted = yield from self._find()
         is_last = not wanted or self.request.max_wait_ms <= 0
-        found = (yield from self._look(wanted, is_last=is_last)) if wanted else {}
-        if found is not None:
-            return self._with(found)
+        ready = self._ready(wanted)
+        if self._is_enough(wanted, ready, is_last=is_last):
+            return (yield from self._hand_out(ready))
         return self._wait(wanted)
-
-    def _with(self, found: Answers) -> Answers:
-        return {**found, **self.answers}
 
     def _find(self) -> Steps[list[_Wanted]]:
         """Its partitions, from another one on in each epoch; what cannot be read is answered."""
@@ -205,18 +202,18 @@ class _Fetch:
 
     # --- waiting ----------------------------------------------------------------------------------
 
-    def _wait(self, wanted: list[_Wanted]) -> Later[Answers]:
-        later: Later[Answers] = Later()
+    def _wait(self, wanted: list[_Wanted]) -> Later[Answers | InSteps]:
+        later: Later[Answers | InSteps] = Later()
         watched = [each for one in wanted for each in (one.partition, one.shared)]
 
         def attempt(moved: Collection[Watched] | None) -> bool:
             if not self.context.sharing.sessions.holds(self.session):
-                later.resolve({})  # nobody is there to be handed anything
+                later.resolve({})
                 return True
-            found = self._look_at_once(wanted, is_last=moved is None)
-            if found is None:
+            ready = self._ready(wanted)
+            if not self._is_enough(wanted, ready, is_last=moved is None):
                 return False
-            later.resolve(self._with(found))
+            later.resolve(InSteps(self._hand_out(ready)))
             return True
 
         parked = self.context.waiting.park(watched, self.request.max_wait_ms, attempt, later)
@@ -225,41 +222,31 @@ class _Fetch:
         later.then(lambda _: connection.stays_without(parked.expire))
         return later
 
-    def _look_at_once(self, wanted: list[_Wanted], *, is_last: bool) -> Answers | None:
-        steps = self._look(wanted, is_last=is_last)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as stop:
-                found: Answers | None = stop.value
-                return found
-
     # --- looking ----------------------------------------------------------------------------------
 
-    def _look(self, wanted: list[_Wanted], *, is_last: bool) -> Steps[Answers | None]:
-        """Reads what may be handed out and hands it out; None when there is too little."""
-        ready = self._ready(wanted)
-        if len(self.answers) and not ready and all(one.place in self.answers for one in wanted):
-            return {}
+    def _is_enough(self, wanted: list[_Wanted], ready: list[_Wanted], *, is_last: bool) -> bool:
+        """Reads what may be handed out: whether that is worth an answer."""
         if not ready:
-            return {} if is_last else None
+            return is_last or all(one.place in self.answers for one in wanted)
         room = self.max_bytes // len(ready)
         extra = self.max_bytes - room * len(ready)
-        size, is_urgent = 0, is_last
-        for number, one in enumerate(ready):
-            size += self._read(one, room + (extra if number == 0 else 0))
-            is_urgent = is_urgent or one.refusal is not None
-            if number % 8 == 7:
-                yield
-        if size < min(self.request.min_bytes, self.max_bytes) and not is_urgent:
-            return None
-        found: Answers = {}
+        size = sum(
+            self._read(one, room + (0 if number else extra)) for number, one in enumerate(ready)
+        )
+        is_urgent = is_last or any(one.refusal is not None for one in ready)
+        return is_urgent or size >= min(self.request.min_bytes, self.max_bytes)
+
+    def _hand_out(self, ready: list[_Wanted]) -> Steps[Answers]:
+        """What was read, as far as nobody else has it by now; to somebody who is there."""
         left = self.request.max_records
         for one in ready:
-            answer, count = yield from self._hand_out(one, left)
-            found[one.place] = answer
+            if not self.context.sharing.sessions.holds(self.session):
+                break
+            answer, count = yield from self._hand_out_one(one, left)
+            self.answers[one.place] = answer
             left -= count
-        return found
+            yield
+        return self.answers
 
     def _ready(self, wanted: list[_Wanted]) -> list[_Wanted]:
         """Those that have records which may be handed out, for all that is known."""
@@ -288,7 +275,7 @@ class _Fetch:
             return 0
         return one.found.size
 
-    def _hand_out(
+    def _hand_out_one(
         self, one: _Wanted, most_records: int
     ) -> Steps[tuple[Response.Partition, int]]:
         answer = Response.Partition(partition_index=one.place[1], records=b"")

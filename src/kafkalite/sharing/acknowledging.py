@@ -138,15 +138,26 @@ def _of_batch(
             )
         batch.is_split = True
     is_whole = not batch.is_split
-    for first, last, kind in said.pieces():
-        for run in batch.between(max(first, window.start_offset), last):
-            if is_whole and run.state is not ACQUIRED:
-                raise _refused(
-                    "The batch cannot be acknowledged. The batch is not in the acquired state."
-                )
-            if not is_whole:
-                _check(run, speaker.member)
-            _say(window, speaker, transition, run, kind)
+    for run, kind in _runs(window, batch, said):
+        if is_whole and run.state is not ACQUIRED:
+            raise _refused(
+                "The batch cannot be acknowledged. The batch is not in the acquired state."
+            )
+        if not is_whole:
+            _check(run, speaker.member)
+        _say(window, speaker, transition, run, kind)
+
+
+def _runs(window: Window, batch: Batch, said: Said) -> Iterator[tuple[Run, int]]:
+    """The runs that something is said of, each with that."""
+    pieces = list(said.pieces())
+    if len(pieces) > 1:
+        batch.cut([first for first, _, _ in pieces])
+    place = 0
+    for run in batch.between(max(said.first, window.start_offset), said.last):
+        while pieces[place][1] < run.first:
+            place += 1
+        yield run, pieces[place][2]
 
 
 def _check_owner(run: Run, member: str) -> None:

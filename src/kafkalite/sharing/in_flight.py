@@ -8,7 +8,8 @@ a batch are in order and cover it, without a gap.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 NOBODY = ""
@@ -112,7 +113,10 @@ class Run:
 
     def split(self, offset: int) -> Run:
         """The part from `offset` on, which fares on its own from now on."""
-        rest = replace(self, first=offset)
+        rest = Run(
+            offset, self.last, self.state, self.deliveries, self.member, self.locked_until_ms,
+            self.pending, self.before, self.is_lost,
+        )  # fmt: skip
         self.last = offset - 1
         if rest.pending is not None:
             rest.pending.runs.append(rest)
@@ -152,6 +156,22 @@ class Batch:
             found.append(self.runs[place])
             place += 1
         return found
+
+    def cut(self, offsets: Sequence[int]) -> None:
+        """A run begins at each of these offsets, which are in order."""
+        runs: list[Run] = []
+        coming = iter(offsets)
+        offset = next(coming, None)
+        for each in self.runs:
+            run = each
+            while offset is not None and offset <= run.last:
+                if offset > run.first:
+                    rest = run.split(offset)
+                    runs.append(run)
+                    run, self.is_split = rest, True
+                offset = next(coming, None)
+            runs.append(run)
+        self.runs = runs
 
     def at(self, offset: int) -> Run:
         """The run of an offset, or the last one of those before."""

@@ -244,7 +244,7 @@ def _as_generation(refusal: KafkaError) -> KafkaError:
 def fetch_offsets(state: GroupsState, turn: Turn, event: FetchOffsets) -> None:
     request = event.request
     group = state.groups.get(request.group_id)
-    if isinstance(group, (ConsumerGroup, ForeignGroup, ShareGroup)):
+    if isinstance(group, (ConsumerGroup, ForeignGroup)):
         group.check_fetch(request.member_id, request.member_epoch)
     if request.topics is None:
         topics = [

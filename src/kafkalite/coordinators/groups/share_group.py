@@ -121,9 +121,6 @@ class ShareGroup:
     ) -> None:
         raise self.refusal()
 
-    def check_fetch(self, member_id: str | None, epoch: int) -> None:
-        raise self.refusal()
-
     def check_offset_delete(self) -> None:
         raise self.refusal()
 

@@ -7,8 +7,7 @@ that say the same are one.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 NO_OFFSET = -1
@@ -33,9 +32,20 @@ def combined(
     """All that is said of offsets from `start_offset` on (NO_OFFSET: of all), where what is known
     is in order."""
     laid = list(known)
-    for one in said:
-        _lay(laid, one)
+    for some in _in_order(sorted(one for one in said if one.first <= one.last)):
+        laid = _merged(laid, some)
     return joined(_from(laid, start_offset))
+
+
+def _in_order(said: list[StateBatch]) -> Iterator[list[StateBatch]]:
+    """In as few parts as it takes that nothing overlaps within one."""
+    while said:
+        part: list[StateBatch] = []
+        rest: list[StateBatch] = []
+        for one in said:
+            (rest if part and one.first <= part[-1].last else part).append(one)
+        yield part
+        said = rest
 
 
 def joined(batches: Iterable[StateBatch]) -> list[StateBatch]:
@@ -56,28 +66,32 @@ def _from(batches: list[StateBatch], start_offset: int) -> Iterable[StateBatch]:
             yield one._replace(first=start_offset) if one.first < start_offset else one
 
 
-def _lay(laid: list[StateBatch], one: StateBatch) -> None:
-    """One more over what is there, which is in order."""
-    if one.last < one.first:
-        return
-    if not laid or laid[-1].last < one.first:
-        laid.append(one)
-        return
-    low = high = bisect_left(laid, one.first, key=lambda each: each.last)
-    pieces: list[StateBatch] = []
-    position = one.first
-    while high < len(laid) and laid[high].first <= one.last:
-        old = laid[high]
-        high += 1
-        if old.first < one.first:
-            pieces.append(old._replace(last=one.first - 1))
-        if position < old.first:
-            pieces.append(one._replace(first=position, last=old.first - 1))
-        first, last = max(old.first, one.first), min(old.last, one.last)
-        pieces.append((one if one.rank > old.rank else old)._replace(first=first, last=last))
-        if old.last > one.last:
-            pieces.append(old._replace(first=one.last + 1))
-        position = last + 1
-    if position <= one.last:
-        pieces.append(one._replace(first=position))
-    laid[low:high] = pieces
+def _merged(known: list[StateBatch], said: list[StateBatch]) -> list[StateBatch]:
+    """Both of them, each in order: where they overlap the one of higher rank holds."""
+    merged: list[StateBatch] = []
+    mine, theirs = iter(known), iter(said)
+    one, other = next(mine, None), next(theirs, None)
+    while one is not None and other is not None:
+        first = max(one.first, other.first)
+        if one.first < first:
+            merged.append(StateBatch(one.first, min(one.last, first - 1), *one[2:]))
+        elif other.first < first:
+            merged.append(StateBatch(other.first, min(other.last, first - 1), *other[2:]))
+        last = min(one.last, other.last)
+        if first <= last:
+            holds = other if other.rank > one.rank else one
+            merged.append(StateBatch(first, last, *holds[2:]))
+        else:
+            last = first - 1
+        one, other = _behind(one, last, mine), _behind(other, last, theirs)
+    merged += [each for each in (one, other) if each is not None]
+    return [*merged, *mine, *theirs]
+
+
+def _behind(
+    one: StateBatch, last: int, rest: Iterator[StateBatch]
+) -> StateBatch | None:
+    """What is left of it behind an offset, or the next one."""
+    if one.last <= last:
+        return next(rest, None)
+    return StateBatch(max(one.first, last + 1), one.last, one.state, one.deliveries)
