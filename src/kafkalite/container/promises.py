@@ -20,7 +20,6 @@ _REFUSED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"KAFKA_(CLIENT|INTER_BROKER|CONTROLLER)_(USERS?|PASSWORDS?)"), _NO_USERS),
     (re.compile(r"KAFKA_CERTIFICATE_PASSWORD|KAFKA_TLS_\w+"), _NO_KEYS),
 )
-_LOGIN_FILE = "-Djava.security.auth.login.config="
 
 
 def refuse_protections(environment: Mapping[str, str]) -> None:
@@ -36,6 +35,4 @@ def refuse_protections(environment: Mapping[str, str]) -> None:
 def _why_not(variable: str, value: str) -> str | None:
     if not value.strip():
         return None
-    if variable == "KAFKA_OPTS" and _LOGIN_FILE in value:
-        return _NO_USERS
     return next((why for names, why in _REFUSED if names.fullmatch(variable)), None)

@@ -145,7 +145,7 @@ def plan_of(config: BrokerConfig, listener: Listener) -> Plan | None:
         tuple(versions),
         None if ciphers is None else tuple(ciphers),
         _client_auth(settings, listener),
-        _checks_names(settings),
+        _checks_names(config, settings, listener),
         listener.protocol == SSL,
         settings.value("ssl.allow.dn.changes") is True,
         settings.value("ssl.allow.san.changes") is True,
@@ -183,10 +183,13 @@ def _check_classes(settings: _Settings) -> None:
             raise settings.problem(name, f"{text} cannot be had: {why}; leave it out")
 
 
-def _checks_names(settings: _Settings) -> bool:
+def _checks_names(config: BrokerConfig, settings: _Settings, listener: Listener) -> bool:
+    """Of brokers that are called: what a listener says that nobody calls is nobody's concern, as in
+    Kafka."""
     name = "ssl.endpoint.identification.algorithm"
     text = settings.text(name)
-    if text is not None and text.lower() != "https":
+    is_called = listener.name == config.inter_broker_listener
+    if is_called and text is not None and text.lower() != "https":
         raise settings.problem(name, f"{text} cannot be had: https or nothing can")
     return text is not None
 

@@ -451,7 +451,6 @@ def test_a_promise_that_cannot_be_kept_stops_it_still(variable: str, value: str)
         ("KAFKA_CLIENT_PASSWORDS", "pw"),
         ("KAFKA_INTER_BROKER_USER", "broker"),
         ("KAFKA_CERTIFICATE_PASSWORD", "pw"),
-        ("KAFKA_OPTS", "-Xmx1G -Djava.security.auth.login.config=/etc/kafka/jaas.conf"),
     ],
 )
 def test_a_variable_that_asks_for_a_protection_is_refused_by_its_name(
