@@ -10,7 +10,7 @@ COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY protocol_specs protocol_specs
 COPY src src
 # Small: without symbols, and without a second zstandard, for other Pythons than this.
-RUN python -m pip install --no-cache-dir --no-compile --prefix /install . \
+RUN python -m pip install --no-cache-dir --no-compile --prefix /install '.[security]' \
     && find /install -name '*.so' -exec strip --strip-unneeded {} + \
     && rm -f /install/lib/python*/site-packages/zstandard/_cffi.* \
     && python -m compileall -q --invalidation-mode unchecked-hash /install/lib

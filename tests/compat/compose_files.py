@@ -47,6 +47,7 @@ class Compose:
     health: str | None = None
     mount: str | None = None  # where a volume of its own is
     topics: dict[str, int] = field(default_factory=dict)
+    secured: dict[str, str] = field(default_factory=dict)  # the protocol of other HOST:PORTs
     refused: str | None = None
 
     @property
@@ -255,18 +256,25 @@ FILES = (
         {
             "KAFKA_BROKER_ID": "1",
             "KAFKA_ZOOKEEPER_CONNECT": "zookeeper:2181",
+            "ZOOKEEPER_SASL_ENABLED": "false",
             "KAFKA_LISTENERS": "PLAINTEXT://:9091,SSL://:9092,SASL_PLAINTEXT://:9093",
             "KAFKA_ADVERTISED_LISTENERS": (
                 "PLAINTEXT://kafka:9091,SSL://kafka:9092,SASL_PLAINTEXT://kafka:9093"
             ),
             "KAFKA_SSL_KEYSTORE_TYPE": "PKCS12",
             "KAFKA_SSL_KEY_CREDENTIALS": "kafka.pass",
+            "KAFKA_SSL_KEYSTORE_CREDENTIALS": "kafka.pass",
             "KAFKA_SSL_KEYSTORE_FILENAME": "kafka.p12",
             "KAFKA_SSL_CLIENT_AUTH": "required",
+            "KAFKA_SSL_TRUSTSTORE_TYPE": "PKCS12",
+            "KAFKA_SSL_TRUSTSTORE_FILENAME": "kafka.p12",
+            "KAFKA_SSL_TRUSTSTORE_CREDENTIALS": "kafka.pass",
+            "KAFKA_SSL_ENDPOINT_IDENTIFICATION_ALGORITHM": "none",
             "KAFKA_OPTS": "-Djava.security.auth.login.config=/etc/kafka/kafka_server_jaas.conf",
             "KAFKA_SASL_ENABLED_MECHANISMS": "PLAIN",
+            "KAFKA_SASL_MECHANISM_INTER_BROKER_PROTOCOL": "PLAIN",
         },
-        ("kafka:9091",), refused="KAFKA_SSL_KEY_CREDENTIALS: /etc/kafka/secrets",
+        ("kafka:9091",), secured={"kafka:9092": "SSL", "kafka:9093": "SASL_PLAINTEXT"},
     ),
     Compose(
         "tulios/kafkajs docker-compose.2_4.yml @274df30f (a cluster of 3)",

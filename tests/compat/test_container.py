@@ -8,22 +8,29 @@ from __future__ import annotations
 import io
 import json
 import re
+import subprocess
 import tarfile
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from kafkalite.jvm import jars, java
+from tests.compat import client_builds
 from tests.compat.compose_files import FILES, UPDATE_RUN, Compose
 from tests.compat.container_engine import IMAGE, Engine, NoEngine, build_image, engine
+from tests.compat.container_secrets import Secrets, to_and_fro_as
 from tests.compat.container_starters import STARTERS, Starter
+from tests.compat.java_classes import compile_classes
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), pytest.mark.xdist_group("container")]
 
 READY_S = 60
+LIBRARY_S = 300
 READY = ("[KafkaServer id=", "[KafkaRaftServer nodeId=", "Transitioning from RECOVERY to RUNNING.")
 
 
@@ -71,8 +78,6 @@ class Container:
         return self._docker.run("port", self.name, f"{port}/tcp").splitlines()[0]
 
     def put(self, path: str, text: str, mode: int = 0o755) -> None:
-        import subprocess
-
         data = io.BytesIO()
         with tarfile.open(fileobj=data, mode="w") as archive:
             entry = tarfile.TarInfo(path.lstrip("/"))
@@ -174,6 +179,46 @@ def test_our_own_container_is_reached_from_both_sides(docker: Engine, testcontai
         assert 4 in counts.values()
 
 
+@pytest.mark.parametrize("version", ["1.21.4", "2.0.5"])
+def test_the_stock_containers_of_java_start_it(
+    docker: Engine, version: str, tmp_path: Path
+) -> None:
+    groups = (f"testcontainers-{version}", "kafka-clients-4.3.1")
+    source = Path(__file__).parent / "java" / "Containers.java"
+    compile_classes([source], tmp_path, groups)
+    class_path = f"{tmp_path}:{jars.class_path(*groups)}"
+    said = library_says(docker, java.command(class_path, "Containers", IMAGE))
+    kinds = ("apache", "confluent", "old", "old-kraft")
+    assert said == [f"{where}: {kind}" for kind in kinds for where in ("outside", "inside")]
+
+
+@pytest.mark.parametrize("tag", ["8.0.0", "7.6.0"], ids=["kraft", "zookeeper"])
+def test_the_stock_container_of_node_starts_it(docker: Engine, tag: str) -> None:
+    image = f"{IMAGE.partition(':')[0]}:{tag}"
+    docker.run("tag", IMAGE, image)
+    said = library_says(docker, [*client_builds.containers_js(), image])
+    assert said == ["outside: there", "inside: there"]
+
+
+def test_the_stock_module_of_go_starts_it(docker: Engine) -> None:
+    said = library_says(docker, [*client_builds.containers_go(), IMAGE])
+    assert said == ["cluster: 4L6g3nShT-eMCtK--X86sw", "outside: there", "inside: there"]
+
+
+def library_says(docker: Engine, call: list[str]) -> list[str]:
+    """What a program prints that has its library start containers, and leaves none of them. The
+    library's own helper to clean up is an image of a registry."""
+    here = {"TESTCONTAINERS_RYUK_DISABLED": "true", "TESTCONTAINERS_HOST_OVERRIDE": "localhost"}
+    before = docker.run("ps", "--all", "--quiet")
+    done = subprocess.run(
+        call, env={**docker.environment, **here}, capture_output=True, text=True,
+        timeout=LIBRARY_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr[-5000:]
+    assert docker.run("ps", "--all", "--quiet") == before
+    return done.stdout.splitlines()
+
+
 @pytest.mark.parametrize("starter", STARTERS, ids=lambda starter: starter.name)
 def test_the_starters_of_each_language_start_it(docker: Engine, starter: Starter) -> None:
     command = starter.command.format(path=starter.path, call=starter.call)
@@ -203,7 +248,9 @@ def test_the_starters_of_each_language_start_it(docker: Engine, starter: Starter
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_files_of_compose_bring_it_up(docker: Engine, file: Compose) -> None:
+def test_files_of_compose_bring_it_up(
+    docker: Engine, file: Compose, tmp_path: Path
+) -> None:
     network = docker.run("network", "create", f"n-{uuid.uuid4().hex[:8]}")[:12]
     volume = f"v-{uuid.uuid4().hex[:8]}"
     options = ["--network", network, "--network-alias", file.host, *variables(file.variables),
@@ -211,6 +258,8 @@ def test_files_of_compose_bring_it_up(docker: Engine, file: Compose) -> None:
     options += ["--hostname", file.host] if "_" not in file.host else []
     options += ["--health-cmd", file.health] if file.health else []
     options += ["--volume", f"{volume}:{file.mount}"] if file.mount else []
+    secrets = Secrets(tmp_path)
+    options += secrets.mounts if file.secured else []
     command = ("sh", "-c", _waiting_for_update(file)) if "update_run" in str(file.command) else ()
     try:
         with started(docker, *(command or file.command), options=tuple(options)) as container:
@@ -224,6 +273,9 @@ def test_files_of_compose_bring_it_up(docker: Engine, file: Compose) -> None:
             container.wait_until_healthy()
             for name in file.names:
                 inside(container, name)
+            for name, protocol in file.secured.items():
+                address = container.exec("hostname", "-i").split()[0]
+                to_and_fro_as(secrets.client(protocol), name, address)
             _has_topics(container, file)
             is_kept = "goes with this container" not in container.logs()
             assert is_kept == (file.mount is not None)

@@ -109,7 +109,7 @@ def with_files_read(environment: Mapping[str, str], read: Callable[[str], str]) 
     for variable, path in environment.items():
         meant = variable.removesuffix(FILE_SUFFIX)
         if meant != variable and path.strip() and _is_read(variable, meant):
-            found[meant] = _content(variable, path, read)
+            found[meant] = content_of(variable, path, read)
             del found[variable]
     return found
 
@@ -127,7 +127,7 @@ def with_secrets_read(environment: Mapping[str, str], read: Callable[[str], str]
         if name:
             path = f"{SECRETS}/{name}"
             is_store = variable.endswith("_FILENAME")
-            found.setdefault(meant, path if is_store else _content(variable, path, read))
+            found.setdefault(meant, path if is_store else content_of(variable, path, read))
     return found
 
 
@@ -139,7 +139,8 @@ def _is_read(variable: str, meant: str) -> bool:
     return _is_setting(_OTHER_NAMES.get(name, name)) or _TAKEN.fullmatch(written) is not None
 
 
-def _content(variable: str, path: str, read: Callable[[str], str]) -> str:
+def content_of(variable: str, path: str, read: Callable[[str], str]) -> str:
+    """What is in a file that a variable names, but for its last line's end."""
     try:
         return read(path.strip()).rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:

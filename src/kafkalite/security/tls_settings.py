@@ -174,7 +174,7 @@ def plan_of(config: BrokerConfig, listener: Listener) -> Plan | None:
         tuple(versions),
         None if ciphers is None else tuple(ciphers),
         _client_auth(settings, listener),
-        checks_names(settings),
+        checks_names(settings, is_called=listener.name == config.inter_broker_listener),
         listener.protocol == SSL,
         settings.value("ssl.allow.dn.changes") is True,
         settings.value("ssl.allow.san.changes") is True,
@@ -212,11 +212,12 @@ def check_classes(settings: Settings) -> None:
             raise settings.problem(name, f"{text} cannot be had: {why}; leave it out")
 
 
-def checks_names(settings: Settings) -> bool:
-    """Whether a client compares the name that it called with the certificate's."""
+def checks_names(settings: Settings, *, is_called: bool = True) -> bool:
+    """Whether a client compares the name that it called with the certificate's. What a listener
+    says that no broker calls is nobody's concern, as in Kafka."""
     name = "ssl.endpoint.identification.algorithm"
     text = settings.text(name)
-    if text is not None and text.lower() != "https":
+    if is_called and text is not None and text.lower() != "https":
         raise settings.problem(name, f"{text} cannot be had: https or nothing can")
     return text is not None
 

@@ -139,6 +139,12 @@ REFUSED: dict[str, tuple[dict[str, str | None], str, str]] = {
 }  # fmt: skip
 
 
+def test_how_names_are_compared_is_no_matter_where_nobody_is_called() -> None:
+    given = settings(endpoint_identification_algorithm="none")
+    given |= {"listeners": "PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0"}
+    assert made(given)
+
+
 @pytest.mark.parametrize("name", list(REFUSED))
 def test_what_cannot_be_kept_is_one_sentence(name: str) -> None:
     changes, setting, why = REFUSED[name]
