@@ -23,6 +23,7 @@ from kafkalite.broker.log_configs import log_settings, take_settings
 from kafkalite.broker.logins import Logins, entry_of
 from kafkalite.broker.replicas import Replicas
 from kafkalite.broker.replicating import Replicating
+from kafkalite.broker.sharing import build_sharing
 from kafkalite.config import BrokerConfig
 from kafkalite.config.listeners import BROKER
 from kafkalite.coordinators.cluster.auto_creation import AutoCreation
@@ -40,8 +41,7 @@ from kafkalite.coordinators.cluster.local_controller import LocalController
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.groups.front import OFFSETS_TOPIC, Groups, settings_of
 from kafkalite.coordinators.groups.topics import ImageTopics
-from kafkalite.coordinators.shares.front import STATE_TOPIC, Shares, share_settings
-from kafkalite.coordinators.shares.persister import Persister
+from kafkalite.coordinators.shares.front import STATE_TOPIC
 from kafkalite.coordinators.transactions.front import (
     TRANSACTIONS_TOPIC,
     Transactions,
@@ -69,8 +69,6 @@ from kafkalite.server.dispatch import Dispatcher
 from kafkalite.server.limits import LimitedLog
 from kafkalite.server.listener import Keep, Server
 from kafkalite.server.terms import Service
-from kafkalite.sharing.settings import ShareSettings
-from kafkalite.sharing.sharing import Sharing
 
 logger = logging.getLogger(__name__)
 
@@ -242,7 +240,7 @@ class Broker:
     def _build_coordinators(self) -> None:
         metadata, controller, context = self.metadata, self.controller, self.context
         context.auto_creation = AutoCreation(metadata, controller, self.config)
-        self._build_sharing()
+        build_sharing(context, self.known, self.peers)
         groups = Groups(
             self.env,
             replace(settings_of(self.config), group_override=self.known.group_setting),
@@ -275,24 +273,6 @@ class Broker:
             {OFFSETS_TOPIC: groups, TRANSACTIONS_TOPIC: transactions, STATE_TOPIC: context.shares},
             self.keys.settings_changed,
         )
-
-    def _build_sharing(self) -> None:
-        context, config = self.context, self.config
-        shares = context.shares = Shares(
-            self.env,
-            share_settings(config, self.known.partitions_of),
-            lambda: self.known.partition_count(STATE_TOPIC),
-            append_timeout_ms=config.get_int("share.coordinator.write.timeout.ms"),
-        )
-        self.peers.local_shares = shares
-        context.persister = Persister(
-            self.env.clock, shares, leader_of=self.known.leader_of,
-            peer_of=self.peers.of_shares, create_topic=context.auto_creation.create_internal,
-        )  # fmt: skip
-        context.sharing = Sharing(
-            self.env, context.persister, ShareSettings(self.known.group_value),
-            config.get_int("group.share.max.share.sessions"),
-        )  # fmt: skip
 
     def _name_directory(self, log: PartitionLog, then: Callable[[], None]) -> None:
         """Has the metadata name the directory of a log; goes on when that lasts."""
