@@ -18,7 +18,10 @@ SYNCS = frozenset(
 )
 CALLERS, WORKER, START, STOP = "its callers", "a worker", "a start", "a stop"
 LOADING = "a worker; the metadata's log is opened by a start"
-CUT = "a start, and a worker where it opens a log: no broker follows another yet"
+CUT = (
+    "a start; a worker where it opens a log; and, the one exception, the loop of a follower whose"
+    " log parts from its leader's, once for each change of leader"
+)
 WHO_SYNCS: dict[str, str] = {
     "broker/replicas.Replicas.start": START,
     "coordinators/cluster/local_controller.LocalController.write_snapshot": STOP,

@@ -141,15 +141,13 @@ class _Attempt:
             wanted,
             partial(_find, self.context, self.call, is_follower=self.follower is not None),
             self.min_bytes,
-            self._end_offset,
+            partial(
+                Partition.end_offset,
+                is_committed_only=self.request.isolation_level == READ_COMMITTED,
+            )
+            if self.follower is None
+            else _log_end_of,
         )
-
-    def _end_offset(self, partition: Partition) -> int:
-        """Where who asks must stop reading."""
-        if self.follower is not None:
-            return partition.log.log_end_offset
-        is_committed_only = self.request.isolation_level == READ_COMMITTED
-        return partition.end_offset(is_committed_only=is_committed_only)
 
     def _find(self, wanted: Wanted) -> Partition:
         is_follower = self.follower is not None
@@ -444,6 +442,10 @@ class _Attempt:
             if length:
                 self.context.fetch_sessions.served(asked, wanted, self.call.version)
         return told
+
+
+def _log_end_of(partition: Partition) -> int:
+    return partition.log.log_end_offset
 
 
 def _refuse(answer: FetchResponse.Partition, code: Error) -> None:

@@ -4,8 +4,8 @@ Owns the order in which segments, indexes, epochs, snapshots and producer state 
 crash between any two steps leaves a log that recovery accepts. Invariant: afterwards the log ends
 at the offset asked for, or below it where a batch spans it.
 
-Each step waits for the disk. A log that is opened is cut so, by a worker or a start; a broker that
-serves cuts none yet, for it follows no other. One that does has to have a worker do it.
+Each step waits for the disk. A log that is opened is cut so, by a worker or a start; and by the
+loop where a follower's log parts from its leader's, which happens when another one leads.
 """
 
 from __future__ import annotations
