@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from kafkalite.env.slicing import LOOKS_PER_STEP, Steps, in_steps
+
 _USUAL_TABLE = 16
 Key = TypeVar("Key")
 
@@ -28,11 +30,33 @@ def in_order_of(
 ) -> list[Key]:
     """By their place in a table of twice the size whenever three quarters are taken."""
     each = list(dict.fromkeys(keys))
-    while len(each) > size * 3 // 4:
+    size = _size_for(len(each), size)
+    return sorted(each, key=lambda key: _place(hash_of(key), size))
+
+
+def some_in_hash_order(texts: list[str], count: int) -> Steps[list[str]]:
+    """Those of the `count` that were added."""
+    size = _size_for(count, _USUAL_TABLE)
+    places = yield from in_steps(_place(java_hash(text), size) for text in texts)
+    table: dict[int, list[str]] = {}
+    for number, (place, text) in enumerate(zip(places, texts, strict=True)):
+        table.setdefault(place, []).append(text)
+        if number % LOOKS_PER_STEP == 0:
+            yield
+    found: list[str] = []
+    for place in range(size):
+        found += table.get(place, ())
+        if place % LOOKS_PER_STEP == 0:
+            yield
+    return found
+
+
+def _size_for(count: int, size: int) -> int:
+    while count > size * 3 // 4:
         size *= 2
+    return size
 
-    def place(key: Key) -> int:
-        value = hash_of(key) & 0xFFFFFFFF
-        return (value ^ value >> 16) & (size - 1)
 
-    return sorted(each, key=place)
+def _place(hashed: int, size: int) -> int:
+    value = hashed & 0xFFFFFFFF
+    return (value ^ value >> 16) & (size - 1)

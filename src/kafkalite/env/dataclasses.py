@@ -67,6 +67,7 @@ def _late(plain: Any, options: dict[str, Any]) -> type[Any]:
     if options.get("frozen"):
         for act in ("__setattr__", "__delattr__"):
             setattr(made, act, _refuse)
+        made.__getstate__, made.__setstate__ = _state, _set_state
     return made
 
 
@@ -74,6 +75,16 @@ def _give(made: type[Any], plain: type[Any]) -> None:
     for name in _MADE:
         if name in plain.__dict__ and made.__dict__.get(name, _Late) is not plain.__dict__[name]:
             setattr(made, name, plain.__dict__[name])
+
+
+def _state(self: Any) -> list[Any]:
+    """For a copy, since nothing can be set in it."""
+    return [getattr(self, each.name) for each in fields(self)]
+
+
+def _set_state(self: Any, state: list[Any]) -> None:
+    for each, value in zip(fields(self), state, strict=True):
+        object.__setattr__(self, each.name, value)
 
 
 def _refuse(self: object, name: str, *_: object) -> None:

@@ -12,9 +12,9 @@ from collections import Counter
 from kafkalite.coordinators.cluster.controller import is_refusal
 from kafkalite.coordinators.cluster.events import CreateTopics
 from kafkalite.coordinators.cluster.view import METADATA_TOPIC, text_of
-from kafkalite.coordinators.java_hash import in_hash_order
+from kafkalite.coordinators.java_hash import some_in_hash_order
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps, in_steps
+from kafkalite.env.slicing import InSteps, Steps, chosen, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.permission import may_cluster, permitted
@@ -55,6 +55,7 @@ def _permitted(
     if not may_cluster(context, call, CREATE, is_quiet=True):
         allowed = yield from permitted(context, call, CREATE, TOPIC, names)
     shown = yield from permitted(context, call, DESCRIBE_CONFIGS, TOPIC, names, is_quiet=True)
+    hidden = yield from chosen(names, lambda name: name not in allowed)
     refused = yield from in_steps(
         CreateTopicsResponse.Topic(
             name=name,
@@ -62,11 +63,12 @@ def _permitted(
             error_message="Authorization failed.",
             configs=[],
         )
-        for name in in_hash_order(names)
-        if name not in allowed
+        for name in (yield from some_in_hash_order(hidden, len(names)))
     )
-    hidden = set(names) - allowed
-    request.topics = [topic for topic in request.topics if topic.name not in hidden]
+    is_hidden = set(hidden).__contains__
+    request.topics = yield from chosen(
+        request.topics, lambda topic: not is_hidden(topic.name)
+    )
 
     def without_hidden(
         answer: CreateTopicsResponse | KafkaError,

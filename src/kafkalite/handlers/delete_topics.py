@@ -12,7 +12,7 @@ from collections import Counter
 from kafkalite.coordinators.cluster.events import DeleteTopics
 from kafkalite.coordinators.cluster.view import ZERO_UUID
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps, in_steps
+from kafkalite.env.slicing import InSteps, Steps, chosen, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.permission import may_cluster, permitted
@@ -48,7 +48,8 @@ def _permitted(
     not be described is there is not told."""
     image, topics = context.metadata.image, request.topics
     counts = Counter(request.topic_names)
-    counts.update(each.name for each in topics if each.name is not None and not any(each.topic_id))
+    by_name = yield from chosen(topics, lambda each: not any(each.topic_id))
+    counts.update(each.name for each in by_name if each.name is not None)
     ids = Counter(each.topic_id for each in topics if each.name is None)
     names = {name for name, count in counts.items() if count == 1}
     by_id = {one: image.topic_name(one) for one, count in ids.items() if count == 1}
@@ -57,17 +58,24 @@ def _permitted(
     deletable = yield from permitted(context, call, DELETE, TOPIC, asked)
     # Of what may be described and is not there that is told here: by the time that the controller
     # looks it may be there.
-    hidden = {name for name in names if name not in seen or name not in deletable}
-    missing = {name for name in hidden if name in seen and name not in image.topics}
+    hidden = set(
+        (yield from chosen(names, lambda name: name not in seen or name not in deletable))
+    )
+    missing = set(
+        (yield from chosen(hidden, lambda name: name in seen and name not in image.topics))
+    )
     hidden_ids = {
         one: name for one, name in by_id.items() if name is not None and name not in deletable
     }
-    request.topic_names = [name for name in request.topic_names if name not in hidden]
-    request.topics = [
-        each for each in topics
-        if (each.name is None and each.topic_id not in hidden_ids)
-        or (each.name is not None and (any(each.topic_id) or each.name not in hidden))
-    ]  # fmt: skip
+    request.topic_names = yield from chosen(
+        request.topic_names, lambda name: name not in hidden
+    )
+    request.topics = yield from chosen(
+        topics,
+        lambda each: each.topic_id not in hidden_ids
+        if each.name is None
+        else any(each.topic_id) or each.name not in hidden,
+    )
     refused = yield from in_steps(
         _refused(
             name, ZERO_UUID,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import threading
 from collections.abc import Callable
@@ -49,6 +50,7 @@ def shown(cls: type[Any]) -> list[Any]:
     one, other = cls(name="a", count=3), cls(name="b")
     told = [repr(one).partition(" object at")[0], one.twice]
     told += [one == cls(name="a", count=3), one == other, one != other]
+    told += [dataclasses.astuple(copy.deepcopy(one)), dataclasses.astuple(copy.copy(one))]
     told += [dataclasses.astuple(one), dataclasses.replace(one, name="c").name, cls.kind]
     told += [field.name for field in dataclasses.fields(one)]
     told += [cls.__match_args__, cls.__slots__, cls.__qualname__, hasattr(one, "__dict__")]
