@@ -67,7 +67,8 @@ def _late(plain: Any, options: dict[str, Any]) -> type[Any]:
     if options.get("frozen"):
         for act in ("__setattr__", "__delattr__"):
             setattr(made, act, _refuse)
-        made.__getstate__, made.__setstate__ = _state, _set_state
+        for name, copies in (("__getstate__", _state), ("__setstate__", _set_state)):
+            setattr(made, name, copies)
     return made
 
 
