@@ -15,7 +15,6 @@ from kafkalite.cli._properties_file import PropertiesFile
 from kafkalite.config import InvalidSetting
 from kafkalite.container.clusters import name_cluster
 from kafkalite.container.directories import MOUNTS, mounted
-from kafkalite.container.logins import with_logins_read
 from kafkalite.container.prepared import Prepared, cluster_id, prepare
 from kafkalite.container.properties import properties_text
 from kafkalite.container.variables import with_files_read, with_secrets_read
@@ -44,7 +43,6 @@ def command(
 
     try:
         environment = with_secrets_read(with_files_read(os.environ, _text_of), _text_of)
-        environment = with_logins_read(environment, _text_of)
         if configured is not None and os.path.exists(configured):
             written = PropertiesFile().convert(configured, None, context)
             prepared = prepare({}, written, (), {"listeners", "log.dirs"})

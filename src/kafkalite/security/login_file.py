@@ -20,7 +20,7 @@ from kafkalite.security.jaas import Entry, MalformedJaas, parse_file
 from kafkalite.security.mechanisms import SERVED
 
 PROPERTY = "java.security.auth.login.config"
-_OPTION = re.compile(rf"(?:^|\s)-D{re.escape(PROPERTY)}==?(\S+)")
+_OPTION = re.compile(rf"(?:^|\s)-D{re.escape(PROPERTY)}==?(?:file:(?://)?)?(\S+)")
 LARGEST_FILE = 1 << 20
 
 

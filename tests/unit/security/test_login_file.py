@@ -74,6 +74,7 @@ def test_a_client_has_a_section_too(file: Path) -> None:
 def test_the_options_of_a_jvm_name_it() -> None:
     named = "-Xmx1G -Djava.security.auth.login.config=/etc/kafka/jaas.conf -Dx=y"
     assert named_in(named) == "/etc/kafka/jaas.conf"
+    assert named_in("-Djava.security.auth.login.config==file:///etc/jaas.conf") == "/etc/jaas.conf"
     assert named_in("-Dx=java.security.auth.login.config=a") is None
     assert named_in("") is None
 
