@@ -14,13 +14,15 @@ from kafkalite.config.listeners import PLAINTEXT, PROTOCOLS, SASL_PROTOCOLS, SSL
 from kafkalite.config.setting import InvalidSetting
 from kafkalite.security.client_login import Login, Security
 from kafkalite.security.jaas import MalformedJaas, parse_entry
-from kafkalite.security.mechanisms import PLAIN, SERVED
+from kafkalite.security.mechanisms import BY_PASSWORD, OAUTHBEARER, PLAIN
+from kafkalite.security.oauthbearer import MODULE as OAUTHBEARER_MODULE
 from kafkalite.security.plain import MODULE as PLAIN_MODULE
 
 if TYPE_CHECKING:
     import ssl
 
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+MODULES = {PLAIN: PLAIN_MODULE, OAUTHBEARER: OAUTHBEARER_MODULE}
 PROTOCOL, MECHANISM, JAAS = "security.protocol", "sasl.mechanism", "sasl.jaas.config"
 DEFAULT_MECHANISM = "GSSAPI"
 # Classes of another runtime, each of which would decide who a client is.
@@ -76,9 +78,9 @@ def _context(given: Mapping[str, str]) -> ssl.SSLContext:
 def login_of(given: Mapping[str, str]) -> Login:
     """Who a client is to be; raises InvalidSetting."""
     mechanism = given.get(MECHANISM, DEFAULT_MECHANISM).strip()
-    if mechanism not in SERVED:
+    if mechanism not in BY_PASSWORD:
         raise InvalidSetting(
-            f"{MECHANISM}: {mechanism} is not spoken here: set it to one of {', '.join(SERVED)}"
+            f"{MECHANISM}: {mechanism} is not spoken here: set it to one of {', '.join(BY_PASSWORD)}"
         )
     for name in _CLASSES:
         if given.get(name, "").strip():
@@ -109,7 +111,7 @@ def login_in(key: str, text: str, mechanism: str) -> Login:
 
 
 def module_of(mechanism: str) -> str:
-    return PLAIN_MODULE if mechanism == PLAIN else SCRAM_MODULE
+    return MODULES.get(mechanism, SCRAM_MODULE)
 
 
 def jaas_of(mechanism: str, user: str, password: str) -> str:

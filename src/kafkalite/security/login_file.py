@@ -17,7 +17,7 @@ from kafkalite.config.setting import InvalidSetting
 from kafkalite.config.tables import LISTENER_PREFIX
 from kafkalite.security.client_settings import JAAS, jaas_line, module_of
 from kafkalite.security.jaas import Entry, MalformedJaas, parse_file
-from kafkalite.security.mechanisms import SERVED
+from kafkalite.security.mechanisms import BY_PASSWORD, SERVED
 
 PROPERTY = "java.security.auth.login.config"
 _OPTION = re.compile(rf"(?:^|\s)-D{re.escape(PROPERTY)}==?(?:file:(?://)?)?(\S+)")
@@ -58,7 +58,7 @@ def settings_in(sections: Mapping[str, Sequence[Entry]], config: BrokerConfig) -
 
 def client_line(sections: Mapping[str, Sequence[Entry]], mechanism: str) -> str | None:
     """What a client's sasl.jaas.config would be."""
-    is_known = mechanism in SERVED
+    is_known = mechanism in BY_PASSWORD
     return _line(sections.get("KafkaClient", ()), mechanism) if is_known else None
 
 
