@@ -80,7 +80,8 @@ def login_of(given: Mapping[str, str]) -> Login:
     mechanism = given.get(MECHANISM, DEFAULT_MECHANISM).strip()
     if mechanism not in BY_PASSWORD:
         raise InvalidSetting(
-            f"{MECHANISM}: {mechanism} is not spoken here: set it to one of {', '.join(BY_PASSWORD)}"
+            f"{MECHANISM}: {mechanism} is not spoken here: set it to one of "
+            f"{', '.join(BY_PASSWORD)}"
         )
     for name in _CLASSES:
         if given.get(name, "").strip():
