@@ -50,7 +50,7 @@ def stage(
     return Stage(broker, NativeTools(others), tmp_path, unique)
 
 
-@scenes("cluster", "configs", "groups", "records", "topics")
+@scenes("cluster", "configs", "groups", "records", "tokens", "topics")
 def test_tools(stage: Stage, scene: Scene) -> None:
     assert stage.play(scene) == scene.lines
 

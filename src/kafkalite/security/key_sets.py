@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from kafkalite.security.token_parts import MalformedPart, decoded, object_of
@@ -37,7 +38,9 @@ class PublicKey:
 
 
 def read_keys(data: bytes) -> tuple[PublicKey, ...]:
-    """Raises MalformedPart for what is no set of keys. Takes some milliseconds."""
+    """Raises MalformedPart for what is no set of keys. Takes some milliseconds, and more the first
+    time: what checks signatures is loaded with it, so that the loop need not wait for that."""
+    import_module("joserfc.jws")
     listed = object_of(data).get("keys")
     if not isinstance(listed, list):
         raise MalformedPart("there is no list of keys in it")

@@ -21,6 +21,7 @@ SEPARATOR: Final = "\x01"
 CONFIRMATION: Final = b"\x01"  # of having heard that a token is not taken
 INVALID: Final = "invalid_token"
 SHOWN: Final = 200
+LARGEST: Final = 32_768  # no issuer's token comes near it, and reading takes the loop's time
 # What is left until a moment is counted in nanoseconds by Apache Kafka, which cannot count further.
 LONGEST_MS: Final = (2**63 - 1) // 1_000_000
 
@@ -84,6 +85,8 @@ class OauthExchange:
             why, told = self._refused
             return Refused(why.why, told=told)
         self._refused = None
+        if len(token) > LARGEST:
+            return self._not_taken(NotTaken(f"it has more than {LARGEST} bytes"))
         try:
             message = _message_of(token.decode(errors="replace"))
         except _WrongScheme:
@@ -99,11 +102,7 @@ class OauthExchange:
         if isinstance(checked, Unreadable):
             return BrokenOff(checked.why)
         if isinstance(checked, NotTaken):
-            told = f'{{"status":"{checked.status}"'
-            if checked.scope is not None:
-                told += f', "scope":"{checked.scope}"'
-            self._refused = checked, told + "}"
-            return Challenge(self._refused[1].encode())
+            return self._not_taken(checked)
         if message.wanted not in ("", checked.user):
             why = (
                 f"Authentication failed: Client requested an authorization id ({message.wanted}) "
@@ -111,6 +110,13 @@ class OauthExchange:
             )
             return Refused(_cut(why), told=why, user=checked.user)
         return LoggedIn(checked.user, expires_ms=checked.expires_ms)
+
+    def _not_taken(self, why: NotTaken) -> Challenge:
+        told = f'{{"status":"{why.status}"'
+        if why.scope is not None:
+            told += f', "scope":"{why.scope}"'
+        self._refused = why, told + "}"
+        return Challenge(self._refused[1].encode())
 
 
 class _WrongScheme(ValueError):
