@@ -82,3 +82,28 @@ def test_a_log_moves_whose_batches_are_larger_than_its_segments_are_to_be_now() 
     assert copy.log_end_offset == log.log_end_offset == 3
     copy.append_as_leader(batch([b"more"]), 0)
     assert copy.segments[-1].base_offset == 3
+
+
+def test_a_log_that_is_cut_while_it_moves_is_copied_anew() -> None:
+    """As a follower's is, which has other records with the same offsets then."""
+    manager, log = moving(LogConfig())
+    for _ in range(3):
+        log.append_as_leader(batch([b"lost"]), 0)
+    copies: list[PartitionLog] = []
+    manager.move("t", 0, "/two", copies.append)
+    assert isinstance(manager.env.clock, ManualClock)
+    log.durability.hold()  # so that the copy waits before it takes the log's place
+    manager.env.clock.advance(1_000)
+    future = manager.future("t", 0)
+    assert future is not None
+    assert (future.log_end_offset, copies) == (3, [])
+    log.truncate_to(1)
+    for _ in range(2):
+        log.append_as_leader(batch([b"kept"]), 1)
+    log.durability.release()
+    manager.env.clock.advance(1_000)
+    [copy] = copies
+    found = [log.read(0, 1 << 20).range, copy.read(0, 1 << 20).range]
+    assert found[0] is not None
+    assert found[1] is not None
+    assert found[0].read() == found[1].read()
