@@ -6,10 +6,12 @@ share coordinators know of a share group's partitions is deleted before the grou
 
 from __future__ import annotations
 
+from itertools import compress
+
 from kafkalite.coordinators.groups.events import BeginShareDeletion, DeleteGroups
 from kafkalite.coordinators.shares.persister import Outcomes, Partitions
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps
+from kafkalite.env.slicing import InSteps, Steps, begun, in_steps, outcome_of
 from kafkalite.handlers.afterwards import afterwards
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
@@ -23,10 +25,15 @@ Response = DeleteGroupsResponse
 def delete_groups(
     context: Context, call: Call, request: DeleteGroupsRequest
 ) -> Response | InSteps | Later[Response | InSteps]:
-    names = list(dict.fromkeys(request.groups_names))
-    shared = [name for name in names if context.groups.is_share_group(name)]
+    return begun(_deleted(context, list(dict.fromkeys(request.groups_names))))
+
+
+def _deleted(context: Context, names: list[str]) -> Steps[Response | Later[Response | InSteps]]:
+    is_shared = yield from in_steps(map(context.groups.is_share_group, names))
+    shared = list(compress(names, is_shared))
     if not shared:
-        return _delete(context, names)
+        found: Response | Later[Response | InSteps] = yield from outcome_of(_delete(context, names))
+        return found
 
     def emptied(outcomes: list[KafkaError | None]) -> Later[Response | InSteps]:
         refused = {

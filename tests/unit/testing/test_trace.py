@@ -76,6 +76,8 @@ def test_any_request_is_read_in_its_own_bytes(key: int) -> None:
         message = random_message(rng, message_class(f"{api.name}Request"), version)
         if api.name == "SaslAuthenticate":
             message.auth_bytes = b""  # tokens are not written down
+        if hasattr(message, "hmac"):
+            message.hmac = b""
         for upsertion in getattr(message, "upsertions", ()):
             upsertion.salt = upsertion.salted_password = b""
         frame = request_frame(message, version, 7, "me")
