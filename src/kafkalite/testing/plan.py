@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 MEMORY = "/memory"
 CONTROLLER = 1  # its id
+# Of brokers in memory, whose internal topics are opened again by each restore: a tenth of Kafka's
+# 50, and enough for each of several brokers to coordinate.
+FEW_PARTITIONS = {
+    "offsets.topic.num.partitions": "5",
+    "transaction.state.log.num.partitions": "5",
+}
 
 
 class BrokerFailed(RuntimeError):
@@ -62,6 +68,7 @@ class Plan:
             **({} if "broker.id" in self.settings else {"node.id": str(node_id)}),
             "listeners": f"{protocol}://{host}:{self.ports[node_id - 1]}",
             **({} if self.names_directories else {"log.dirs": directory}),
+            **(FEW_PARTITIONS if self.is_in_memory else {}),
             **(self.settings if self.secured is None else self.secured.settings(self.settings)),
         }
 

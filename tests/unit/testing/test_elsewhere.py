@@ -113,7 +113,7 @@ def test_data_in_files_is_refused(tmp_path):
 def test_fixtures_work_where_nothing_is_that_unix_alone_has(tmp_path: Path) -> None:
     (tmp_path / "test_there.py").write_text(TESTS)
     plugins = ("-p", "no:cacheprovider", "-p", "no:timeout", "-p", "no:randomly")
-    strict = ("-W", "error::EncodingWarning:kafkalite")
+    strict = ("-o", r"filterwarnings=error::EncodingWarning:kafkalite\..*")
     call = [*ELSEWHERE, "pytest", "-q", *plugins, *strict, "test_there.py"]
     done = subprocess.run(
         call, cwd=tmp_path, env=_environment(), capture_output=True, text=True,
