@@ -65,10 +65,8 @@ def _late(plain: Any, options: dict[str, Any]) -> type[Any]:
     for name in _ASKED:
         setattr(made, name, _Late(name, complete))
     if options.get("frozen"):
-        for act in ("__setattr__", "__delattr__"):
-            setattr(made, act, _refuse)
-        for name, copies in (("__getstate__", _state), ("__setstate__", _set_state)):
-            setattr(made, name, copies)
+        for name, act in _OF_FROZEN.items():
+            setattr(made, name, act)
     return made
 
 
@@ -91,6 +89,11 @@ def _set_state(self: Any, state: list[Any]) -> None:
 def _refuse(self: object, name: str, *_: object) -> None:
     raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
 
+
+_OF_FROZEN: dict[str, Callable[..., Any]] = {
+    "__setattr__": _refuse, "__delattr__": _refuse, "__getstate__": _state,
+    "__setstate__": _set_state,
+}  # fmt: skip
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
