@@ -32,6 +32,10 @@ def alter_share_group_offsets(
     response, starts = Response(), Starts()
     for topic in request.topics:
         response.responses.append(_looked_at(context, call, topic, starts))
+    # Those that are refused as a whole come first.
+    response.responses.sort(key=lambda one: any(
+        (one.topic_id, answer.partition_index) in starts for answer in one.partitions
+    ))
     indexes: dict[bytes, list[int]] = {}
     for topic_id, index in starts:
         indexes.setdefault(topic_id, []).append(index)

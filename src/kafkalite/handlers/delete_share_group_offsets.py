@@ -77,7 +77,7 @@ class _Deletion:
             elif of_topic:
                 done.add(topic_id)
                 answer = Response.Response(topic_name=name, topic_id=topic_id)
-                self.response.responses.append(answer)
+                self.response.responses.insert(len(done) - 1, answer)
         if not done:
             return Later.of(self.response)
         event = ShareOffsetsDeleted(self.group_id, frozenset(done))

@@ -398,7 +398,7 @@ ALLOWED: tuple[Allowed, ...] = (
     Allowed(
         "features",
         of_each("ApiVersions", "supported_features[]", "finalized_features[]"),
-        "Features of groups that kafkalite does not serve so far (share.version, streams.version).",
+        "Features of groups that kafkalite does not serve so far (streams.version).",
         lambda difference: difference.ours is ABSENT
         and difference.theirs["name"] in UNSERVED_FEATURES,
     ),
@@ -411,7 +411,7 @@ ALLOWED: tuple[Allowed, ...] = (
     Allowed(
         "APIs",
         of_each("ApiVersions", "api_keys[]"),
-        "kafkalite advertises only the APIs that it serves: no share or streams groups so far.",
+        "kafkalite advertises only the APIs that it serves: no streams groups so far.",
         lambda difference: difference.ours is ABSENT
         and difference.theirs["api_key"] in UNSERVED_APIS,
     ),

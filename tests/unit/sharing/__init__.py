@@ -1,0 +1,1 @@
+"""Tests of partitions as share groups read them."""
