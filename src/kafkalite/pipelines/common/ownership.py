@@ -228,7 +228,9 @@ def held(lease: Lease, wait_s: float = 0.0) -> Iterator[Lease]:
     try:
         yield lease
     finally:
-        lease.release()
+        # What cannot be released is over with its processes; the failure before is what is told.
+        with suppress(Exception):
+            lease.release()
 
 
 def claim(files: Files, owner: dict[str, str], is_used: bool, adopt: bool = False) -> None:
