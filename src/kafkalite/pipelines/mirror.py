@@ -217,9 +217,12 @@ class Mirror:
         topics = {self._renamed(each.topic) for each in batch.ranges}
         servers, options = self.target.bootstrap_servers, self.target.kafka_options
         sink = TopicSink(self.spark, servers, topics, self._notes(), options)
-        if not sink.has_begun(batch.id):
+        leave_out: LeaveOut = leave_out_landed
+        if sink.has_begun(batch.id):
+            leave_out = self._leave_out(topics)
+        else:
             self._refuse_strangers(sink.ends())
-        self._landed = sink.write(self.step(df), batch.id, self._leave_out(topics))
+        self._landed = sink.write(self.step(df), batch.id, leave_out)
         return Account(self._landed.written, self._landed.there_already, read=self._landed.counted)
 
     def _refuse_strangers(self, ends: Offsets) -> None:

@@ -26,6 +26,7 @@ from kafkalite.pipelines.common.running import (
     Trigger,
     Watch,
     lease_of,
+    sink_of_checkpoint,
 )
 from kafkalite.pipelines.common.schemas import Schemas
 from kafkalite.pipelines.common.source import KafkaSource, refuse_missing
@@ -181,9 +182,7 @@ class Snapshot:
             self.trigger,
             self.keep_going,
             observe,
-            owner_sink=""
-            if self.checkpoint != f"{self.path}/_checkpoint"
-            else "the table around it",
+            owner_sink=sink_of_checkpoint(self.spark, self.path, self.checkpoint),
         )
 
     def _write(self, df: DataFrame, batch: Batch) -> Account:

@@ -23,6 +23,7 @@ from kafkalite.pipelines.common.running import (
     StreamJob,
     Trigger,
     Watch,
+    sink_of_checkpoint,
 )
 from kafkalite.pipelines.common.schemas import Schemas
 from kafkalite.pipelines.common.source import KafkaSource, resolve
@@ -95,9 +96,7 @@ class ToLake:
             self.trigger,
             self.keep_going,
             observe,
-            owner_sink=""
-            if self.checkpoint != f"{self.path}/_checkpoint"
-            else "the table around it",
+            owner_sink=sink_of_checkpoint(self.spark, self.path, self.checkpoint),
         )
 
     def table(self) -> Lake:

@@ -49,6 +49,7 @@ def test_one_line_for_machines_has_all_that_people_are_told() -> None:
         "there_already": 0,
         "left_out": {},
         "without_record": 0,
+        "lost": [],
         "batches": 1,
         "sink": "lake",
         "committed_to": "lake/_checkpoint",

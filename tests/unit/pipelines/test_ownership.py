@@ -95,7 +95,21 @@ def test_after_an_end_in_good_order_the_next_one_holds_it(world: World) -> None:
     for pid in (10, 20, 30):
         with held(world.lease(files, (pid,))) as lease:
             lease.check()
-    assert files.names("lease") == ["2.json"]
+    assert files.names("lease") == ["2.json", "2.released"]
+
+
+def test_a_beat_never_takes_the_note_away(world: World) -> None:
+    """Who writes over a file takes it away for a moment, in which another would hold it."""
+    files = Memory()
+    lease = world.lease(files, (10,))
+    lease.take()
+    changed: list[str] = []
+    files.write = lambda name, text: changed.append(name)  # type: ignore[method-assign]
+    for _ in range(3):
+        world.now += 10
+        lease.beat()
+    assert changed == []
+    assert files.names("lease") == ["0.beat.1000030000", "0.json"]
 
 
 def test_the_jvm_that_still_writes_holds_it_too(world: World) -> None:

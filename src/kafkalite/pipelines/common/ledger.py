@@ -40,6 +40,8 @@ class Ledger:
     there_already: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
     differences: list[str] = field(default_factory=list)
+    # Ranges that were gone before they were read, where that was to be written down only.
+    lost: list[str] = field(default_factory=list)
     batches: int = 0
     offsets: int = 0
     reached: Offsets = field(default_factory=dict)
@@ -86,6 +88,7 @@ class Ledger:
             "there_already": self.there_already,
             "left_out": dict(sorted(self.left_out.items())),
             "without_record": self.without_record,
+            "lost": self.lost,
             "batches": self.batches,
             "sink": self.sink,
             "committed_to": self.committed_to,

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -21,6 +21,7 @@ from kafkalite.pipelines.common.outcomes import HeldElsewhere
 
 LEASES = "lease"
 OWNER_FILE = "owner.json"
+BEAT, RELEASED = "beat", "released"
 BEAT_S = 10.0
 SILENT_S = 60.0
 
@@ -140,6 +141,7 @@ class Lease:
         self._number: int | None = None
         self._ended = threading.Event()
         self._saying = threading.Lock()
+        self._said = ""
 
     def take(self) -> None:
         """Holds it from now on, or raises who does."""
@@ -152,8 +154,9 @@ class Lease:
         if not self._files.create(f"{LEASES}/{mine}.json", _dump(self._me)):
             raise self._held(self._holder(mine), mine)
         self._number = mine
-        for number in numbers:
-            self._files.delete(f"{LEASES}/{number}.json")
+        for name in self._files.names(LEASES):
+            if name.partition(".")[0] in map(str, numbers):
+                self._files.delete(f"{LEASES}/{name}")
         threading.Thread(target=self._keep_saying, name="lease", daemon=True).start()
 
     def check(self) -> None:
@@ -166,18 +169,17 @@ class Lease:
     def release(self) -> None:
         self._ended.set()
         with self._saying:
-            if self._number is not None and max(self._numbers(), default=None) == self._number:
-                self._say(is_released=True)
+            if self._number is not None:
+                self._files.create(f"{LEASES}/{self._number}.{RELEASED}", "")
             self._number = None
 
     def beat(self) -> None:
+        """Says that it lives. No file is ever written over: for a moment it would not be there."""
         with self._saying:
             if self._number is not None:
-                self._say(is_released=False)
-
-    def _say(self, is_released: bool) -> None:
-        said = asdict(self._me) | {"beat": self._clock(), "is_released": is_released}
-        self._files.write(f"{LEASES}/{self._number}.json", json.dumps(said))
+                before, self._said = self._said, f"{self._number}.{BEAT}.{self._clock() * 1000:.0f}"
+                if self._files.create(f"{LEASES}/{self._said}", "") and before:
+                    self._files.delete(f"{LEASES}/{before}")
 
     def _keep_saying(self) -> None:
         while not self._ended.wait(BEAT_S):
@@ -191,7 +193,13 @@ class Lease:
 
     def _holder(self, number: int) -> Holder | None:
         text = self._files.read(f"{LEASES}/{number}.json")
-        return _parse(text) if text else None
+        holder = _parse(text) if text else None
+        if holder is None:
+            return None
+        said = [name.split(".") for name in self._files.names(LEASES)]
+        mine = [each[1:] for each in said if each[0] == str(number)]
+        beats = [int(each[1]) / 1000 for each in mine if each[0] == BEAT]
+        return replace(holder, beat=max([holder.beat, *beats]), is_released=[RELEASED] in mine)
 
     def _held(self, holder: Holder | None, number: int | None) -> HeldElsewhere:
         who = (
@@ -228,7 +236,9 @@ def held(lease: Lease, wait_s: float = 0.0) -> Iterator[Lease]:
     try:
         yield lease
     finally:
-        lease.release()
+        # What cannot be released is over with its processes; the failure before is what is told.
+        with suppress(Exception):
+            lease.release()
 
 
 def claim(files: Files, owner: dict[str, str], is_used: bool, adopt: bool = False) -> None:

@@ -137,6 +137,12 @@ class StreamJob:
             return run.run(watch or (lambda progress: None))
 
 
+def sink_of_checkpoint(spark: SparkSession, path: str, checkpoint: str) -> str:
+    """How a checkpoint names its table: however the path is spelt, and wherever both move to."""
+    table, kept = Folder(spark, path).url, Folder(spark, checkpoint).url
+    return "the table around it" if kept == f"{table}/_checkpoint" else table
+
+
 def lease_of(spark: SparkSession, notes: Folder, what: str) -> Lease:
     """The lease of a folder, for this process and for the JVM that writes for it."""
     jvm: Any = spark.sparkContext._jvm
@@ -178,6 +184,7 @@ class _Run:
         progress.reached = self._checkpoint.done()
         progress.losses = self._guard.noted
         progress.was_stopped = self._stop.requested
+        progress.ledger.lost = [str(loss) for loss in progress.losses]
         self._close(progress.ledger, progress.reached)
         watch(progress)
         return progress
