@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 
-_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+from kafkalite.env import unix
+
+_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | unix.OF_OUR_OWN
 _MODE = 0o600
 
 

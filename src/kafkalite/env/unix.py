@@ -29,6 +29,8 @@ HAS_SENDFILE = sys.platform == "linux" and hasattr(os, "sendfile")
 # Several buffers go to a socket at once.
 HAS_GATHER = hasattr(socket.socket, "sendmsg")
 UNLIMITED = 1 << 30
+# Of a file that nobody inherits and that nobody waits for.
+OF_OUR_OWN: int = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 _OF_FILES = ("O_DIRECTORY", "ftruncate", "pread", "pwrite", "statvfs")
 
 
