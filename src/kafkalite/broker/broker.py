@@ -133,7 +133,7 @@ class Broker:
             self.context.quotas.connection_rate, self.keys.listeners,
         )  # fmt: skip
         self.peers = Peers(
-            self.keys.calling(network), env.clock, node_id=self.node_id,
+            self.keys.calling(network), env.clock, env.slices, node_id=self.node_id,
             address_of=self.known.address_of, timeout_ms=config.get_int("request.timeout.ms"),
             entry=entry_of(env, config),
         )  # fmt: skip

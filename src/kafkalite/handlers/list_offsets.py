@@ -18,6 +18,7 @@ from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
 from kafkalite.replication.partition import Partition
 
+UNSURE_VERSION = 5  # older clients do not know that a leader is not sure of its end yet
 CONSUMER = -1  # in place of a replica's id; the others see what is not committed, too
 LATEST = -1
 EARLIEST = -2
@@ -59,6 +60,8 @@ def _answer(
                 yield from _look_up(context, call, request, name, asked[0], answer)
             except KafkaError as error:
                 answer.error_code = error.code
+                if error.code == Error.OFFSET_NOT_AVAILABLE and call.version < UNSURE_VERSION:
+                    answer.error_code = Error.LEADER_NOT_AVAILABLE
             answers.partitions.append(answer)
     return response
 

@@ -2,7 +2,7 @@
 
 Owns the connection: made when something is to be asked, greeted with ApiVersions, logged in at
 where brokers do that, made anew after it ended or before its login does. Knows no request but
-these. Of many answers it takes a part per turn of the loop.
+these. Of many answers, and of a large one, it takes a part per turn of the loop.
 Invariant: whatever was asked is answered exactly once, with a response or with a KafkaError:
 NETWORK_EXCEPTION when the connection fails, REQUEST_TIMED_OUT when the oldest answer is overdue,
 which ends the connection, as with Apache Kafka's own clients.
@@ -13,12 +13,14 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from kafkalite.env.clock import Clock, Timer
 from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.later import Later
 from kafkalite.env.network import Address, Attempt, Link, Network
+from kafkalite.env.slicing import Slices, Steps, Work, caught
 from kafkalite.peers import login
 from kafkalite.protocol import codec, headers, spec
 from kafkalite.protocol.errors import Error, KafkaError, MalformedFrame
@@ -37,6 +39,7 @@ GREETING_VERSION = 3  # peers that are older answer in version 0 that they do no
 BUFFER_BYTES = 65_536
 RECONNECT_PAUSE_MS = 50  # after a connection that came to nothing
 ANSWERS_PER_TURN = 64
+AT_ONCE_BYTES = 8192  # a larger answer may name thousands of things
 RENEWED_AT = 0.9  # of the time for which a login holds
 
 Answer = Any  # the response's message, or a KafkaError
@@ -58,13 +61,14 @@ class Channel:
         self,
         network: Network,
         clock: Clock,
+        slices: Slices,
         *,
         client_id: str,
         address: Callable[[], Address | None],
         timeout_ms: int,
         entry: login.Entry | None = None,
     ) -> None:
-        self._network, self._clock = network, clock
+        self._network, self._clock, self._slices = network, clock, slices
         self._client_id, self._address, self._timeout_ms = client_id, address, timeout_ms
         self._entry = entry
         self._logging_in: login.LoggingIn | None = None
@@ -80,6 +84,7 @@ class Channel:
         self._next_id = self._answer_id = self._greeting = 0
         self._timer: Timer | None = None
         self._is_stopped = False
+        self._reading: Work | None = None  # a large answer: what comes behind it waits
         self._buffer = memoryview(b"")
         self._cutter = FrameCutter(MAX_FRAME_BYTES)
 
@@ -173,6 +178,9 @@ class Channel:
             self._retry_at_ms = self._clock.monotonic_ms() + RECONNECT_PAUSE_MS
         self._served = None
         self._buffer = memoryview(b"")
+        if self._reading is not None:
+            self._reading = None
+            self._slices.drop(self)
         if attempt is not None:
             attempt.cancel()
         if link is not None:
@@ -266,7 +274,7 @@ class Channel:
         """Takes what has come, and reads on once that is done."""
         try:
             for _ in range(ANSWERS_PER_TURN):
-                if self._link is not link:
+                if self._link is not link or self._reading is not None:
                     return
                 frame = self._cutter.take()
                 if frame is None:
@@ -276,8 +284,11 @@ class Channel:
             link.pause()
             self._network.soon(lambda: self._take_some(link))
         except MalformedFrame as problem:
-            logger.warning("%s was answered with what is no answer: %s", self._client_id, problem)
-            self._fail(KafkaError(Error.NETWORK_EXCEPTION, f"what came is no answer: {problem}"))
+            self._is_no_answer(problem)
+
+    def _is_no_answer(self, problem: MalformedFrame) -> None:
+        logger.warning("%s was answered with what is no answer: %s", self._client_id, problem)
+        self._fail(KafkaError(Error.NETWORK_EXCEPTION, f"what came is no answer: {problem}"))
 
     def _take(self, frame: bytearray) -> None:
         if int.from_bytes(frame[:4], "big") != self._answer_id or len(frame) < 4:
@@ -293,9 +304,31 @@ class Channel:
         if not self._sent:
             raise MalformedFrame("an answer to nothing")
         asked = self._sent[0]
-        response = _decode(frame, asked.request.API_KEY, asked.version)
-        self._sent.popleft()
-        _tell(asked, response)
+        if len(frame) > AT_ONCE_BYTES:
+            self._take_large(frame, asked)
+        else:
+            self._took(_decode(frame, asked.request.API_KEY, asked.version))
+
+    def _take_large(self, frame: bytearray, asked: _Asked) -> None:
+        link = self._link
+        assert link is not None
+        steps = caught(_decode_in_steps(frame, asked.request.API_KEY, asked.version))
+        self._reading = Work(steps, partial(self._has_read, link), owner=self)
+        link.pause()
+        self._slices.begin(self._reading)
+
+    def _has_read(self, link: Link, response: Any) -> None:
+        self._reading = None
+        self._network.soon(lambda: self._take_some(link))
+        try:
+            if isinstance(response, Exception):
+                raise response
+            self._took(response)
+        except MalformedFrame as problem:
+            self._is_no_answer(problem)
+
+    def _took(self, response: Any) -> None:
+        _tell(self._sent.popleft(), response)
         if self._unsent and not self._sent:  # what waits for a new login
             self._send()
 
@@ -323,3 +356,13 @@ def _decode(frame: bytearray, api_key: int, version: int) -> Any:
     _, position = codec.decode_prefix(ResponseHeader, header_version, frame)
     response = message_class(f"{spec.api(api_key).name}Response")
     return codec.decode(response, version, frame, position)
+
+
+def _decode_in_steps(frame: bytearray, api_key: int, version: int) -> Steps[Any]:
+    header_version = headers.response_header_version(api_key, version)
+    _, position = codec.decode_prefix(ResponseHeader, header_version, frame)
+    response = message_class(f"{spec.api(api_key).name}Response")
+    found, end = yield from codec.decoder_in_steps(response, version)(frame, position)
+    if end != len(frame):
+        raise MalformedFrame(f"{len(frame) - end} bytes behind an answer")
+    return found

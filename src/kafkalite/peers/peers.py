@@ -14,6 +14,7 @@ from kafkalite.coordinators.shares.persister import Peer as SharePeer
 from kafkalite.coordinators.transactions.peer import Peer
 from kafkalite.env.clock import Clock
 from kafkalite.env.network import Address, Network
+from kafkalite.env.slicing import Slices
 from kafkalite.peers.channel import Channel
 from kafkalite.peers.login import Entry
 from kafkalite.peers.wire import WirePeer
@@ -26,6 +27,7 @@ class Peers:
         self,
         network: Network,
         clock: Clock,
+        slices: Slices,
         *,
         node_id: int,
         address_of: Callable[[int], Address | None],
@@ -35,7 +37,7 @@ class Peers:
         """`entry` is as whom it comes to the others, where they want to know."""
         self.local: Peer | None = None  # as long as this broker serves
         self.local_shares: SharePeer | None = None
-        self._network, self._clock = network, clock
+        self._network, self._clock, self._slices = network, clock, slices
         self._node_id, self._address_of, self._timeout_ms = node_id, address_of, timeout_ms
         self._entry = entry
         self._others: dict[int, WirePeer] = {}
@@ -81,6 +83,7 @@ class Peers:
         return Channel(
             self._network,
             self._clock,
+            self._slices,
             client_id=f"broker-{self._node_id}-{what}-to-{node_id}",
             address=lambda: self._address_of(node_id),
             timeout_ms=timeout_ms or self._timeout_ms,

@@ -128,8 +128,10 @@ def _append(partition: Partition, role: Follower, append: Append) -> Steps[bool]
     for piece in _pieces(append.records):
         if not is_first:
             yield
-            is_same = partition.role is role and role.leader_epoch == epoch
-            if not is_same or partition.log is not log:
+            if partition.role is not role or role.leader_epoch != epoch:
+                return False
+            if partition.log is not log:
+                role.begin_again()
                 return False
         log.append_as_follower(piece, append.leader_epoch)
         is_first = False
@@ -181,9 +183,9 @@ def _do(
     elif isinstance(effect, TruncateTo):
         logger.info("%s is cut at %d to agree with its leader", log.directory, effect.offset)
         log.truncate_to(effect.offset)
-        return role.truncated()
+        return role.begin_again()
     elif isinstance(effect, TruncateFullyAndStartAt):
         logger.info("%s begins anew at %d, as its leader's log", log.directory, effect.offset)
         log.truncate_fully_and_start_at(effect.offset)
-        return role.truncated()
+        return role.begin_again()
     return []

@@ -192,6 +192,8 @@ class Fetcher:
     def _fetched(self, partition: Partition, asked: FetchFrom, found: Fetched) -> Steps[None]:
         role = partition.role
         if partition in self._partitions and isinstance(role, Follower):
+            if found.records:  # an answer has an end: the others come first in the next round
+                self._partitions[partition] = self._partitions.pop(partition)
             now_ms = self._now_ms()
             effects = role.fetched(asked, found, copy_of(partition), now_ms)
             yield from follow(partition, effects, now_ms)

@@ -232,9 +232,9 @@ class Follower:
         self.state = State.FETCHING
         return self._agreed(done.high_watermark, done.log_start_offset, copy)
 
-    def truncated(self) -> list[Effect]:
-        """The log was cut: from its end on it is asked again, where the leader may find that more
-        has to go."""
+    def begin_again(self) -> list[Effect]:
+        """The log was cut, or is another now: from its end on it is asked again, where the leader
+        may find that more has to go."""
         self.state = State.FETCHING
         return []
 

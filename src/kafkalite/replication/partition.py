@@ -311,14 +311,27 @@ class Partition:
         """The offset of a moment or of a named offset, as ListOffsets
         counts them; None where this isolation level can see no such record. A replica sees all."""
         limit = self.end_offset(is_committed_only=is_committed_only)
+        is_settled = is_replica or self._knows_what_is_committed
         if is_replica:
             limit = self.log.log_end_offset
-        if timestamp == LATEST_TIMESTAMP:
+        found: FoundOffset | None = None
+        if timestamp != LATEST_TIMESTAMP:
+            found = yield from self.log.offset_for_time_in_steps(timestamp, limit)
+        elif is_settled:
             return FoundOffset(NO_TIMESTAMP, limit, self.role.leader_epoch)
-        found = yield from self.log.offset_for_time_in_steps(timestamp, limit)
+        if found is None and not is_settled:
+            raise KafkaError(Error.OFFSET_NOT_AVAILABLE)
         if found is not None and found.leader_epoch < 0 and found.offset == self.log.log_end_offset:
             return found._replace(leader_epoch=self.role.leader_epoch)  # of what comes next
         return found
+
+    @property
+    def _knows_what_is_committed(self) -> bool:
+        """What was committed before its epoch a new leader hears from its followers: until then
+        the end that it could name may lie below one that was named before (KIP-207)."""
+        leader = self.role
+        is_new = isinstance(leader, Leader) and leader.epoch_start_offset > self.high_watermark
+        return not is_new
 
     def segment_starts(self) -> list[tuple[int, int]]:
         """Each segment's first offset, and when it was last written to."""

@@ -14,6 +14,7 @@ from kafkalite.handlers import long_work
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ListOffsetsRequest
 from kafkalite.records.batch import Compression
+from kafkalite.replication.leader import Leadership
 from tests.unit.handlers.whole_broker import WholeBroker, records
 from tests.unit.handlers.writer import writer
 
@@ -47,6 +48,25 @@ def append_times(broker: WholeBroker, *times: int, **fields: Any) -> None:
     step_ms = times[1] - times[0] if len(times) > 1 else 0
     batch = records([b"v"] * len(times), timestamp=times[0], step_ms=step_ms, **fields)
     broker.partition().append(batch, broker.now_ms)
+
+
+def test_a_new_leader_names_no_end_before_it_knows_what_is_committed(broker: WholeBroker) -> None:
+    """Its high watermark is as old as its last fetch as a follower; KIP-207."""
+    append_times(broker, 100, 200)
+    partition = broker.partition()
+    append_times(broker, 300)
+    partition.take(Leadership(99, 1, 1, (1, 99), (1, 99), (1, 99)))
+    partition.log.watermark.lower_to(2)
+    partition.take(Leadership(1, 2, 2, (1, 99), (1, 99), (1, 99)))
+    partition.begin_epoch()
+    for timestamp in (LATEST, 300, 400, MAX_TIMESTAMP):
+        assert ask(broker, timestamp).error_code == Error.OFFSET_NOT_AVAILABLE
+    assert ask(broker, LATEST, 4).error_code == Error.LEADER_NOT_AVAILABLE
+    assert found(broker, 200)[1] == 1
+    assert found(broker, EARLIEST)[1] == 0
+    assert found(broker, LATEST_TIERED) == (-1, -1, -1)
+    partition.advance(3)
+    assert found(broker, LATEST)[1] == 3
 
 
 # --- names ----------------------------------------------------------------------------------------

@@ -377,3 +377,58 @@ def test_every_question_is_answered_once(seed: int) -> None:
     for key, one in life.asked.items():
         assert isinstance(one.value, KafkaError) or one.value.coordinators[0].key == key
     assert life.world.clock.next_due_ms() is None
+
+
+def large(count: int = 20_000) -> FindCoordinatorResponse:
+    """Of so many that they are not read in one turn."""
+    one = FindCoordinatorResponse.Coordinator(key="k")
+    return FindCoordinatorResponse(coordinators=[one] * count)
+
+
+def test_a_large_answer_is_read_between_everything_else_and_in_its_order() -> None:
+    world = World()
+    asked = [world.ask(key) for key in "ab"]
+    link = world.connected()
+    link.answer(large())
+    assert link.is_paused
+    assert not asked[0].is_resolved
+    link.answer(found("b"))
+    assert not asked[1].is_resolved
+    world.clock.advance(60)
+    assert len(asked[0].value.coordinators) == 20_000
+    turn(world)
+    assert asked[1].value.coordinators[0].key == "b"
+    assert not link.is_paused
+
+
+def test_a_large_answer_that_is_none_ends_the_connection() -> None:
+    world = World()
+    asked = world.ask()
+    link = world.connected()
+    header, _ = link.requests.pop(0)
+    head = headers.encode_response_header(KEY, 5, header.correlation_id)
+    body = codec.encode(large(), 5)
+    link.bring(frame_size([head, body, b"more"]) + head + body + b"more")
+    world.clock.advance(60)
+    assert code_of(asked) == Error.NETWORK_EXCEPTION
+    assert not link.is_open
+
+
+def test_a_connection_that_ends_while_a_large_answer_is_read_ends_the_question() -> None:
+    world = World()
+    asked = world.ask()
+    link = world.connected()
+    link.answer(large())
+    link.receiver.finished()
+    assert code_of(asked) == Error.NETWORK_EXCEPTION
+    world.clock.advance(60)
+    world.clock.advance(RECONNECT_PAUSE_MS)
+    again = world.ask()
+    world.connected().answer(found("k"))
+    assert again.value.coordinators[0].key == "k"
+
+
+def turn(world: World) -> None:
+    turns, world.network.turns = world.network.turns, []
+    for each in turns:
+        each()

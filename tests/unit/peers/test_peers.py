@@ -7,6 +7,7 @@ from kafkalite.coordinators.transactions.markers import Marker
 from kafkalite.coordinators.transactions.peer import Admission
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import Slices
 from kafkalite.peers.peers import Peers
 from kafkalite.protocol.errors import Error
 from tests.unit.peers.world import FakeNetwork
@@ -29,8 +30,9 @@ class Network:
 
 
 def peers_of(network: Network) -> Peers:
+    clock = ManualClock()
     return Peers(
-        network, ManualClock(), node_id=1, address_of=PLACES.get, timeout_ms=1_000  # type: ignore[arg-type]
+        network, clock, Slices(clock), node_id=1, address_of=PLACES.get, timeout_ms=1_000  # type: ignore[arg-type]
     )  # fmt: skip
 
 

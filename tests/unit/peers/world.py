@@ -8,6 +8,7 @@ from typing import Any
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import Later
 from kafkalite.env.network import Link
+from kafkalite.env.slicing import Slices
 from kafkalite.peers.channel import Channel
 from kafkalite.peers.login import Entry
 from kafkalite.protocol import codec, headers, spec
@@ -127,7 +128,7 @@ class World:
         self.network = FakeNetwork()
         self.address: tuple[str, int] | None = ("10.0.0.2", 9092)
         self.channel = Channel(
-            self.network, self.clock,  # type: ignore[arg-type]
+            self.network, self.clock, Slices(self.clock),  # type: ignore[arg-type]
             client_id="broker-1-to-2", address=lambda: self.address, timeout_ms=TIMEOUT_MS,
             entry=entry,
         )  # fmt: skip

@@ -229,7 +229,7 @@ class World:
                 is_changed = replica.epochs.truncate_end(effect.offset)
                 assert is_shorter or is_changed, "nothing is cut"
                 replica.high_watermark = min(replica.high_watermark, effect.offset)
-                role.truncated()
+                role.begin_again()
             elif isinstance(effect, following.Append):
                 for record in _records_in(effect.records):
                     replica.epochs.assign(record[0], len(replica.log))
