@@ -21,12 +21,13 @@ SEPARATOR: Final = "\x01"
 CONFIRMATION: Final = b"\x01"  # of having heard that a token is not taken
 INVALID: Final = "invalid_token"
 SHOWN: Final = 200
+MOST_PAIRS: Final = 1_000  # of which nothing but the token is looked at
 # What is left until a moment is counted in nanoseconds by Apache Kafka, which cannot count further.
 LONGEST_MS: Final = (2**63 - 1) // 1_000_000
 
 _MESSAGE = re.compile(
     r"n,(?:a=(?P<wanted>(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]++|=2C|=3D)++))?,\x01"
-    r"(?P<pairs>(?:[A-Za-z]++=[\x21-\x7e \t\r\n]++\x01)*+)\x01"
+    rf"(?P<pairs>(?:[A-Za-z]++=[\x21-\x7e \t\r\n]++\x01){{0,{MOST_PAIRS}}}+)\x01"
 )
 _AUTH = re.compile(r"(?P<scheme>\w++) ++(?P<token>[-_~+/.a-zA-Z0-9]++=*)", re.ASCII)
 
@@ -122,11 +123,10 @@ def _message_of(text: str) -> _Message:
     found = _MESSAGE.fullmatch(text)
     if found is None:
         raise ValueError("Invalid OAUTHBEARER client first message")
-    pairs = dict(pair.split("=", 1) for pair in found["pairs"].split(SEPARATOR) if pair)
-    auth = pairs.get("auth")
-    if auth is None:
+    _, is_told, behind = (SEPARATOR + found["pairs"]).rpartition(f"{SEPARATOR}auth=")
+    if not is_told:
         raise ValueError("Invalid OAUTHBEARER client first message: 'auth' not specified")
-    bearer = _AUTH.fullmatch(auth)
+    bearer = _AUTH.fullmatch(behind.partition(SEPARATOR)[0])
     if bearer is None:
         raise ValueError("Invalid OAUTHBEARER client first message: invalid 'auth' format")
     if bearer["scheme"].lower() != "bearer":
