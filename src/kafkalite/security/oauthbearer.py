@@ -29,6 +29,7 @@ _MESSAGE = re.compile(
     r"n,(?:a=(?P<wanted>(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]++|=2C|=3D)++))?,\x01"
     rf"(?P<pairs>(?:[A-Za-z]++=[\x21-\x7e \t\r\n]++\x01){{0,{MOST_PAIRS}}}+)\x01"
 )
+_HALF = re.compile("[\ud800-\udfff]")
 _AUTH = re.compile(r"(?P<scheme>\w++) ++(?P<token>[-_~+/.a-zA-Z0-9]++=*)", re.ASCII)
 
 
@@ -66,8 +67,11 @@ class _Message:
     token: str = field(repr=False)
 
 
-def bearer(user: str, expires_ms: int, now_ms: int) -> Bearer | Unreadable:
-    """Whom a token that is taken names, unless it holds for ever."""
+def bearer(user: str, expires_ms: int, now_ms: int) -> Checked:
+    """Whom a token that is taken names, unless it holds for ever, or names whom no message of
+    Kafka's can name: JSON may tell of half of a character."""
+    if _HALF.search(user):
+        return NotTaken("who it names has half of a character in its name")
     if expires_ms - now_ms > LONGEST_MS:
         return Unreadable("its token holds for longer than can be counted")
     return Bearer(user, expires_ms)

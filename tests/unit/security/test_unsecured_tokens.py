@@ -106,3 +106,7 @@ def test_a_huge_token_holds_nobody_up():
         spent_s.append(time.perf_counter() - begun)
     assert min(spent_s) < 0.008
     assert isinstance(check(f"{NONE}.{part({**claims(), 'more': [0] * 5_000})}."), Bearer)
+
+
+def test_a_name_that_no_message_can_hold_is_nobodys():
+    assert isinstance(said(sub="alice\udfff"), NotTaken)
