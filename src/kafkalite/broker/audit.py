@@ -54,12 +54,12 @@ class AuditLog:
 
     def stop(self) -> None:
         """Writes what is left, on the loop: nobody is served any more."""
-        lines = self._taken()
+        lines, count = self._taken()
         if lines:
             try:
                 add(self._path, lines)
             except OSError as error:
-                self._failed(lines, error)
+                self._failed(count, error)
 
     def _write(self, **fields: Any) -> None:
         line = self._line(**fields)
@@ -78,29 +78,30 @@ class AuditLog:
     def _go_on(self) -> None:
         if not self._is_writing and (self._waiting or self._left_out):
             self._is_writing = True
-            lines = self._taken()
+            lines, count = self._taken()
             self._env.background.submit(
-                partial(add, self._path, lines), partial(self._written, lines)
+                partial(add, self._path, lines), partial(self._written, count)
             )
 
-    def _taken(self) -> bytes:
+    def _taken(self) -> tuple[bytes, int]:
+        """What is to be written, and how many denials that tells of."""
         lines, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        count = len(lines) + self._left_out
         if self._left_out:
             lines.append(self._line(left_out=self._left_out))
             self._left_out = 0
-        return b"".join(lines)
+        return b"".join(lines), count
 
-    def _written(self, lines: bytes, outcome: BaseException | None) -> None:
+    def _written(self, count: int, outcome: BaseException | None) -> None:
         self._is_writing = False
         if isinstance(outcome, OSError):
-            self._failed(lines, outcome)
+            self._failed(count, outcome)
             return  # the next denial tries again
         if outcome is not None:
             raise outcome
         self._go_on()
 
-    def _failed(self, lines: bytes, error: OSError) -> None:
-        count = lines.count(b"\n")
+    def _failed(self, count: int, error: OSError) -> None:
         self._left_out += count
         why = error.strerror or error
         self._log.warn("audit", f"{SETTING}: {count} lines are not in {self._path}: {why}")

@@ -8,7 +8,7 @@ log.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from operator import attrgetter
 
@@ -76,11 +76,13 @@ def authorizer_of(
     return authorizer
 
 
-def follow(authorizer: Authorizer, metadata: Metadata, slices: Slices) -> None:
-    """All rules that are there, and from now on what changes."""
+def follow(authorizer: Authorizer, metadata: Metadata, slices: Slices) -> Callable[[], None]:
+    """All rules that are there, and from now on what changes, until the result is called."""
     for acl in sorted(metadata.image.acl_ids, key=attrgetter("name")):  # each behind the last one
         authorizer.add(acl)
-    metadata.subscribe(partial(_changed, authorizer, metadata, slices))
+    changed = partial(_changed, authorizer, metadata, slices)
+    metadata.subscribe(changed)
+    return partial(metadata.unsubscribe, changed)
 
 
 def _changed(

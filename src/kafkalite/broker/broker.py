@@ -139,7 +139,7 @@ class Broker:
         )  # fmt: skip
         self._replicas: Replicas | None = None
         self._replicating: Replicating | None = None
-        self._unfollow: Callable[[], None] = lambda: None
+        self._unfollow: list[Callable[[], None]] = []
         self._is_serving = False
         self._is_killed = False
         self._stopped: Later[None] | None = None
@@ -219,8 +219,10 @@ class Broker:
     def _take_up(self) -> None:
         self._build_coordinators()
         if self.context.authorizer is not None:
-            follow(self.context.authorizer, self.metadata, self.env.slices)
-        self._unfollow = limiting.follow(self.context.quotas, self.metadata, self.env.slices)
+            self._unfollow += [follow(self.context.authorizer, self.metadata, self.env.slices)]
+        self._unfollow += [
+            limiting.follow(self.context.quotas, self.metadata, self.env.slices)
+        ]
         self.server.start()
         self.known.own_host = self.server.addresses[self.config.inter_broker_listener][0]
         if self.is_controller:
@@ -388,7 +390,8 @@ class Broker:
         self.peers.stop()
         self.keys.stop()
         self.logins.stop()
-        self._unfollow()
+        while self._unfollow:
+            self._unfollow.pop()()
         if self._is_serving and self._replicas is not None:
             assert self._replicating is not None
             context.transactions.stop()

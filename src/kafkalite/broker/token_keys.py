@@ -14,6 +14,7 @@ from kafkalite.env import Env
 from kafkalite.env.background import Background, ThreadBackground
 from kafkalite.env.clock import Timer
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import Steps
 from kafkalite.security.key_sets import PublicKey, read_keys
 from kafkalite.security.key_source import KeysUnreadable
 from kafkalite.security.oauth_settings import SignedSettings
@@ -63,7 +64,12 @@ class TokenKeys:
     def check(self, token: str) -> Checked | Later[Checked]:
         if self._first.is_resolved:
             return self._checked(token)
-        return self._first.map(lambda _: self._checked(token))
+        return self._first.then_ask(lambda _: self._env.slices.later(self._in_turn(token)))
+
+    def _in_turn(self, token: str) -> Steps[Checked]:
+        """As one of very many who came before there were keys."""
+        yield
+        return self._checked(token)
 
     def _checked(self, token: str) -> Checked:
         if self._keys is None:

@@ -81,6 +81,7 @@ class Secure:
         """Makes what is not there; raises ClickException for what cannot be used."""
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._check_owner()
             self.folder.chmod(0o700)
             if not self.key.exists():
                 self._make_keys(host)
@@ -92,6 +93,15 @@ class Secure:
         except OSError as error:
             why = f"{error.filename or self.folder}: {error.strerror}"
             raise click.ClickException(f"--secure keeps keys beside the data: {why}") from None
+
+    def _check_owner(self) -> None:
+        """Whoever has a directory, or made the link to it, reads and changes what is in it."""
+        owners = {self.folder.lstat().st_uid, self.folder.stat().st_uid} - {os.geteuid()}
+        if owners:
+            raise click.ClickException(
+                f"{self.folder} belongs to user {min(owners)}, who could read its keys: make it "
+                "yours (chown), or choose another --data-dir"
+            )
 
     def _make_keys(self, host: str) -> None:
         try:
@@ -120,6 +130,8 @@ class Secure:
             _write(self.client, self._told(password))
             if is_there:
                 return Later.of(None)
+        except InvalidSetting as error:
+            return Later.of(error)
         except OSError as error:
             why = f"--secure: {error.filename}: {error.strerror}"
             return Later.of(InvalidSetting(why))
@@ -134,7 +146,13 @@ class Secure:
     def _password(self) -> str:
         if not self.password.exists():
             _write(self.password, secrets.token_urlsafe())
-        return self.password.read_text(encoding="utf-8").strip()
+        password = self.password.read_bytes().decode(errors="replace").strip()
+        if not password or "\ufffd" in password:
+            raise InvalidSetting(
+                f"--secure: there is no password in {self.password}: put the admin's there, or "
+                "remove it, and one is made for an admin who has none"
+            )
+        return password
 
     def _told(self, password: str) -> str:
         told = {

@@ -137,6 +137,8 @@ def _source(said: Said) -> KeySource:
     if is_none:
         raise InvalidSetting(f"{URL}: expected an address of {', '.join(SCHEMES)}")
     if source.path is not None:
+        if source.path.is_fifo():  # nobody may ever write to it
+            raise InvalidSetting(f"{URL}: {source.path}: it is no file")
         try:
             source.path.open("rb").close()
         except OSError as error:

@@ -167,7 +167,7 @@ class Server:
 
     def take_over(self, name: str, link: Link) -> ConnectionInfo:
         """Goes on with a link that another server of this listener has let go of."""
-        self._quotas.enter(name, link.peer_address[0])
+        self._quotas.count(name, link.peer_address[0])
         return self._connect(name, link)
 
     def stop(self, grace_ms: int, keep: Keep | None = None) -> Later[None]:

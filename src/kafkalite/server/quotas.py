@@ -8,7 +8,7 @@ limits, when there is another one. Never touches a socket.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
@@ -23,6 +23,7 @@ from kafkalite.quotas.client_quotas import window_of
 from kafkalite.quotas.rates import Rate
 
 COUNT, RATE = "max.connections", "max.connection.creation.rate"
+MOST_HOSTS = 16_384  # whose rates are known
 
 # New connections per second that an address may make; None when nobody has limited it.
 RateOf = Callable[[str], "float | None"]
@@ -51,7 +52,7 @@ class ConnectionQuotas:
         self._window = window_of(config)
         self._rate = Rate(self._window)
         self._listener_rates: dict[str, Rate] = {}
-        self._host_rates: dict[str, Rate] = {}
+        self._host_rates: OrderedDict[str, Rate] = OrderedDict()
 
     def is_protected(self, listener: str) -> bool:
         """Whether brokers speak to each other through it, and clients have another one."""
@@ -93,10 +94,14 @@ class ConnectionQuotas:
             return Refusal("connection_creation_rate", wait_ms)
         if self._by_host[host] >= self._most_of(host):
             return Refusal(f"{COUNT}.per.ip")
+        self.count(listener, host)
+        return None
+
+    def count(self, listener: str, host: str) -> None:
+        """One more is in: nobody asks whether it may."""
         self.total += 1
         self._by_host[host] += 1
         self._by_listener[listener] += 1
-        return None
 
     def leave(self, listener: str, host: str) -> None:
         self.total -= 1
@@ -120,6 +125,8 @@ class ConnectionQuotas:
         if rate is None:
             self._forget_hosts(now_ms)
             rate = self._host_rates[host] = Rate(self._window)
+        else:
+            self._host_rates.move_to_end(host)
         rate.limit = limit
         wait_ms = self._waited(rate, now_ms)
         if wait_ms:
@@ -127,10 +134,10 @@ class ConnectionQuotas:
         return wait_ms
 
     def _forget_hosts(self, now_ms: int) -> None:
-        """Those that came last long ago, a few at a time: hosts are in the order in which they
-        came first."""
+        """Those that came last long ago, a few at a time, and of very many the one that came least
+        lately: hosts are in the order in which they came last."""
         for host in list(islice(self._host_rates, 2)):
-            if self._host_rates[host].is_idle(now_ms):
+            if len(self._host_rates) >= MOST_HOSTS or self._host_rates[host].is_idle(now_ms):
                 del self._host_rates[host]
 
     def _most_of(self, host: str) -> int:

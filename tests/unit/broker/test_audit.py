@@ -120,6 +120,27 @@ def test_a_disk_that_fails_is_told_and_tried_again(
         == ["kept", 1]
 
 
+def test_how_many_were_left_out_is_not_forgotten_when_that_cannot_be_written(
+    env: Env, worker: Waiting, tmp_path: Path
+) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    log = audit(env, folder / "audit.log")
+    (folder / "audit.log").unlink()
+    folder.rmdir()
+    for _ in range(5):
+        log.denied("User:bob", "10.0.0.7", READ, TOPIC, "lost")
+        worker.work()
+    log.denied("User:bob", "10.0.0.7", READ, TOPIC, "lost")
+    folder.mkdir()
+    worker.work()
+    log.denied("User:bob", "10.0.0.7", READ, TOPIC, "kept")
+    while worker.jobs:
+        worker.work()
+    found = lines_of(folder / "audit.log")
+    assert sum(each.get("left_out", 1) for each in found) == 7
+
+
 def test_a_stop_writes_what_waits(
     env: Env, worker: Waiting, tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from kafkalite.broker import token_keys
 from kafkalite.broker.token_keys import LEAST_BETWEEN_MS, MISSING_MS, TokenKeys
 from kafkalite.env import manual_env
 from kafkalite.env.background import QueuedBackground
@@ -13,7 +14,7 @@ from kafkalite.env.later import Later
 from kafkalite.security.key_source import KeysUnreadable
 from kafkalite.security.oauth_settings import SignedSettings
 from kafkalite.security.oauthbearer import Bearer, NotTaken
-from kafkalite.security.signed_tokens import SignedRules
+from kafkalite.security.signed_tokens import SignedRules, checked
 from kafkalite.server.limits import LimitedLog
 from tests.unit.security.signing import claims, key_set, public, rsa_key, signed
 
@@ -194,3 +195,16 @@ def test_a_mistake_of_ours_is_told_with_its_stack(desk, caplog):
     desk.background.run_all()
     assert isinstance(desk.check(), NotTaken)
     assert [each.levelno for each in caplog.records] == [logging.ERROR, logging.WARNING]
+
+
+def test_all_who_waited_for_the_first_reading_are_not_checked_in_one_turn(desk, monkeypatch):
+    def slow(*given):
+        desk.clock.spend(1)
+        return checked(*given)
+
+    monkeypatch.setattr(token_keys, "checked", slow)
+    found = [desk.keys.check(desk.token()) for _ in range(200)]
+    desk.background.run_all()
+    assert sum(each.is_resolved for each in found) < 10
+    desk.clock.advance(1_000)
+    assert all(isinstance(each.value, Bearer) for each in found)

@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from click import ClickException
 from click.testing import CliRunner
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from kafkalite.cli._secure import beside
 from kafkalite.cli.main import main
 
 PROGRAM = [sys.executable, "-m", "kafkalite", "serve", "--secure", "--listen", "127.0.0.1:0"]
@@ -157,3 +159,27 @@ def test_what_does_not_go_with_it(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["serve", "--secure", "--data-dir", str(tmp_path / "data")])
     assert done.exit_code == 1
     assert "ca.pem is missing: put it back" in done.output
+
+
+@pytest.mark.parametrize("text", [b"", b" \n", b"caf\xe9"])
+def test_an_admin_is_not_made_without_a_password(tmp_path: Path, text: bytes) -> None:
+    folder = tmp_path / "data.secure"
+    folder.mkdir()
+    (folder / "admin.password").write_bytes(text)
+    call = [*PROGRAM, "--data-dir", str(tmp_path / "data")]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.returncode == 1
+    assert "there is no password in" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_directory_of_somebody_else_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secure = beside(str(tmp_path / "data"))
+    secure.folder.mkdir()
+    monkeypatch.setattr(os, "geteuid", lambda: secure.folder.stat().st_uid + 1)
+    monkeypatch.setattr(Path, "chmod", lambda path, mode: None)  # as the superuser may
+    with pytest.raises(ClickException, match="belongs to user"):
+        secure.prepare("127.0.0.1")
+    assert not list(secure.folder.iterdir())

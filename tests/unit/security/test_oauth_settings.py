@@ -1,5 +1,7 @@
 """What settings say of OAUTHBEARER, and what no broker starts with."""
 
+import os
+
 import pytest
 
 from kafkalite.config import BrokerConfig, InvalidSetting, RefusedSettings, broker_config
@@ -73,6 +75,17 @@ def test_a_file_of_keys(tmp_path):
     path = tmp_path / "my keys.json"
     path.write_text("{}")
     assert signed(**{URL: path.as_uri()}).source.read() == b"{}"
+
+
+def test_a_pipe_of_keys_is_not_waited_for(tmp_path):
+    path = tmp_path / "keys.json"
+    os.mkfifo(path)
+    writer = os.open(path, os.O_RDWR)  # else nothing but a refusal would end this
+    try:
+        with pytest.raises(InvalidSetting, match="it is no file"):
+            signed(**{URL: path.as_uri()})
+    finally:
+        os.close(writer)
 
 
 def test_unsecured_tokens_are_taken_when_somebody_says_so():

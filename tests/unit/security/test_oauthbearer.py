@@ -123,3 +123,14 @@ def test_a_token_is_in_no_words():
     for message in (b"n,,\x01auth=Basic secret\x01\x01", b"n,,\x01auth=Bearer se cret\x01\x01"):
         step = take(message)
         assert "cret" not in repr(step)
+
+
+def test_many_pairs_hold_nobody_up():
+    def spent_s(pairs: int, outcome: type) -> float:
+        message = b"n,,\x01" + b"a=x\x01" * pairs + b"auth=Bearer good\x01\x01"
+        begun = time.perf_counter()
+        assert isinstance(take(message), outcome)
+        return time.perf_counter() - begun
+
+    assert min(spent_s(130_000, Refused) for _ in range(5)) < 0.008
+    assert min(spent_s(900, LoggedIn) for _ in range(5)) < 0.008

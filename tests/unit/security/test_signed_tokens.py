@@ -223,3 +223,9 @@ def test_no_reason_quotes_what_a_token_says():
     assert isinstance(found, NotTaken)
     assert "secret" not in found.why
     assert token.split(".")[2] not in repr(found)
+
+
+def test_a_name_that_no_message_can_hold_is_nobodys():
+    found = taken(sub="\ud800")
+    assert isinstance(found, NotTaken)
+    assert "half of a character" in found.why

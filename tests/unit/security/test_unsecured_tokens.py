@@ -1,6 +1,7 @@
 """Unsecured tokens: taken as Apache Kafka takes them."""
 
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -94,3 +95,18 @@ def test_a_name_that_is_there_twice_has_its_last_value():
 @given(st.binary(max_size=60), st.binary(max_size=60))
 def test_anything_is_answered(header, payload):
     check(f"{part(header)}.{part(payload)}.")
+
+
+def test_a_huge_token_holds_nobody_up():
+    said = part({**claims(), "more": [0] * 100_000})
+    spent_s = []
+    for _ in range(5):
+        begun = time.perf_counter()
+        assert isinstance(check(f"{NONE}.{said}."), NotTaken)
+        spent_s.append(time.perf_counter() - begun)
+    assert min(spent_s) < 0.008
+    assert isinstance(check(f"{NONE}.{part({**claims(), 'more': [0] * 5_000})}."), Bearer)
+
+
+def test_a_name_that_no_message_can_hold_is_nobodys():
+    assert isinstance(said(sub="alice\udfff"), NotTaken)

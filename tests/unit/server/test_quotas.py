@@ -9,10 +9,14 @@ import pytest
 from kafkalite.config.broker import BrokerConfig
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.network import Link
+from kafkalite.env.slicing import Slices
 from kafkalite.server.door import Door
 from kafkalite.server.limits import LimitedLog
-from kafkalite.server.quotas import ConnectionQuotas, Refusal
-from tests.unit.server.support import FakeLink
+from kafkalite.server.listener import Server
+from kafkalite.server.quotas import MOST_HOSTS, ConnectionQuotas, Refusal
+from kafkalite.server.terms import Terms
+from tests.unit.handlers.whole_broker import SilentNetwork
+from tests.unit.server.support import FakeLink, FakeService
 
 SAMPLES, SAMPLE_MS = 11, 1_000  # Apache Kafka's defaults
 PER_IP = Refusal("max.connections.per.ip")
@@ -237,3 +241,37 @@ def test_another_rate_holds_from_the_next_connection_on() -> None:
     doors.clock.advance(1_000)
     doors.config.set_dynamic({"max.connection.creation.rate": "100"}, {})
     assert all(doors.is_in(doors.come()) for _ in range(50))
+
+
+def test_hosts_that_come_again_and_again_keep_no_other_from_being_forgotten() -> None:
+    doors = Doors(lambda host: 1e9)
+    for number in range(2_000):
+        doors.quotas.enter("PLAINTEXT", f"steady-{number % 2}")
+        doors.quotas.enter("PLAINTEXT", f"host-{number}")
+        doors.clock.advance(SAMPLE_MS)
+    assert len(doors.quotas._host_rates) < 100
+
+
+def test_rates_are_known_of_so_many_hosts_at_most() -> None:
+    doors = Doors(lambda host: 1e9)
+    for number in range(MOST_HOSTS + 100):
+        doors.quotas.enter("PLAINTEXT", f"host-{number}")
+    assert len(doors.quotas._host_rates) <= MOST_HOSTS
+
+
+def test_a_link_that_is_taken_over_counts_whatever_its_address_may_have() -> None:
+    clock = ManualClock()
+    server = Server(
+        SilentNetwork(), clock, Slices(clock),
+        config_of(listeners="PLAINTEXT://127.0.0.1:0", max_connections_per_ip="1"),
+        lambda info: Terms(FakeService()), LimitedLog(clock), lambda host: 1.0,
+    )  # fmt: skip
+    server.start()
+    links = [FakeLink(peer_address=("10.0.0.7", port)) for port in range(50)]
+    for link in links:
+        server.take_over("PLAINTEXT", link)
+    assert server._quotas.total == len(links)
+    for link in links:
+        link.abort()
+    assert server._quotas.total == 0
+    assert server._quotas._by_host == {}
