@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from kafkalite.coordinators.shares.front import StateResponse
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.protocol.messages import DeleteShareGroupStateRequest, DeleteShareGroupStateResponse
+from kafkalite.protocol.messages import DeleteShareGroupStateRequest
 
 
 def delete_share_group_state(
     context: Context, call: Call, request: DeleteShareGroupStateRequest
-) -> Later[DeleteShareGroupStateResponse]:
+) -> Later[StateResponse]:
     return context.shares.answer(request)

@@ -36,6 +36,7 @@ from kafkalite.sharing.shared_partition import SharedPartition, State
 Response = ShareFetchResponse
 Answers = dict[Place, ShareFetchResponse.Partition]
 
+MOST_UNKNOWN = 1_000  # partitions that one session waits for
 MODES_SINCE = 2
 RECORD_LIMIT = 1  # the mode of so many records and no more
 
@@ -108,6 +109,7 @@ def _session(
     key, epoch = (request.group_id, request.member_id), request.share_session_epoch
     if epoch == FINAL_EPOCH:
         return sessions.find(key)
+    _check_size(context, {} if epoch == INITIAL_EPOCH else sessions.find(key).places, named)
     if epoch != INITIAL_EPOCH:
         gone = (
             (bytes(topic.topic_id), index)
@@ -126,6 +128,15 @@ def _session(
     connection.when_gone(gone_without_a_word)
     session.ended.then(lambda _: connection.stays_without(gone_without_a_word))
     return session
+
+
+def _check_size(context: Context, held: Collection[Place], named: list[Place]) -> None:
+    """A session may wait for partitions that are not known here yet, but not for any number."""
+    if len(held) + len(named) > MOST_UNKNOWN:
+        size = len(held) + sum(place not in held for place in named)
+        known = sum(len(topic.partitions) for topic in context.metadata.image.topics.values())
+        if size > known + MOST_UNKNOWN:
+            raise KafkaError(Error.INVALID_REQUEST)
 
 
 @dataclass(slots=True)

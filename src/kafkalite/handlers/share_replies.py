@@ -11,6 +11,7 @@ from typing import Any
 
 from kafkalite.coordinators.shares.records import ShareKey
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import LOOKS_PER_STEP, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import current_leader, endpoints
@@ -60,42 +61,40 @@ def acknowledge(
     context: Context, call: Call, request: Any, said: dict[Place, list[Any]]
 ) -> Later[Outcomes]:
     """What became of what a member said of its records, in each partition."""
-    outcomes: Outcomes = {}
-    waiting: dict[Place, Later[KafkaError | None]] = {}
-    is_renewing = call.version >= RENEWS_SINCE and request.is_renew_ack
-    for place, batches in said.items():
-        try:
-            shown = _shown(batches, RENEW if call.version >= RENEWS_SINCE else REJECT, is_renewing)
-            check_topic(context, call, place)
-            if shown:
-                waiting[place] = _acknowledge(context, request, place, shown)
-            else:
-                outcomes[place] = None
-        except KafkaError as error:
-            outcomes[place] = error.with_traceback(None)
-
-    def told(_: object) -> Outcomes:
-        outcomes.update({place: later.value for place, later in waiting.items()})
-        return outcomes
-
-    return Later.all(list(waiting.values())).map(told)
+    outcomes = [
+        context.env.slices.later(_acknowledge(context, call, request, place, batches)).then_ask(
+            lambda written: written
+        )
+        for place, batches in said.items()
+    ]
+    return Later.all(outcomes).map(lambda told: dict(zip(said, told, strict=True)))
 
 
 def _acknowledge(
-    context: Context, request: Any, place: Place, said: list[Said]
-) -> Later[KafkaError | None]:
-    shared = context.sharing.known(ShareKey(request.group_id, *place))
-    if shared is None:
-        error = Error.UNKNOWN_TOPIC_OR_PARTITION
-        return Later.of(KafkaError(error, error.message))
-    return shared.acknowledge(request.member_id, said)
+    context: Context, call: Call, request: Any, place: Place, batches: list[Any]
+) -> Steps[Later[KafkaError | None]]:
+    is_renewing = call.version >= RENEWS_SINCE and request.is_renew_ack
+    most = RENEW if call.version >= RENEWS_SINCE else REJECT
+    try:
+        shown = yield from _shown(batches, most, is_renewing)
+        check_topic(context, call, place)
+        if not shown:
+            return Later.of(None)
+        shared = context.sharing.known(ShareKey(request.group_id, *place))
+        if shared is None:
+            raise _refused(Error.UNKNOWN_TOPIC_OR_PARTITION)
+    except KafkaError as error:
+        return Later.of(error.with_traceback(None))
+    return (yield from shared.acknowledge(request.member_id, shown))
 
 
-def _shown(batches: list[Any], most: int, is_renewing: bool) -> list[Said]:
+def _shown(batches: list[Any], most: int, is_renewing: bool) -> Steps[list[Said]]:
     """In order, each of some records, with a kind for all or for each of them."""
     shown: list[Said] = []
     previous = -1
-    for one in batches:
+    for number, one in enumerate(batches, 1):
+        if number % LOOKS_PER_STEP == 0:
+            yield
         kinds = tuple(one.acknowledge_types)
         size = one.last_offset - one.first_offset + 1
         is_wrong = (

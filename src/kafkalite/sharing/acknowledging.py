@@ -1,7 +1,8 @@
 """What a member says of records that it was handed: accepted, released, rejected, or still at work.
 
 Owns the checks, in Apache Kafka's words, and the step from what is said to what is to be written. A
-request that is refused somewhere has changed nothing, but for locks that were renewed. Pure.
+request that is refused somewhere has changed nothing, but for locks that were renewed. However much
+is said, it is taken in steps, between which others may have their say. Pure.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, Steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.sharing.in_flight import (
     ACKNOWLEDGED,
@@ -36,6 +38,13 @@ class Said(NamedTuple):
     last: int
     kinds: tuple[int, ...]
 
+    def within(self, first: int, last: int) -> Said:
+        """What of it concerns these records."""
+        begin, end = max(first, self.first), min(last, self.last)
+        if len(self.kinds) == 1:
+            return Said(begin, end, self.kinds)
+        return Said(begin, end, self.kinds[begin - self.first : end - self.first + 1])
+
     def pieces(self) -> Iterator[tuple[int, int, int]]:
         """Stretches of which the same is said."""
         if len(self.kinds) == 1:
@@ -58,15 +67,23 @@ class Speaker:
     may_renew: bool
 
 
-def acknowledge(window: Window, speaker: Speaker, said: Iterable[Said]) -> Transition:
+def acknowledge(
+    window: Window, speaker: Speaker, said: Iterable[Said]
+) -> Steps[Transition]:
     """What is to be written; raises KafkaError when something was said that cannot be."""
     transition = Transition()
     try:
+        count = 0
         for one in said:
-            if one.last >= window.start_offset:
-                for batch in _batches(window, one):
-                    if batch.last >= window.start_offset:
-                        _of_batch(window, speaker, transition, batch, one)
+            for batch in _batches(window, one) if one.last >= window.start_offset else ():
+                if batch.last >= window.start_offset:
+                    yield from _of_batch(window, speaker, transition, batch, one)
+                count += 1
+                if count % ELEMENTS_PER_STEP == 0:
+                    yield
+            count += 1
+            if count % ELEMENTS_PER_STEP == 0:
+                yield
     except KafkaError:
         take_back(window, transition)
         raise
@@ -127,7 +144,7 @@ def _batches(window: Window, said: Said) -> list[Batch]:
 
 def _of_batch(
     window: Window, speaker: Speaker, transition: Transition, batch: Batch, said: Said
-) -> None:
+) -> Steps[None]:
     if not batch.is_split:
         _check_owner(batch.whole, speaker.member)
     is_part = not batch.is_within(said.first, said.last)
@@ -138,14 +155,31 @@ def _of_batch(
             )
         batch.is_split = True
     is_whole = not batch.is_split
-    for run, kind in _runs(window, batch, said):
-        if is_whole and run.state is not ACQUIRED:
-            raise _refused(
-                "The batch cannot be acknowledged. The batch is not in the acquired state."
-            )
-        if not is_whole:
-            _check(run, speaker.member)
-        _say(window, speaker, transition, run, kind)
+    for number, part in enumerate(_parts(batch, said)):
+        if number:
+            yield
+        for run, kind in _runs(window, batch, part):
+            if is_whole and run.state is not ACQUIRED:
+                raise _refused(
+                    "The batch cannot be acknowledged. The batch is not in the acquired state."
+                )
+            if not is_whole:
+                _check(run, speaker.member)
+            _say(window, speaker, transition, run, kind)
+
+
+def _parts(batch: Batch, said: Said) -> list[Said]:
+    """What is said of a batch, no more at a time than a step can take."""
+    said = said.within(batch.first, batch.last)
+    if max(len(said.kinds), len(batch.runs)) <= ELEMENTS_PER_STEP:
+        return [said]
+    if len(said.kinds) > 1:
+        begins = list(range(said.first, said.last + 1, ELEMENTS_PER_STEP))
+    else:
+        firsts = (run.first for run in batch.runs[::ELEMENTS_PER_STEP])
+        begins = [said.first, *(each for each in firsts if said.first < each <= said.last)]
+    ends = [*(each - 1 for each in begins[1:]), said.last]
+    return [said.within(begin, end) for begin, end in zip(begins, ends, strict=True)]
 
 
 def _runs(window: Window, batch: Batch, said: Said) -> Iterator[tuple[Run, int]]:

@@ -57,10 +57,10 @@ def acquire(
     """What the asker has from now on, of what was read from `fetch_offset` on."""
     if not fetched or asker.most_records <= 0 or fetched[-1].last < window.start_offset:
         return []
+    _archive_vanished(window, fetch_offset, fetched[0].first)
     last, most = _room(window, asker, fetch_offset, fetched[-1].last)
     if most <= 0:
         return []
-    _archive_vanished(window, fetch_offset, fetched[0].first)
     first = fetched[0].first
     floor = window.floor(first)
     if floor is None:
@@ -96,6 +96,7 @@ def _archive_vanished(window: Window, fetch_offset: int, first: int) -> None:
     batches = window.beginning_in(begin, first - 1)
     if window.archive(fetch_offset, first, batches, AVAILABLE, counts=True):
         window.must_look = True
+        window.move_start()
 
 
 class _Acquiring:
@@ -270,7 +271,8 @@ def _joined(found: Iterable[Acquired]) -> list[Acquired]:
 def without(
     window: Window, acquired: list[Acquired], aborted: Iterable[Fetched]
 ) -> list[Acquired]:
-    """What was acquired but for these batches, of aborted transactions: nobody is given them."""
+    """What was acquired but for these batches, of aborted transactions: nobody is given them, and
+    the window does not wait for them."""
     left = acquired
     for gone in aborted:
         floor = window.floor(gone.first)
@@ -278,6 +280,7 @@ def without(
             batches = window.beginning_in(floor.first, gone.last)
             window.archive(gone.first, gone.last + 1, batches, ACQUIRED, counts=True)
         left = [part for one in left for part in _cut_out(one, gone)]
+    window.move_start()
     return left
 
 

@@ -17,6 +17,7 @@ from kafkalite.coordinators.shares.records import ShareKey
 from kafkalite.env import Env
 from kafkalite.env.clock import Timer
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.replication.partition import LATEST_TIMESTAMP, Partition
 from kafkalite.replication.waiting import Parked
@@ -79,6 +80,7 @@ class SharedPartition:
         self._timer_ms = 0
         self._unwritten: list[tuple[list[StateBatch], _Told]] = []
         self._is_writing = False
+        self._settled: list[Later[None]] = []
 
     @property
     def window(self) -> Window:
@@ -208,7 +210,7 @@ class SharedPartition:
     def log_begins_at(self, offset: int) -> None:
         self._window.log_begins_at(offset)
 
-    def acknowledge(self, member: str, said: Iterable[Said]) -> Later[KafkaError | None]:
+    def acknowledge(self, member: str, said: Iterable[Said]) -> Steps[Later[KafkaError | None]]:
         """Filled once it is written, or refused."""
         group_id, settings = self.key.group_id, self._settings
         until_ms = self._env.clock.monotonic_ms() + settings.lock_ms(group_id)
@@ -218,12 +220,18 @@ class SharedPartition:
         if self.state is not State.ACTIVE:
             return Later.of(KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION))
         try:
-            transition = acknowledging.acknowledge(self._window, speaker, said)
+            transition = yield from acknowledging.acknowledge(self._window, speaker, said)
         except KafkaError as error:
+            self._expire_next()
             self.wake()
             return Later.of(error.with_traceback(None))
+        if self._is_gone():
+            return Later.of(KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION))
         self._expire_at(until_ms)
         return self._write_transition(transition)
+
+    def _is_gone(self) -> bool:
+        return self.state is State.GONE
 
     def release(self, member: str) -> Later[KafkaError | None]:
         """All that a member had, which has gone."""
@@ -257,8 +265,18 @@ class SharedPartition:
         if not self._is_writing:
             self._write_next()
 
+    def settled(self) -> Later[None]:
+        """Filled once nothing is on its way to the share coordinator."""
+        if not self._is_writing:
+            return Later.of(None)
+        self._settled.append(Later())
+        return self._settled[-1]
+
     def _write_next(self) -> None:
         if not self._unwritten:
+            settled, self._settled = self._settled, []
+            for later in settled:
+                later.resolve(None)
             return
         some, self._unwritten = self._unwritten, []
         window = self._window

@@ -6,6 +6,8 @@ or the leader. Invariant: of one partition and one group there is one window.
 
 from __future__ import annotations
 
+from functools import partial
+
 from kafkalite.coordinators.shares.persister import Persister
 from kafkalite.coordinators.shares.records import ShareKey
 from kafkalite.env import Env
@@ -59,10 +61,15 @@ class Sharing:
         released.then(lambda _: self._forget_deserted(group_id))
 
     def _forget_deserted(self, group_id: str) -> None:
-        if not self.sessions.has_members(group_id):
-            for key, shared in list(self._partitions.items()):
-                if key.group_id == group_id:
-                    shared.close()
+        """What was said last may be on its way still: whoever came next would read a state
+        without it."""
+        for key, shared in list(self._partitions.items()):
+            if key.group_id == group_id:
+                shared.settled().then(partial(self._forget_when_deserted, shared))
+
+    def _forget_when_deserted(self, shared: SharedPartition, _: None) -> None:
+        if not self.sessions.has_members(shared.key.group_id):
+            shared.close()
 
     def stop(self) -> None:
         self.sessions.close_all()

@@ -179,6 +179,7 @@ class Window:
             self.must_look = True
         self.start_offset = offset
         self.end_offset = max(self.end_offset, offset)
+        self.move_start()
 
     def _done_before(self, offset: int) -> int:
         count = 0
@@ -200,7 +201,8 @@ class Window:
         if last_done == NO_OFFSET:
             return False
         if last_done == self.batches[-1].last:
-            self.start_offset = self.end_offset = last_done + 1
+            self.start_offset = max(self.start_offset, last_done + 1)
+            self.end_offset = self.start_offset
             self.batches.clear()
             self.complete_count = 0
             return True

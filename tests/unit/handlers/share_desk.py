@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafkalite.env.clock import ManualClock
 from kafkalite.protocol.messages import (
     FindCoordinatorRequest,
     IncrementalAlterConfigsRequest,
@@ -103,9 +104,9 @@ class ShareDesk(WholeBroker):
             for each in one.acquired_records
         ]
 
-    def acknowledge(
-        self, *said: Any, member: str = MEMBER, epoch: int = 1, version: int = 2, **fields: Any
-    ) -> Any:
+    def acknowledge_request(
+        self, *said: Any, member: str = MEMBER, epoch: int = 1, **fields: Any
+    ) -> ShareAcknowledgeRequest:
         """What each of `said` says: first and last offset, and a kind for all or for each."""
         kind = ShareAcknowledgeRequest
         batches = [
@@ -116,10 +117,12 @@ class ShareDesk(WholeBroker):
         ]
         partition = kind.Partition(partition_index=0, acknowledgement_batches=batches)
         topics = [kind.Topic(topic_id=self.topic_id, partitions=[partition])]
-        request = kind(
+        return kind(
             group_id=GROUP, member_id=member, share_session_epoch=epoch, topics=topics, **fields
         )
-        return self.ask(request, version)
+
+    def acknowledge(self, *said: Any, version: int = 2, **fields: Any) -> Any:
+        return self.ask(self.acknowledge_request(*said, **fields), version)
 
     def code_of(self, *said: Any, **fields: Any) -> int:
         """The error of the one partition."""
@@ -129,9 +132,11 @@ class ShareDesk(WholeBroker):
         return code
 
 
-def desk_with(count: int = 10, **settings: str) -> ShareDesk:
+def desk_with(
+    count: int = 10, clock: ManualClock | None = None, **settings: str
+) -> ShareDesk:
     """A member that has joined, and so many records that nobody was handed."""
-    desk = ShareDesk()
+    desk = ShareDesk(clock=clock)
     desk.configure(share_auto_offset_reset="earliest", **settings)
     if count:
         desk.append(*(b"%d" % number for number in range(count)))

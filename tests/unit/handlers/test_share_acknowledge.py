@@ -3,14 +3,19 @@
 import pytest
 
 from kafkalite.protocol.errors import Error
+from kafkalite.sim.effort import MOST_CALLS, CountingClock
+from tests.unit.handlers.counted import begun
 from tests.unit.handlers.share_desk import (
     ACCEPT,
     OTHER,
     REJECT,
     RELEASE,
     RENEW,
+    ShareDesk,
     desk_with,
 )
+
+AT_A_TIME = 500  # as many as a stock member asks for
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -112,3 +117,48 @@ def test_what_nobody_shares_cannot_be_acknowledged() -> None:
     desk = desk_with(1)
     desk.fetch(max_records=0)
     assert desk.code_of((0, 0, ACCEPT)) == Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_what_is_on_its_way_when_the_last_member_goes_is_not_handed_out_again() -> None:
+    desk = desk_with(2)
+    desk.acquired()
+    persister = desk.context.persister
+    peer_of, persister._peer_of = persister._peer_of, lambda _: None
+    desk.send(desk.acknowledge_request((0, 1, ACCEPT)), 2)
+    desk.connection.has_gone()  # and the session with it
+    persister._peer_of = peer_of
+    later = desk.send(desk.fetch_request(OTHER, max_wait_ms=500), 2)
+    desk.clock.advance(1_000)
+    parts = [one for topic in later.value.responses for one in topic.partitions]
+    assert [(one.error_code, one.acquired_records) for one in parts] == [(Error.NONE, [])]
+
+
+def test_something_else_of_each_of_many_records_is_heard_without_a_long_turn() -> None:
+    desk, clock = counted_desk(AT_A_TIME)
+    kinds = [(ACCEPT, RELEASE)[number % 2] for number in range(AT_A_TIME)]
+    assert len(desk.acquired(max_records=AT_A_TIME, batch_size=1)) == AT_A_TIME
+    clock.begin()
+    came = begun(desk, desk.acknowledge_request((0, AT_A_TIME - 1, *kinds)), 2)
+    clock.advance(0)
+    assert 500 < clock.heaviest.calls < MOST_CALLS, clock.heaviest
+    assert came().responses[0].partitions[0].error_code == Error.NONE
+
+
+def test_one_lock_is_renewed_many_times_without_a_long_turn() -> None:
+    desk, clock = counted_desk(1)
+    desk.acquired()
+    request = desk.acknowledge_request(*[(0, 0, RENEW)] * 3_000, is_renew_ack=True)
+    clock.begin()
+    came = begun(desk, request, 2)
+    clock.advance(0)
+    assert 500 < clock.heaviest.calls < MOST_CALLS, clock.heaviest
+    assert came().responses[0].partitions[0].error_code == Error.NONE
+
+
+def counted_desk(count: int) -> tuple[ShareDesk, CountingClock]:
+    """With records that were brought one by one."""
+    clock = CountingClock()
+    desk = desk_with(0, clock)
+    for number in range(count):
+        desk.append(b"%d" % number)
+    return desk, clock

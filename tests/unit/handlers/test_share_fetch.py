@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kafkalite.handlers.share_fetch import MOST_UNKNOWN
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     DeleteRecordsRequest,
@@ -245,3 +246,22 @@ def test_what_is_in_flight_is_handed_out_anew_after_a_restart_and_what_is_done_i
     desk.close()
     again = desk.started_again()
     assert again.acquired(OTHER) == [(0, 0, 1), (2, 2, 1), (3, 3, 2), (4, 4, 1)]
+
+
+def test_a_session_does_not_grow_by_partitions_that_are_nowhere() -> None:
+    desk = desk_with(1)
+    topics = desk.context.metadata.image.topics.values()
+    most = sum(len(topic.partitions) for topic in topics) + MOST_UNKNOWN
+    desk.fetch(max_records=0)
+    request = desk.fetch_request(epoch=1, max_records=0)
+    request.topics[0].partitions = [
+        ShareFetchRequest.Partition(partition_index=index, acknowledgement_batches=[])
+        for index in range(most + 1)
+    ]
+    assert desk.ask(request, 2).error_code == Error.INVALID_REQUEST
+    request.topics[0].partitions.pop()
+    assert desk.ask(request, 2).error_code == Error.NONE
+    request = desk.fetch_request(epoch=2)
+    request.topics[0].partitions[0].partition_index = most
+    assert desk.ask(request, 2).error_code == Error.INVALID_REQUEST
+    assert desk.acquired(epoch=2) == [(0, 0, 1)], "the session is as it was"

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from kafkalite.coordinators.shares.batches import StateBatch
+from kafkalite.env.slicing import finish
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.sharing import acknowledging
 from kafkalite.sharing.acknowledging import Said, Speaker
@@ -153,7 +154,7 @@ def _says_each(stage: Stage, who: str, offsets: str, kinds: str) -> None:
 def _say(stage: Stage, who: str, said: list[Said]) -> None:
     speaker = Speaker(who, stage.now_ms + LOCK_MS, stage.limit, stage.may_renew)
     try:
-        _written(stage, acknowledging.acknowledge(stage.window, speaker, said))
+        _written(stage, finish(acknowledging.acknowledge(stage.window, speaker, said)))
     except KafkaError as error:
         stage.tell(f"{Error(error.code).name}: {error.message}")
 

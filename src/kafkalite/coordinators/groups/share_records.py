@@ -5,8 +5,9 @@ Owns their layout and the order that Apache Kafka insists on when it loads them.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar
 
 from kafkalite.coordinators.effects import Record
 from kafkalite.coordinators.groups.consumer_group import Target
@@ -33,6 +34,8 @@ from kafkalite.protocol.messages import (
     ShareGroupTargetAssignmentMetadataKey,
     ShareGroupTargetAssignmentMetadataValue,
 )
+
+P = TypeVar("P")
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> Record:
@@ -106,7 +109,7 @@ def read_current(old: ShareMember, value: ShareGroupCurrentMemberAssignmentValue
     )
 
 
-def _written(kind: Any, partitions: Target) -> list[Any]:
+def _written(kind: Callable[..., P], partitions: Target) -> list[P]:
     return [
         kind(topic_id=topic_id, partitions=list(indexes))
         for topic_id, indexes in partitions.items()
@@ -119,8 +122,8 @@ def _written(kind: Any, partitions: Target) -> list[Any]:
 def shared(group_id: str, what: Shared) -> Record:
     kind = ShareGroupStatePartitionMetadataValue
     value = kind(
-        initializing_topics=_topics(what.initializing),
-        initialized_topics=_topics(what.initialized),
+        initializing_topics=_topics(kind.InitializingTopic, what.initializing),
+        initialized_topics=_topics(kind.InitializingTopic, what.initialized),
         deleting_topics=[
             kind.TopicInfo(topic_id=topic_id, topic_name=name)
             for topic_id, name in what.deleting.items()
@@ -129,11 +132,9 @@ def shared(group_id: str, what: Shared) -> Record:
     return make(ShareGroupStatePartitionMetadataKey(group_id=group_id), value)
 
 
-def _topics(topics: SharedTopics) -> list[Any]:
+def _topics(kind: Callable[..., P], topics: SharedTopics) -> list[P]:
     return [
-        ShareGroupStatePartitionMetadataValue.InitializingTopic(
-            topic_id=topic_id, topic_name=one.name, partitions=sorted(one.partitions)
-        )
+        kind(topic_id=topic_id, topic_name=one.name, partitions=sorted(one.partitions))
         for topic_id, one in topics.items()
     ]
 
@@ -146,7 +147,9 @@ def read_shared(value: ShareGroupStatePartitionMetadataValue) -> Shared:
     )
 
 
-def _read_topics(topics: list[Any]) -> SharedTopics:
+def _read_topics(
+    topics: Iterable[ShareGroupStatePartitionMetadataValue.InitializingTopic],
+) -> SharedTopics:
     return {
         bytes(one.topic_id): SharedTopic(one.topic_name, frozenset(one.partitions))
         for one in topics

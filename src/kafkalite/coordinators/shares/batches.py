@@ -53,7 +53,7 @@ def joined(batches: Iterable[StateBatch]) -> list[StateBatch]:
     result: list[StateBatch] = []
     for one in batches:
         last = result[-1] if result else None
-        if last is not None and last.last + 1 == one.first and last.rank == one.rank:
+        if last is not None and last.last + 1 == one.first and last[2:] == one[2:]:
             result[-1] = last._replace(last=one.last)
         else:
             result.append(one)

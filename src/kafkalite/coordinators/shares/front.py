@@ -8,9 +8,9 @@ place.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.events import Event
@@ -46,13 +46,33 @@ _OWN = (
 log = logging.getLogger(__name__)
 
 
+StateRequest: TypeAlias = (
+    InitializeShareGroupStateRequest | ReadShareGroupStateRequest | WriteShareGroupStateRequest
+    | DeleteShareGroupStateRequest | ReadShareGroupStateSummaryRequest
+)  # fmt: skip
+StateResponse: TypeAlias = (
+    InitializeShareGroupStateResponse | ReadShareGroupStateResponse | WriteShareGroupStateResponse
+    | DeleteShareGroupStateResponse | ReadShareGroupStateSummaryResponse
+)  # fmt: skip
+# What each says of one partition.
+Entry: TypeAlias = (
+    InitializeShareGroupStateRequest.Partition | ReadShareGroupStateRequest.Partition
+    | WriteShareGroupStateRequest.Partition | DeleteShareGroupStateRequest.Partition
+    | ReadShareGroupStateSummaryRequest.Partition
+)  # fmt: skip
+Told: TypeAlias = (
+    InitializeShareGroupStateResponse.Partition | ReadShareGroupStateResponse.Partition
+    | WriteShareGroupStateResponse.Partition | DeleteShareGroupStateResponse.Partition
+    | ReadShareGroupStateSummaryResponse.Partition
+)  # fmt: skip
+_Asked: TypeAlias = tuple[bytes, Entry, Later[object]]
+
+
 @dataclass(slots=True, frozen=True)
 class _Kind:
-    """What one of the requests asks of a shard, and how its answer is told."""
+    """How one of the requests is answered."""
 
     response: type[Any]
-    event: Callable[[ShareKey, Any], Event[Any]]
-    fill: Callable[[Any, Any], None]
     failed: str
 
 
@@ -72,14 +92,14 @@ class Shares(Shards):
             deliver=self._deliver, append_timeout_ms=append_timeout_ms,
         )  # fmt: skip
 
-    def answer(self, request: Any) -> Later[Any]:
+    def answer(self, request: StateRequest) -> Later[StateResponse]:
         """The response to one of the five requests. Of nobody, or with a topic that names no
         partition, nothing is asked."""
         kind = KINDS[type(request)]
         if not request.group_id or any(not topic.partitions for topic in request.topics):
             return Later.of(kind.response())
         asked = [
-            (topic.topic_id, entry, self._ask(kind, request.group_id, topic.topic_id, entry))
+            (topic.topic_id, entry, self._ask(request.group_id, topic.topic_id, entry))
             for topic in request.topics
             for entry in topic.partitions
         ]
@@ -88,9 +108,9 @@ class Shares(Shards):
     def on_topics_deleted(self, topic_ids: frozenset[bytes]) -> None:
         self.submit_all(lambda: events.TopicsDeleted(topic_ids))
 
-    def _ask(self, kind: _Kind, group_id: str, topic_id: bytes, entry: Any) -> Later[Any]:
+    def _ask(self, group_id: str, topic_id: bytes, entry: Entry) -> Later[object]:
         key = ShareKey(group_id, bytes(topic_id), entry.partition)
-        return self.submit(name_of(key), kind.event(key, entry))
+        return self.submit(name_of(key), _event(key, entry))
 
     def _deliver(self, index: int, sent: object) -> None:
         assert isinstance(sent, events.Prune), sent
@@ -107,86 +127,83 @@ def name_of(key: ShareKey) -> str:
     return f"{key.group_id}:{uuid_text(key.topic_id)}:{key.partition}"
 
 
-def _told(kind: _Kind, asked: list[tuple[bytes, Any, Later[Any]]]) -> Any:
-    results: dict[bytes, Any] = {}
+def _told(kind: _Kind, asked: list[_Asked]) -> StateResponse:
+    results: dict[bytes, list[Told]] = {}
     for topic_id, entry, later in asked:
-        result = results.setdefault(topic_id, kind.response.Result(topic_id=topic_id))
-        told = kind.response.Partition(partition=entry.partition)
+        told: Told = kind.response.Partition(partition=entry.partition)
         answer = later.value
         if isinstance(answer, KafkaError):
-            told.error_code = answer.code
-            told.error_message = answer.message
-            if answer.code not in _OWN:
-                why = Error(answer.code).message if answer.message is None else answer.message
-                told.error_message = f"Unable to {kind.failed} share group state: {why}"
-        else:
-            kind.fill(told, answer)
-        result.partitions.append(told)
-    return kind.response(results=list(results.values()))
+            _refuse(told, answer, kind.failed)
+        elif isinstance(answer, ShareState):
+            _fill(told, answer)
+        results.setdefault(topic_id, []).append(told)
+    response: StateResponse = kind.response(
+        results=[
+            kind.response.Result(topic_id=topic_id, partitions=partitions)
+            for topic_id, partitions in results.items()
+        ]
+    )
+    return response
+
+
+def _refuse(told: Told, error: KafkaError, failed: str) -> None:
+    told.error_code, told.error_message = error.code, error.message
+    if error.code not in _OWN:
+        why = Error(error.code).message if error.message is None else error.message
+        told.error_message = f"Unable to {failed} share group state: {why}"
 
 
 # --- the five requests ----------------------------------------------------------------------------
 
 
-def _initialize(key: ShareKey, entry: InitializeShareGroupStateRequest.Partition) -> Event[Any]:
-    return events.Initialize(key, entry.state_epoch, entry.start_offset)
+def _event(key: ShareKey, entry: Entry) -> Event[object]:
+    """What a request asks of a shard."""
+    if isinstance(entry, InitializeShareGroupStateRequest.Partition):
+        return events.Initialize(key, entry.state_epoch, entry.start_offset)
+    if isinstance(entry, ReadShareGroupStateRequest.Partition):
+        return events.Read(key, entry.leader_epoch)
+    if isinstance(entry, WriteShareGroupStateRequest.Partition):
+        return events.Write(
+            key, entry.state_epoch, entry.leader_epoch, entry.start_offset,
+            entry.delivery_complete_count, tuple(batches_of(entry.state_batches)),
+        )  # fmt: skip
+    if isinstance(entry, DeleteShareGroupStateRequest.Partition):
+        return events.Delete(key)
+    return events.Summarize(key)
 
 
-def _read(key: ShareKey, entry: ReadShareGroupStateRequest.Partition) -> Event[Any]:
-    return events.Read(key, entry.leader_epoch)
-
-
-def _write(key: ShareKey, entry: WriteShareGroupStateRequest.Partition) -> Event[Any]:
-    return events.Write(
-        key, entry.state_epoch, entry.leader_epoch, entry.start_offset,
-        entry.delivery_complete_count, tuple(batches_of(entry.state_batches)),
-    )  # fmt: skip
-
-
-def batches_of(told: list[Any]) -> Iterator[StateBatch]:
+def batches_of(
+    told: Iterable[WriteShareGroupStateRequest.StateBatch | ReadShareGroupStateResponse.StateBatch],
+) -> Iterator[StateBatch]:
     for one in told:
         yield StateBatch(
             one.first_offset, one.last_offset, one.delivery_state, one.delivery_count
         )
 
 
-def _delete(key: ShareKey, entry: DeleteShareGroupStateRequest.Partition) -> Event[Any]:
-    return events.Delete(key)
+def _fill(told: Told, state: ShareState) -> None:
+    """What was asked for of a state."""
+    if isinstance(told, ReadShareGroupStateResponse.Partition):
+        told.state_epoch, told.start_offset = state.state_epoch, state.start_offset
+        told.state_batches = [
+            ReadShareGroupStateResponse.StateBatch(
+                first_offset=one.first, last_offset=one.last, delivery_state=one.state,
+                delivery_count=one.deliveries,
+            )
+            for one in state.batches
+        ]  # fmt: skip
+    elif isinstance(told, ReadShareGroupStateSummaryResponse.Partition):
+        told.state_epoch, told.leader_epoch = state.state_epoch, state.leader_epoch
+        told.start_offset, told.delivery_complete_count = state.start_offset, state.complete_count
 
 
-def _summarize(key: ShareKey, entry: ReadShareGroupStateSummaryRequest.Partition) -> Event[Any]:
-    return events.Summarize(key)
-
-
-def _nothing(told: Any, answer: None) -> None:
-    """There is nothing to tell."""
-
-
-def _state(told: ReadShareGroupStateResponse.Partition, answer: ShareState) -> None:
-    told.state_epoch, told.start_offset = answer.state_epoch, answer.start_offset
-    told.state_batches = [
-        ReadShareGroupStateResponse.StateBatch(
-            first_offset=one.first, last_offset=one.last, delivery_state=one.state,
-            delivery_count=one.deliveries,
-        )
-        for one in answer.batches
-    ]  # fmt: skip
-
-
-def _summary(told: ReadShareGroupStateSummaryResponse.Partition, answer: ShareState) -> None:
-    told.state_epoch, told.leader_epoch = answer.state_epoch, answer.leader_epoch
-    told.start_offset, told.delivery_complete_count = answer.start_offset, answer.complete_count
-
-
-KINDS: dict[type[Any], _Kind] = {
-    InitializeShareGroupStateRequest: _Kind(
-        InitializeShareGroupStateResponse, _initialize, _nothing, "initialize"
-    ),
-    ReadShareGroupStateRequest: _Kind(ReadShareGroupStateResponse, _read, _state, "read"),
-    WriteShareGroupStateRequest: _Kind(WriteShareGroupStateResponse, _write, _nothing, "write"),
-    DeleteShareGroupStateRequest: _Kind(DeleteShareGroupStateResponse, _delete, _nothing, "delete"),
+KINDS: dict[type[StateRequest], _Kind] = {
+    InitializeShareGroupStateRequest: _Kind(InitializeShareGroupStateResponse, "initialize"),
+    ReadShareGroupStateRequest: _Kind(ReadShareGroupStateResponse, "read"),
+    WriteShareGroupStateRequest: _Kind(WriteShareGroupStateResponse, "write"),
+    DeleteShareGroupStateRequest: _Kind(DeleteShareGroupStateResponse, "delete"),
     ReadShareGroupStateSummaryRequest: _Kind(
-        ReadShareGroupStateSummaryResponse, _summarize, _summary, "read the summary of"
+        ReadShareGroupStateSummaryResponse, "read the summary of"
     ),
 }
 

@@ -10,10 +10,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from kafkalite.coordinators.shares.batches import NO_OFFSET, StateBatch
-from kafkalite.coordinators.shares.front import STATE_TOPIC, Shares, batches_of, name_of
+from kafkalite.coordinators.shares.front import (
+    STATE_TOPIC,
+    Entry,
+    Shares,
+    StateRequest,
+    StateResponse,
+    Told,
+    batches_of,
+    name_of,
+)
 from kafkalite.coordinators.shares.records import NO_COUNT, ShareKey
 from kafkalite.env.clock import Clock
 from kafkalite.env.later import Later
@@ -22,7 +31,9 @@ from kafkalite.protocol.messages import (
     DeleteShareGroupStateRequest,
     InitializeShareGroupStateRequest,
     ReadShareGroupStateRequest,
+    ReadShareGroupStateResponse,
     ReadShareGroupStateSummaryRequest,
+    ReadShareGroupStateSummaryResponse,
     WriteShareGroupStateRequest,
 )
 
@@ -35,7 +46,7 @@ _AGAIN = (
     Error.NETWORK_EXCEPTION,
 )  # fmt: skip
 
-Answer = Any  # one partition's part of a response, or a KafkaError
+Answer: TypeAlias = Told | KafkaError  # what a response says of one partition
 Partitions = dict[bytes, tuple[int, ...]]
 Outcomes = dict[tuple[bytes, int], KafkaError | None]
 
@@ -57,7 +68,7 @@ class Summary(NamedTuple):
 class Peer(Protocol):
     """A broker, as it is asked for states."""
 
-    def answer(self, request: Any) -> Later[Any]:
+    def answer(self, request: StateRequest) -> Later[Any]:
         """Its response, or a KafkaError."""
         ...
 
@@ -134,6 +145,7 @@ class Persister:
         def known(answer: Answer) -> Known | KafkaError:
             if isinstance(answer, KafkaError):
                 return answer
+            assert isinstance(answer, ReadShareGroupStateResponse.Partition), answer
             batches = tuple(batches_of(answer.state_batches))
             return Known(answer.state_epoch, answer.start_offset, batches)
 
@@ -171,7 +183,7 @@ class Persister:
     # --- how it is asked --------------------------------------------------------------------------
 
     def _each(
-        self, asked: Iterable[tuple[ShareKey, type[Any], Any]]
+        self, asked: Iterable[tuple[ShareKey, type[StateRequest], Entry]]
     ) -> Later[list[tuple[ShareKey, Answer]]]:
         keys: list[ShareKey] = []
         laters: list[Later[Answer]] = []
@@ -180,13 +192,12 @@ class Persister:
             laters.append(self._ask(key, kind, entry))
         return Later.all(laters).map(lambda answers: list(zip(keys, answers, strict=True)))
 
-    def _ask(self, key: ShareKey, kind: type[Any], entry: Any) -> Later[Answer]:
-        topic = kind.Topic(topic_id=key.topic_id, partitions=[entry])
-        question = _Question(self, key, kind(group_id=key.group_id, topics=[topic]))
+    def _ask(self, key: ShareKey, kind: type[StateRequest], entry: Entry) -> Later[Answer]:
+        question = _Question(self, key, _request(key, kind, entry))
         question.ask()
         return question.later
 
-    def once(self, key: ShareKey, request: Any) -> Later[Answer]:
+    def once(self, key: ShareKey, request: StateRequest) -> Later[Answer]:
         """Asked of whoever has this partition's state now."""
         if self._shares.partition_count():
             return self._ask_leader(key, request)
@@ -198,7 +209,7 @@ class Persister:
 
         return self._create_topic(STATE_TOPIC).then_ask(made)
 
-    def _ask_leader(self, key: ShareKey, request: Any) -> Later[Answer]:
+    def _ask_leader(self, key: ShareKey, request: StateRequest) -> Later[Answer]:
         if self._shares.partition_count() == 0:
             return Later.of(KafkaError(Error.NOT_COORDINATOR))
         leader = self._leader_of(STATE_TOPIC, self._shares.partition_for(name_of(key)))
@@ -224,7 +235,7 @@ class Persister:
 class _Question:
     """One, until it is answered."""
 
-    def __init__(self, persister: Persister, key: ShareKey, request: Any) -> None:
+    def __init__(self, persister: Persister, key: ShareKey, request: StateRequest) -> None:
         self._persister, self._key, self._request = persister, key, request
         self._left = ATTEMPTS
         self._pause_ms = FIRST_PAUSE_MS
@@ -249,7 +260,14 @@ class _Question:
         self.later.resolve(KafkaError(Error.UNKNOWN_SERVER_ERROR))
 
 
-def _part(response: Any) -> Answer:
+def _request(key: ShareKey, kind: type[Any], entry: Entry) -> StateRequest:
+    """One that asks about one partition."""
+    topic = kind.Topic(topic_id=key.topic_id, partitions=[entry])
+    request: StateRequest = kind(group_id=key.group_id, topics=[topic])
+    return request
+
+
+def _part(response: StateResponse | KafkaError) -> Answer:
     """What a response says of the one partition that was asked about."""
     if isinstance(response, KafkaError):
         return response
@@ -272,4 +290,5 @@ def _outcomes(answers: list[tuple[ShareKey, Answer]]) -> Outcomes:
 def _summary(answer: Answer) -> Summary | KafkaError:
     if isinstance(answer, KafkaError):
         return answer
+    assert isinstance(answer, ReadShareGroupStateSummaryResponse.Partition), answer
     return Summary(answer.leader_epoch, answer.start_offset, answer.delivery_complete_count)
