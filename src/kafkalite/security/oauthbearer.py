@@ -21,11 +21,8 @@ SEPARATOR: Final = "\x01"
 CONFIRMATION: Final = b"\x01"  # of having heard that a token is not taken
 INVALID: Final = "invalid_token"
 SHOWN: Final = 200
-<<<<<<< HEAD
 LARGEST: Final = 32_768  # no issuer's token comes near it, and reading takes the loop's time
-=======
 MOST_PAIRS: Final = 1_000  # of which nothing but the token is looked at
->>>>>>> room-attack-security
 # What is left until a moment is counted in nanoseconds by Apache Kafka, which cannot count further.
 LONGEST_MS: Final = (2**63 - 1) // 1_000_000
 
