@@ -32,6 +32,7 @@ from kafkalite.records.record import BatchBuilder
 
 T = TypeVar("T")
 PRODUCE_VERSION, FETCH_VERSION = 9, 12
+CLIENT_ID = "bench"
 TIMEOUT_SECONDS = 30
 REPLY_BYTES = 64 * 1024 * 1024
 READ_AHEAD_BYTES = 65_536
@@ -132,7 +133,8 @@ class RawClient:
 def frame_of(request: Any, version: int, correlation_id: int) -> bytes:
     """A request as it goes over the wire; its correlation id lies 8 bytes from the start."""
     has_tags = headers.request_header_version(request.API_KEY, version) == 2
-    head = struct.pack(">hhih", request.API_KEY, version, correlation_id, 5) + b"bench"
+    name = CLIENT_ID.encode()
+    head = struct.pack(">hhih", request.API_KEY, version, correlation_id, len(name)) + name
     body = head + (b"\0" if has_tags else b"") + codec.encode(request, version)
     return struct.pack(">i", len(body)) + body
 

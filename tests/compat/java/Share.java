@@ -10,7 +10,8 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 
 /** A member of a share group: prints what it was handed, and what became of its word on that. */
 public class Share {
-    /** bootstrap, group, topic, milliseconds without a record until it ends, then settings. */
+    /** bootstrap, group, topic, milliseconds until the first record has to be there, then settings;
+        test.idle.ms is how long it waits for another one. */
     public static void main(String[] words) throws Exception {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", words[0]);
@@ -23,13 +24,14 @@ public class Share {
         }
         boolean isExplicit = "explicit".equals(settings.get("share.acknowledgement.mode"));
         long patience = Long.parseLong(words[3]);
+        long idle = Long.parseLong(settings.getProperty("test.idle.ms", "3000"));
         try (KafkaShareConsumer<String, String> member = new KafkaShareConsumer<>(settings)) {
             member.setAcknowledgementCommitCallback(Share::told);
             member.subscribe(List.of(words[2]));
             long until = System.currentTimeMillis() + patience;
             while (System.currentTimeMillis() < until) {
                 for (ConsumerRecord<String, String> record : member.poll(Duration.ofMillis(200))) {
-                    until = System.currentTimeMillis() + Math.min(patience, 3000);
+                    until = System.currentTimeMillis() + idle;
                     int count = record.deliveryCount().orElse((short) 0);
                     System.out.println("got " + record.value() + " " + count);
                     if (isExplicit) {
