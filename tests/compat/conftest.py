@@ -37,8 +37,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     is_old = metafunc.definition.get_closest_marker("old_protocol") is not None
     kinds = (KAFKALITE, APACHE_KAFKA_3) if is_old else BROKERS
+    is_seldom = metafunc.definition.get_closest_marker("theirs_in_full") is not None
     metafunc.parametrize(
-        "broker_kind", [kind for kind in kinds if kind.startswith(chosen)], scope="session"
+        "broker_kind",
+        [
+            pytest.param(kind, marks=pytest.mark.full) if is_seldom and kind != KAFKALITE else kind
+            for kind in kinds
+            if kind.startswith(chosen)
+        ],
+        scope="session",
     )
 
 

@@ -13,7 +13,7 @@ from tests.compat.secured_broker import SecuredBroker, secured_broker
 from tests.compat.spark_connector import SPARK_MARKS, numbers, spark, values
 
 __all__ = ["spark"]
-pytestmark = SPARK_MARKS
+pytestmark = [*SPARK_MARKS, pytest.mark.theirs_in_full]
 
 
 @pytest.fixture(scope="module", params=["PLAIN", "SCRAM-SHA-512"])

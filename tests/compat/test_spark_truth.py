@@ -41,7 +41,7 @@ from tests.compat.test_spark_bad_input import FRAME, ONE, TWO, V1
 from tests.compat.test_spark_read import delete_before
 
 __all__ = ["connector", "spark"]
-pytestmark = SPARK_MARKS
+pytestmark = [*SPARK_MARKS, pytest.mark.theirs_in_full]
 
 UNCOMMITTED = {"kafka.isolation.level": "read_uncommitted"}
 
