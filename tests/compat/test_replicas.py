@@ -88,6 +88,7 @@ def test_what_is_written_is_on_every_disk_and_outlasts_a_kill_of_all(tmp_path) -
         check_replicas(kafka, "t")
 
 
+@pytest.mark.full  # beside other tests librdkafka once waited ten minutes, and why is not known
 def test_groups_and_transactions_go_on_while_their_coordinators_die() -> None:
     """Each transaction takes records from one topic to another, with the offsets read."""
     with EmbeddedKafka(brokers=3, topics={"in": 1, "out": 1}, settings=SETTINGS) as kafka:
