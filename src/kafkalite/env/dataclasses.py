@@ -25,6 +25,8 @@ _MADE = (
 _ASKED = ("__dataclass_fields__", "__match_args__", "__init__")
 _NO_FIELDS = ("ClassVar", "typing.ClassVar")
 _lock = threading.RLock()
+# Those that methods were made for; a class that is dropped is a circle for the collector to find.
+_completed: list[type[Any]] = []
 
 
 class _Late:
@@ -56,7 +58,8 @@ def _late(plain: Any, options: dict[str, Any]) -> type[Any]:
     def complete() -> type[Any]:
         with _lock:
             if waiting:
-                _give(made, dataclasses.dataclass(**options)(waiting.pop()))
+                _completed.append(waiting.pop())
+                _give(made, dataclasses.dataclass(**options)(_completed[-1]))
         return made
 
     made: type[Any] = type(plain)(plain.__name__, plain.__bases__, contents)
