@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,11 @@ def _cell(value: Any) -> str:
     if isinstance(value, list):
         return ",".join(map(str, value)) or "-"
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in str(value)) or "-"
+
+
+def is_meant(name: str, patterns: Sequence[str]) -> bool:
+    """Whether it is one of those that were named, with * and ?; without a name all are."""
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def tell_missing(sentences: Iterable[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +12,7 @@ from kafkalite.cli._output import (
     Where,
     cluster_options,
     each_of,
+    is_meant,
     output_option,
     tell,
     tell_missing,
@@ -69,7 +69,7 @@ def _meant(found: Survey, patterns: tuple[str, ...]) -> list[Group]:
     return [
         found.groups[name]
         for name in sorted(found.groups)
-        if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+        if is_meant(name, patterns)
     ]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +14,7 @@ from kafkalite.cli._output import (
     Where,
     cluster_options,
     each_of,
+    is_meant,
     output_option,
     tell,
     tell_missing,
@@ -57,16 +57,12 @@ def list_topics(
         rows = [
             _summary(found, topic)
             for topic in found.topics.values()
-            if _is_meant(topic.name, patterns) and (internal or not topic.is_internal)
+            if is_meant(topic.name, patterns) and (internal or not topic.is_internal)
         ]
         tell(shape, rows, LISTED)
         tell_missing(found.missing)
 
     with_cluster(where, act)
-
-
-def _is_meant(name: str, patterns: tuple[str, ...]) -> bool:
-    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _summary(found: Survey, topic: Topic) -> dict[str, Any]:

@@ -109,3 +109,12 @@ class Admin:
                     raise
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+
+def check(what: str, entry: Any) -> None:
+    """Raises what an entry of an answer says of a refusal; `what` is what did not come to be."""
+    code = Error(entry.error_code)
+    if code is not Error.NONE:
+        told = getattr(entry, "error_message", None) or code.message
+        kind = TryAgain if code.is_retriable else ClientFailed
+        raise kind(f"{what}: {code.name}: {told}", code)

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kafkalite.client.admin import Admin
-from kafkalite.client.cluster import ClientFailed, TryAgain
+from kafkalite.client.admin import Admin, check
+from kafkalite.client.cluster import ClientFailed
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     CreatePartitionsRequest,
@@ -45,7 +45,7 @@ class Changes:
             topics=[topic], timeout_ms=CHANGE_TIMEOUT_MS, validate_only=self.is_tried
         )
         answer = self.admin.ask_controller(request, lambda answer: _codes(answer.topics))
-        _check(f"topic {name} is not created", answer.topics[0])
+        check(f"topic {name} is not created", answer.topics[0])
 
     def delete_topic(self, name: str) -> None:
         request = DeleteTopicsRequest(
@@ -53,7 +53,7 @@ class Changes:
             timeout_ms=CHANGE_TIMEOUT_MS,
         )  # fmt: skip
         answer = self.admin.ask_controller(request, lambda answer: _codes(answer.responses))
-        _check(f"topic {name} is not deleted", answer.responses[0])
+        check(f"topic {name} is not deleted", answer.responses[0])
 
     def add_partitions(self, name: str, count: int) -> None:
         """Until it has so many."""
@@ -62,7 +62,7 @@ class Changes:
             topics=[topic], timeout_ms=CHANGE_TIMEOUT_MS, validate_only=self.is_tried
         )
         answer = self.admin.ask_controller(request, lambda answer: _codes(answer.results))
-        _check(f"topic {name} does not get {count} partitions", answer.results[0])
+        check(f"topic {name} does not get {count} partitions", answer.results[0])
 
     def delete_records(self, leader: int, name: str, partition: int, before: int) -> None:
         place = DeleteRecordsRequest.Partition(partition_index=partition, offset=before)
@@ -71,14 +71,14 @@ class Changes:
             timeout_ms=CHANGE_TIMEOUT_MS,
         )
         answer = self.admin.ask_broker(leader, request).topics[0].partitions[0]
-        _check(f"the records of {name}-{partition} are not deleted", answer)
+        check(f"the records of {name}-{partition} are not deleted", answer)
 
     def delete_group(self, group_id: str) -> None:
         request = DeleteGroupsRequest(groups_names=[group_id])
         answer = self.admin.ask_coordinator(
             group_id, request, lambda answer: _codes(answer.results)
         )
-        _check(f"group {group_id} is not deleted", answer.results[0])
+        check(f"group {group_id} is not deleted", answer.results[0])
 
     def commit(self, group_id: str, offsets: Mapping[tuple[str, int], int]) -> None:
         """In the place of a group that has no members."""
@@ -105,16 +105,8 @@ class Changes:
                         Error.UNKNOWN_MEMBER_ID,
                     )
                 what = f"group {group_id} keeps its offset of {topic.name}-{each.partition_index}"
-                _check(what, each)
+                check(what, each)
 
 
 def _codes(entries: list[Any]) -> list[int]:
     return [each.error_code for each in entries]
-
-
-def _check(what: str, entry: Any) -> None:
-    code = Error(entry.error_code)
-    if code is not Error.NONE:
-        told = getattr(entry, "error_message", None) or code.message
-        kind = TryAgain if code.is_retriable else ClientFailed
-        raise kind(f"{what}: {code.name}: {told}", code)

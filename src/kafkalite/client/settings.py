@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from kafkalite.client.admin import Admin
-from kafkalite.client.cluster import ClientFailed
-from kafkalite.protocol.errors import Error
+from kafkalite.client.admin import Admin, check
 from kafkalite.protocol.messages import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
 _SET, _UNSET = 0, 1  # operations
@@ -58,7 +56,7 @@ def values(admin: Admin, kind: Kind, name: str, keys: Sequence[str] | None = Non
         include_synonyms=True, include_documentation=True,
     )  # fmt: skip
     [answer] = _ask(admin, kind, name, request).results
-    _check(f"the settings of {name or 'all brokers'} cannot be had", answer)
+    check(f"the settings of {name or 'all brokers'} cannot be had", answer)
     return [_value(each) for each in sorted(answer.configs, key=lambda each: str(each.name))]
 
 
@@ -82,7 +80,7 @@ def alter(
     )  # fmt: skip
     request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=is_tried)
     [answer] = _ask(admin, kind, name, request).responses
-    _check(f"the settings of {name or 'all brokers'} are not changed", answer)
+    check(f"the settings of {name or 'all brokers'} are not changed", answer)
 
 
 def _ask(admin: Admin, kind: Kind, name: str, request: Any) -> Any:
@@ -102,9 +100,3 @@ def _value(answer: Any) -> Value:
         answer.name, answer.value, source, answer.config_source == _DEFAULT, answer.is_sensitive,
         answer.read_only, answer.documentation, behind,
     )  # fmt: skip
-
-
-def _check(what: str, answer: Any) -> None:
-    code = Error(answer.error_code)
-    if code is not Error.NONE:
-        raise ClientFailed(f"{what}: {code.name}: {answer.error_message or code.message}", code)

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from kafkalite.client.admin import Admin
+from kafkalite.client.admin import Admin, check
 from kafkalite.client.cluster import ClientFailed, Cluster
-from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     DescribeClusterRequest,
     DescribeProducersRequest,
@@ -60,7 +58,7 @@ def listed(admin: Admin, cluster: Cluster) -> Iterator[Listed]:
         cluster.learn(broker.broker_id, (broker.host, broker.port))
         request = ListTransactionsRequest(state_filters=[], producer_id_filters=[])
         answer = admin.ask_broker(broker.broker_id, request)
-        _check(f"the transactions at broker {broker.broker_id}", answer)
+        check(f"the transactions at broker {broker.broker_id}", answer)
         for each in answer.transaction_states:
             yield Listed(
                 each.transactional_id, broker.broker_id, each.producer_id, each.transaction_state
@@ -74,7 +72,7 @@ def described(admin: Admin, transactional_id: str) -> Described:
         lambda answer: [each.error_code for each in answer.transaction_states], TRANSACTION,
     )  # fmt: skip
     [found] = answer.transaction_states
-    _check(f"transactional id {transactional_id}", found)
+    check(f"transactional id {transactional_id}", found)
     return Described(
         transactional_id, found.transaction_state, found.producer_id, found.producer_epoch,
         found.transaction_timeout_ms, found.transaction_start_time_ms,
@@ -89,7 +87,7 @@ def open_in(admin: Admin, cluster: Cluster, topic: str, partition: int) -> list[
     )
     answer = admin.ask_broker(_leader(cluster, topic, partition), request)
     found = answer.topics[0].partitions[0]
-    _check(f"the producers of {topic}-{partition}", found)
+    check(f"the producers of {topic}-{partition}", found)
     return [
         Open(each.producer_id, each.producer_epoch, each.coordinator_epoch,
              each.current_txn_start_offset)
@@ -108,7 +106,7 @@ def abort(admin: Admin, cluster: Cluster, topic: str, partition: int, which: Ope
     request = WriteTxnMarkersRequest(markers=[marker])
     answer = admin.ask_broker(_leader(cluster, topic, partition), request)
     [found] = answer.markers[0].topics[0].partitions
-    _check(f"the transaction in {topic}-{partition} is not aborted", found)
+    check(f"the transaction in {topic}-{partition} is not aborted", found)
 
 
 def _leader(cluster: Cluster, topic: str, partition: int) -> int:
@@ -116,10 +114,3 @@ def _leader(cluster: Cluster, topic: str, partition: int) -> int:
     if partition not in leaders:
         raise ClientFailed(f"topic {topic} has no partition {partition}")
     return leaders[partition]
-
-
-def _check(what: str, answer: Any) -> None:
-    code = Error(answer.error_code)
-    if code is not Error.NONE:
-        told = getattr(answer, "error_message", None) or code.message
-        raise ClientFailed(f"{what}: {code.name}: {told}", code)

@@ -25,7 +25,6 @@ K = TypeVar("K", bound=Hashable)
 # Of a request about partitions: at once, and in one step of those about more.
 PARTITIONS_AT_ONCE = 200
 PARTITIONS_PER_STEP = 64
-HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 TOPICS_PER_STEP = 32
 
 

@@ -129,6 +129,15 @@ def _describe_classic(group: ClassicGroup) -> Steps[DescribeGroupsResponse.Group
     return described
 
 
+def _why_not(state: GroupsState, group_id: str, kind: str) -> tuple[Error, str | None]:
+    """Why there is no group of this kind to describe, and in which words."""
+    known = state.groups.get(group_id)
+    if isinstance(known, ForeignGroup) and known.is_newer:
+        return known.refusal().code, None
+    what = "not found" if known is None else f"is not a {kind} group"
+    return Error.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}."
+
+
 # -- consumer groups -------------------------------------------------------------------------
 
 
@@ -141,15 +150,9 @@ def _describe_consumer(
 ) -> Steps[ConsumerGroupDescribeResponse.Group]:
     group = state.consumer_group(group_id)
     if group is None:
-        known = state.groups.get(group_id)
-        if isinstance(known, ForeignGroup) and known.is_newer:
-            code = known.refusal().code
-            return ConsumerGroupDescribeResponse.Group(group_id=group_id, error_code=code)
-        what = "not found" if known is None else "is not a consumer group"
+        code, message = _why_not(state, group_id, "consumer")
         return ConsumerGroupDescribeResponse.Group(
-            group_id=group_id,
-            error_code=Error.GROUP_ID_NOT_FOUND,
-            error_message=f"Group {group_id} {what}.",
+            group_id=group_id, error_code=code, error_message=message
         )
     assignors = state.settings.consumer_assignors
     described = ConsumerGroupDescribeResponse.Group(
@@ -228,15 +231,9 @@ def _describe_share(
 ) -> Steps[ShareGroupDescribeResponse.Group]:
     group = state.share_group(group_id)
     if group is None:
-        known = state.groups.get(group_id)
-        if isinstance(known, ForeignGroup) and known.is_newer:
-            code = known.refusal().code
-            return ShareGroupDescribeResponse.Group(group_id=group_id, error_code=code)
-        what = "not found" if known is None else "is not a share group"
+        code, message = _why_not(state, group_id, "share")
         return ShareGroupDescribeResponse.Group(
-            group_id=group_id,
-            error_code=Error.GROUP_ID_NOT_FOUND,
-            error_message=f"Group {group_id} {what}.",
+            group_id=group_id, error_code=code, error_message=message
         )
     described = ShareGroupDescribeResponse.Group(
         group_id=group_id,

@@ -1,0 +1,77 @@
+"""Descriptions of groups whose coordinator assigns topics: of consumers, and of share groups.
+
+Owns what is told of a group that has topics which who asks may not describe: nothing but that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from kafkalite.coordinators.events import Event
+from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps, begun, in_steps
+from kafkalite.handlers.afterwards import afterwards
+from kafkalite.handlers.call import Call
+from kafkalite.handlers.context import Context
+from kafkalite.handlers.group_replies import describe_by_shard
+from kafkalite.handlers.permission import permitted
+from kafkalite.protocol.errors import Error
+from kafkalite.security.acl import DESCRIBE, TOPIC
+
+HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
+
+R = TypeVar("R")
+
+
+def describe_with_topics(
+    context: Context,
+    call: Call,
+    request: Any,
+    make_event: Callable[[list[str]], Event[list[Any] | InSteps]],
+    kind: type[R],
+    topics_of: Callable[[Any], Iterable[str]],
+    *,
+    is_served: bool,
+) -> R | InSteps | Later[R | InSteps]:
+    """`topics_of` names the topics that a described group has."""
+    if not is_served:
+        return begun(_unserved(request.group_ids, kind))
+    answer = describe_by_shard(
+        context, call, request, request.group_ids, make_event, kind, Error.INVALID_GROUP_ID
+    )
+    if context.authorizer is None:
+        return answer
+    shown: Later[R | InSteps] = afterwards(
+        answer, lambda response: InSteps(_shown(context, call, response, topics_of))
+    )
+    return shown
+
+
+def _shown(
+    context: Context, call: Call, response: Any, topics_of: Callable[[Any], Iterable[str]]
+) -> Steps[Any]:
+    groups = response.groups
+    names = (name for group in groups for name in topics_of(group))
+    allowed = yield from permitted(context, call, DESCRIBE, TOPIC, names)
+    response.groups = [
+        group if allowed.issuperset(topics_of(group)) else _hidden(group) for group in groups
+    ]
+    return response
+
+
+def _hidden(group: Any) -> Any:
+    return type(group)(
+        group_id=group.group_id,
+        error_code=Error.TOPIC_AUTHORIZATION_FAILED,
+        error_message=HIDDEN_TOPICS,
+    )
+
+
+def _unserved(group_ids: list[str], kind: type[R]) -> Steps[R]:
+    make_group: Any = kind.Group  # type: ignore[attr-defined]
+    groups = yield from in_steps(
+        make_group(group_id=group_id, error_code=Error.UNSUPPORTED_VERSION)
+        for group_id in group_ids
+    )
+    return kind(groups=groups)  # type: ignore[call-arg]
