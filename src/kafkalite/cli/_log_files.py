@@ -11,13 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from struct import Struct
 
-from crc32c import crc32c
-
 from kafkalite.cli._internal_records import TOPICS, DescribeRecord, control_record, describer
 from kafkalite.cli._rendering import Plain, plain_bytes
 from kafkalite.log import names
 from kafkalite.protocol.errors import KafkaError
 from kafkalite.records.batch import BatchHeader, Buffer, codec, read_header, verify
+from kafkalite.records.checksum import crc32c
 from kafkalite.records.convert import iterate_any
 from kafkalite.records.record import Record
 

@@ -11,7 +11,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 
 from kafkalite.broker import Broker
 from kafkalite.cli import _banner, _properties
@@ -176,7 +175,7 @@ class _Serving:
         broker = self._broker = Broker(env, SocketNetwork(self._loop), self._config)
         broker.ended.then(_halt_if_failed)
         started = broker.start()
-        bar = RecoveryBar(self._loop.call_later, broker.logs.loading, Console(stderr=True))
+        bar = RecoveryBar(self._loop.call_later, broker.logs.loading, sys.stderr)
         started.then(lambda failure: self._started(failure, bar))
 
     def _started(self, failure: Exception | None, bar: RecoveryBar) -> None:

@@ -11,8 +11,6 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterator
 
-from crc32c import crc32c
-
 from kafkalite.config import client_metrics_settings
 from kafkalite.coordinators.cluster.configs import ResourceType
 from kafkalite.coordinators.cluster.image import Image
@@ -21,6 +19,7 @@ from kafkalite.coordinators.patterns import Pattern
 from kafkalite.env.dataclasses import dataclass
 from kafkalite.handlers.call import Call
 from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.records.checksum import crc32c
 
 MAX_INSTANCES = 16_384
 ALL_METRICS = "*"

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from struct import pack_into
 
-from crc32c import crc32c
-
 from kafkalite.records import compression as codecs
 from kafkalite.records.batch import (
     ATTRIBUTES_POSITION,
@@ -27,6 +25,7 @@ from kafkalite.records.batch import (
     TimestampType,
     codec,
 )
+from kafkalite.records.checksum import crc32c
 from kafkalite.records.errors import RecordsTooLarge
 from kafkalite.records.varint import encode_varint, read_varint, read_varlong
 from kafkalite.records.walks import (

@@ -18,13 +18,12 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.disk import Disk, read_whole, replace_file
 from kafkalite.log.names import parse_uuid, uuid_text
 from kafkalite.log.segment import Segment, SegmentSeal
 from kafkalite.log.snapshots import snapshot_path
+from kafkalite.records.checksum import crc32c
 
 SEALS = "derived-file-checksums"
 _CRC_DIGITS = 8

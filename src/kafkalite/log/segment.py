@@ -15,8 +15,6 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from kafkalite.env.disk import Buffer, Disk, File, read_whole
 from kafkalite.log.index import (
     NO_TIMESTAMP,
@@ -28,6 +26,7 @@ from kafkalite.log.index import (
 from kafkalite.log.names import INDEX, LOG, TIME_INDEX, TXN_INDEX, offset_name
 from kafkalite.log.txn_index import TxnIndex
 from kafkalite.records.batch import HEADER_BYTES, LOG_OVERHEAD, BatchHeader, is_message, peek_header
+from kafkalite.records.checksum import crc32c
 from kafkalite.records.errors import CorruptRecords
 
 logger = logging.getLogger(__name__)

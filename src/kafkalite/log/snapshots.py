@@ -9,13 +9,12 @@ from __future__ import annotations
 import struct
 from struct import Struct
 
-from crc32c import crc32c
-
 from kafkalite.env.disk import Disk, read_whole
 from kafkalite.log.checkpoints import CorruptFile
 from kafkalite.log.home import LogHome
 from kafkalite.log.names import SNAPSHOT, is_offset_name, offset_name, offset_of
 from kafkalite.log.producers import NO_OFFSET, Producers, ProducerState, SeenBatch
+from kafkalite.records.checksum import crc32c
 
 # The layout of protocol_specs/files/producer_snapshot.spec, behind its version; written here as a
 # struct because recovery of thousands of partitions reads and writes one each.

@@ -33,8 +33,6 @@ from __future__ import annotations
 
 from struct import Struct
 
-from crc32c import crc32c
-
 from kafkalite.env.slicing import Steps, finish
 from kafkalite.log.append import Append, Checked, Writable
 from kafkalite.log.config import CREATE_TIME, FOREVER, LogConfig
@@ -57,6 +55,7 @@ from kafkalite.records.batch import (
     read_header,
     verify,
 )
+from kafkalite.records.checksum import crc32c
 from kafkalite.records.convert import Wanted, up_convert_in_steps
 from kafkalite.records.errors import CorruptRecords, InvalidRecords, TruncatedRecords
 from kafkalite.records.full_check import BadRecord, RecordRules, scan_in_steps

@@ -8,11 +8,11 @@ us in, or why not, unless the login was given up.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kafkalite.env.background import Background
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import SaslAuthenticateRequest, SaslHandshakeRequest
 from kafkalite.security.client_login import Login, LoginFailed

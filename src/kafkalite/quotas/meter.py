@@ -6,10 +6,10 @@ the request waits. Says in the end for how long its client has to be silent.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeVar
 
 from kafkalite.env.clock import Clock
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.slicing import Steps
 from kafkalite.quotas.gauges import Gauges
 from kafkalite.quotas.limits import NOBODY

@@ -8,8 +8,9 @@ would say the same.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Protocol
+
+from kafkalite.env.dataclasses import dataclass
 
 LONGEST_MS = 2**31 - 1  # that a reply can tell
 NO_LIMIT = float(2**63 - 1)

@@ -14,8 +14,7 @@ from enum import IntEnum
 from struct import Struct
 from typing import TypeAlias
 
-from crc32c import crc32c
-
+from kafkalite.records.checksum import crc32c
 from kafkalite.records.errors import (
     CorruptRecords,
     InvalidRecords,

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
-from crc32c import crc32c
-
 from kafkalite.records import compression as codecs
 from kafkalite.records.batch import (
     ATTRIBUTES_POSITION,
@@ -36,6 +34,7 @@ from kafkalite.records.batch import (
     Compression,
     TimestampType,
 )
+from kafkalite.records.checksum import crc32c
 from kafkalite.records.errors import InvalidRecords
 from kafkalite.records.varint import encode_varint, read_varint
 from kafkalite.records.walks import read_fields

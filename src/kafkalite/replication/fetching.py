@@ -7,8 +7,8 @@ nothing; an error that nobody here has heard of is UNKNOWN_SERVER_ERROR.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     FetchRequest,

@@ -10,9 +10,9 @@ from __future__ import annotations
 import hmac
 from base64 import b64decode, b64encode
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.security.mechanisms import BY_PASSWORD, PLAIN
 from kafkalite.security.plain import plain_token
 from kafkalite.security.scram import BY_NAME, MIN_ITERATIONS, NONCE_BITS, Scram, in_base_36

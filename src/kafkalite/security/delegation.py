@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kafkalite.env.background import Background
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.later import Later
 from kafkalite.security.scram import MIN_ITERATIONS, Scram, TokenLogin, made_up_salt, password_of
 

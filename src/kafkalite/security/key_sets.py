@@ -7,10 +7,10 @@ spoils no other; and the choice among them, as Apache Kafka makes it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.security.token_parts import MalformedPart, decoded, object_of
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ Owns the place and what is trusted there. Reading blocks, so it is for a worker 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.fetching import fetched
 from kafkalite.env.tls import Offer, TlsError, client_context
 from kafkalite.security.key_stores import Place, read_trusted

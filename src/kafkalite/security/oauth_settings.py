@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Final
 
 from kafkalite.config.protections import SIGNED_CHECK, UNSECURED_CHECK
 from kafkalite.config.setting import InvalidSetting, Value
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.security.key_source import SCHEMES, KeySource
 from kafkalite.security.key_stores import PEM, TYPES, Place
 from kafkalite.security.signed_tokens import SignedRules

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.later import Later
 from kafkalite.security.mechanisms import BrokenOff, Challenge, LoggedIn, Refused, Step
 

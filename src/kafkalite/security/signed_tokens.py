@@ -7,9 +7,9 @@ signature comes before anything that it covers is looked at. No sentence quotes 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.security.key_sets import ALGORITHMS, PublicKey, chosen
 from kafkalite.security.oauthbearer import Checked, NotTaken, bearer
 from kafkalite.security.token_parts import MalformedPart, decoded, object_of, seconds_of

@@ -7,9 +7,9 @@ Owns what such a token has to say to be taken. Rules come from the options of a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.security.oauthbearer import Checked, NotTaken, Unreadable, bearer
 from kafkalite.security.token_parts import (
     LATEST,

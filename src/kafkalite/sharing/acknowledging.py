@@ -8,9 +8,9 @@ is said, it is taken in steps, between which others may have their say. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.slicing import ELEMENTS_PER_STEP, Steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.sharing.in_flight import (

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple
 
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.sharing.in_flight import ACQUIRED, AVAILABLE, Batch, Run, new_batch
 from kafkalite.sharing.window import Window
 

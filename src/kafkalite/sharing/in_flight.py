@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from enum import IntEnum
+
+from kafkalite.env.dataclasses import dataclass, field
 
 NOBODY = ""
 

@@ -8,8 +8,8 @@ believes it holds.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error, KafkaError
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from kafkalite.config.setting import Value
+from kafkalite.env.dataclasses import dataclass
 
 _DURATION = re.compile(
     r"([-+]?)P(?:([-+]?[0-9]+)D)?"

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from kafkalite.coordinators.shares.batches import StateBatch
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.sharing.in_flight import (
     ACQUIRED,

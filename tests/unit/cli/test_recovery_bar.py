@@ -4,10 +4,17 @@ import asyncio
 import io
 from collections.abc import Callable
 
-from rich.console import Console
-
 from kafkalite.cli._recovery_bar import RecoveryBar
 from kafkalite.log.loading import Loading
+
+
+class Terminal(io.StringIO):
+    def __init__(self, *, is_terminal: bool) -> None:
+        super().__init__()
+        self._is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        return self._is_terminal
 
 
 def shown(*, is_terminal: bool, turns: int) -> str:
@@ -23,10 +30,8 @@ def shown(*, is_terminal: bool, turns: int) -> str:
     worker = loading.new_worker()
     worker.logs_opened, worker.bytes_expected = 3, 8_000_000_000
     worker.check(2_500_000_000)
-    output = io.StringIO()
-    bar = RecoveryBar(
-        call_later, loading, Console(file=output, force_terminal=is_terminal, width=120)
-    )
+    output = Terminal(is_terminal=is_terminal)
+    bar = RecoveryBar(call_later, loading, output)
     for _ in range(turns):
         due.pop(0)() if due else None
     bar.end()

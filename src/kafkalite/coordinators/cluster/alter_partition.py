@@ -7,8 +7,6 @@ One bad partition in a request never fails its siblings.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kafkalite.coordinators.cluster.image import changed_partition
 from kafkalite.coordinators.cluster.partition_change import (
     RECOVERED,
@@ -21,6 +19,7 @@ from kafkalite.coordinators.cluster.states import PartitionState
 from kafkalite.coordinators.cluster.view import View, decided
 from kafkalite.coordinators.effects import Effects
 from kafkalite.coordinators.events import Event
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import PartitionChangeRecord
 

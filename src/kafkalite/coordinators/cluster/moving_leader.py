@@ -6,13 +6,12 @@ leads already begins a new epoch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kafkalite.coordinators.cluster.partition_change import Target, may_lead
 from kafkalite.coordinators.cluster.states import NO_LEADER, PartitionState
 from kafkalite.coordinators.cluster.view import View, decided
 from kafkalite.coordinators.effects import Effects
 from kafkalite.coordinators.events import Event
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import PartitionChangeRecord
 

@@ -6,12 +6,11 @@ asked before. Principals are texts, `User:alice`; moments are those of who asks,
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from kafkalite.coordinators.cluster.records import DELEGATION_TOKENS
 from kafkalite.coordinators.cluster.view import View, decided, decided_in_steps
 from kafkalite.coordinators.effects import Effects
 from kafkalite.coordinators.events import Event
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.slicing import Steps
 from kafkalite.log.names import uuid_text
 from kafkalite.protocol.errors import Error

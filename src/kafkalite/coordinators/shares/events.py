@@ -5,11 +5,10 @@ Owns nothing; plain values. Each is answered by what was asked for, or refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kafkalite.coordinators.events import Event, R_co
 from kafkalite.coordinators.shares.batches import StateBatch
 from kafkalite.coordinators.shares.records import ShareKey, ShareState
+from kafkalite.env.dataclasses import dataclass
 
 
 class OfShare(Event[R_co]):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from kafkalite.config import BrokerConfig
@@ -20,6 +19,7 @@ from kafkalite.coordinators.shares.batches import StateBatch
 from kafkalite.coordinators.shares.records import ShareKey, ShareState
 from kafkalite.coordinators.shares.shard import Settings, ShareShard
 from kafkalite.env import Env
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.later import Later
 from kafkalite.log.names import uuid_text
 from kafkalite.protocol.errors import Error, KafkaError

@@ -5,11 +5,11 @@ Owns the bytes and nothing else. A key or a value that cannot be read is none of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from kafkalite.coordinators.effects import Record
 from kafkalite.coordinators.shares.batches import NO_OFFSET, StateBatch, combined
+from kafkalite.env.dataclasses import dataclass
 from kafkalite.protocol import codec
 from kafkalite.protocol.messages import (
     ShareSnapshotKey,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kafkalite.coordinators.effects import Effects, Producer, Record, Timer
@@ -23,6 +22,7 @@ from kafkalite.coordinators.shares.records import (
     ShareKey,
     ShareState,
 )
+from kafkalite.env.dataclasses import dataclass, field, replace
 from kafkalite.protocol.errors import Error, KafkaError
 
 log = logging.getLogger(__name__)
