@@ -125,6 +125,7 @@ def test_one_thread_watches_all_loops_and_ends_with_the_last() -> None:
     assert not watchers()
 
 
+@pytest.mark.pure  # it takes the place of something compiled
 def test_the_request_that_held_up_the_loop_is_told(seen, monkeypatch) -> None:
     answer = api_versions.api_versions
 

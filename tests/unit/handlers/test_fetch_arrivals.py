@@ -89,6 +89,7 @@ def test_a_segment_that_is_begun_while_one_waits_ends_the_waiting(broker: WholeB
     assert len(values(only(came.value))) == 2
 
 
+@pytest.mark.pure  # it takes the place of something compiled
 def test_waiting_reads_nothing_before_there_is_enough(
     broker: WholeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -229,6 +229,7 @@ def test_nothing_is_missed_that_comes_during_the_first_look(
     broker.partition(LARGE, index).delete_records_before(-1)
 
 
+@pytest.mark.pure  # it takes the place of something compiled
 @pytest.mark.parametrize("fails", [False, True])
 def test_many_who_wait_for_one_append_are_answered_some_in_each_turn(
     broker: WholeBroker, monkeypatch: pytest.MonkeyPatch, fails: bool

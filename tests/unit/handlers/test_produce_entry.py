@@ -141,6 +141,7 @@ def test_a_topic_that_goes_while_its_records_are_looked_at(broker: WholeBroker) 
     assert only(came.value).error_code == Error.NOT_LEADER_OR_FOLLOWER
 
 
+@pytest.mark.pure  # it takes the place of something compiled
 def test_a_request_for_many_partitions_goes_on_in_later_turns(
     broker: WholeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -105,6 +105,7 @@ def test_each_has_its_own_answer_from_the_coordinator(
     assert codes(second) == [Error.NONE]
 
 
+@pytest.mark.pure  # it takes the place of something compiled
 def test_a_mistake_once_a_large_batch_was_looked_at_is_its_answer(
     pair: WholeBroker, coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,6 +120,7 @@ def test_a_mistake_once_a_large_batch_was_looked_at_is_its_answer(
     assert isinstance(came.value, CloseConnection)
 
 
+@pytest.mark.pure  # it takes the place of something compiled
 def test_a_mistake_holds_nobody_up(
     pair: WholeBroker, coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -172,6 +172,7 @@ def spending(broker: WholeBroker, duration_ms: int, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(broker.broker.dispatcher, "answer", slow)
 
 
+@pytest.mark.pure  # it takes the place of something compiled
 @pytest.mark.parametrize(
     ("asked", "version"),
     [
@@ -193,6 +194,7 @@ def test_any_request_takes_time_and_its_reply_says_so(
     assert (broker.ask(asked, version).throttle_time_ms, broker.muted_ms) == (0, 0)
 
 
+@pytest.mark.pure  # it takes the place of something compiled
 def test_what_coordinators_say_to_each_other_takes_nobodys_time(
     broker: WholeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
