@@ -78,7 +78,10 @@ class Later(Generic[T]):
                 _fill(every, True, _values, laters)
 
         for later in laters:
-            later.then(arrived, arrived)
+            if not later.is_resolved:
+                later.then(arrived, arrived)
+            else:
+                missing -= 1
         arrived(None)
         return every
 

@@ -162,6 +162,12 @@ class Slices:
         self.run(caught(steps), done)
         return later
 
+    def soon(self, steps: Steps[T]) -> Later[T]:
+        """The same for what is mostly short: a first step is done at once whatever else was, and
+        may raise."""
+        first = begun(steps)
+        return self.later(first.steps) if isinstance(first, InSteps) else Later.of(first)
+
     def begin(self, work: Work) -> None:
         """The same for any work."""
         if not self.is_done_at_once(work):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kafkalite.coordinators.groups.events import AlterShareOffsets, InitializeShares
 from kafkalite.coordinators.groups.front import Outcomes
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, LOOKS_PER_STEP, InSteps, Steps, begun
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.permission import may, require
@@ -23,27 +24,37 @@ Starts = dict[tuple[bytes, int], int]
 
 def alter_share_group_offsets(
     context: Context, call: Call, request: AlterShareGroupOffsetsRequest
-) -> Response | Later[Response]:
+) -> Later[Response | InSteps] | InSteps:
     if not serves_share_groups(context):
         raise KafkaError(Error.UNSUPPORTED_VERSION, Error.UNSUPPORTED_VERSION.message)
     require(context, call, READ, GROUP, request.group_id)
     if not request.group_id:
         raise KafkaError(Error.INVALID_GROUP_ID, Error.INVALID_GROUP_ID.message)
-    response, starts = Response(), Starts()
-    for topic in request.topics:
-        response.responses.append(_looked_at(context, call, topic, starts))
-    # Those that are refused as a whole come first.
-    response.responses.sort(key=lambda one: any(
-        (one.topic_id, answer.partition_index) in starts for answer in one.partitions
-    ))
+    return begun(_altered(context, call, request))
+
+
+def _altered(
+    context: Context, call: Call, request: AlterShareGroupOffsetsRequest
+) -> Steps[Later[Response | InSteps]]:
+    starts = Starts()
+    refused: list[Response.Response] = []
+    others: list[Response.Response] = []
+    for number, topic in enumerate(request.topics, 1):
+        answer, is_refused = yield from _looked_at(context, call, topic, starts)
+        (refused if is_refused else others).append(answer)
+        if number % ELEMENTS_PER_STEP == 0:
+            yield
+    response = Response(responses=[*refused, *others])
     indexes: dict[bytes, list[int]] = {}
-    for topic_id, index in starts:
+    for number, (topic_id, index) in enumerate(starts, 1):
         indexes.setdefault(topic_id, []).append(index)
+        if number % LOOKS_PER_STEP == 0:
+            yield
     event = AlterShareOffsets(
         request.group_id, {topic_id: tuple(found) for topic_id, found in indexes.items()}
     )
 
-    def begun(epoch: int | KafkaError) -> Later[Response]:
+    def known(epoch: int | KafkaError) -> Later[Response | InSteps]:
         if isinstance(epoch, KafkaError):
             why = epoch.message or Error(epoch.code).message
             return Later.of(Response(error_code=epoch.code, error_message=why))
@@ -52,9 +63,9 @@ def alter_share_group_offsets(
         asked = context.groups.initialize_shares(
             InitializeShares(request.group_id, starts, epoch)
         )
-        return asked.map(lambda outcomes: _told(response, outcomes))
+        return asked.map(lambda outcomes: begun(_told(response, outcomes)))
 
-    return context.groups.submit(request.group_id, event).then_ask(begun)
+    return context.groups.submit(request.group_id, event).then_ask(known)
 
 
 def _looked_at(
@@ -62,12 +73,14 @@ def _looked_at(
     call: Call,
     topic: AlterShareGroupOffsetsRequest.Topic,
     starts: Starts,
-) -> Response.Response:
-    """Takes down where its partitions are to begin; those that cannot be are refused."""
+) -> Steps[tuple[Response.Response, bool]]:
+    """Takes down where its partitions are to begin; those that cannot be are refused. Whether all
+    of them are: such a topic is answered first."""
     found = context.metadata.image.topics.get(topic.topic_name)
     topic_id = ZERO_UUID if found is None else found.topic_id
     answer = Response.Response(topic_name=topic.topic_name, topic_id=topic_id)
     is_denied = not may(context, call, READ, TOPIC, topic.topic_name)
+    is_refused = True
     for asked in topic.partitions:
         code = Error.NONE
         if is_denied:
@@ -75,6 +88,7 @@ def _looked_at(
         elif found is None or asked.partition_index not in found.partitions:
             code = Error.UNKNOWN_TOPIC_OR_PARTITION
         else:
+            is_refused = False
             starts[topic_id, asked.partition_index] = asked.start_offset
         message = None if code is Error.NONE else code.message
         answer.partitions.append(
@@ -82,12 +96,16 @@ def _looked_at(
                 partition_index=asked.partition_index, error_code=code, error_message=message
             )
         )
-    return answer
+        if len(answer.partitions) % ELEMENTS_PER_STEP == 0:
+            yield
+    return answer, is_refused
 
 
-def _told(response: Response, outcomes: Outcomes) -> Response:
+def _told(response: Response, outcomes: Outcomes) -> Steps[Response]:
     for topic in response.responses:
-        for answer in topic.partitions:
+        for number, answer in enumerate(topic.partitions, 1):
+            if number % LOOKS_PER_STEP == 0:
+                yield
             error = outcomes.get((topic.topic_id, answer.partition_index))
             if error is not None:
                 answer.error_code, answer.error_message = error.code, error.message

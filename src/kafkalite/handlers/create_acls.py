@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from kafkalite.coordinators.cluster.events import CreateAcls
 from kafkalite.env.later import Later
-from kafkalite.handlers.acl_kinds import need_authorizer, refuse_unknown
+from kafkalite.env.slicing import InSteps, Steps, begun, chosen
+from kafkalite.handlers.acl_kinds import need_authorizer, refuse_unknown_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.permission import require
@@ -17,20 +18,30 @@ from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreateAclsRequest, CreateAclsResponse
 from kafkalite.security.acl import ALTER, ANY, CLUSTER, CLUSTER_NAME, MATCH
 
+Creation = CreateAclsRequest.Creation
+
 
 def create_acls(
     context: Context, call: Call, request: CreateAclsRequest
-) -> Later[CreateAclsResponse | KafkaError]:
-    for one in request.creations:
-        refuse_unknown(
-            one.resource_type, one.resource_pattern_type, one.operation, one.permission_type
-        )
+) -> Later[CreateAclsResponse | KafkaError] | InSteps:
+    return begun(_created(context, call, request))
+
+
+def _created(
+    context: Context, call: Call, request: CreateAclsRequest
+) -> Steps[Later[CreateAclsResponse | KafkaError]]:
+    yield from refuse_unknown_of(request.creations, _kinds)
     require(context, call, ALTER, CLUSTER, CLUSTER_NAME)
     need_authorizer(context)
-    if any(
-        ANY in (one.resource_type, one.operation, one.permission_type)
-        or one.resource_pattern_type in (ANY, MATCH)
-        for one in request.creations
-    ):
+    if (yield from chosen(request.creations, _is_for_any)):
         raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
     return context.controller.submit(CreateAcls(request))
+
+
+def _kinds(one: Creation) -> tuple[int, ...]:
+    return one.resource_type, one.resource_pattern_type, one.operation, one.permission_type
+
+
+def _is_for_any(one: Creation) -> bool:
+    is_any = ANY in (one.resource_type, one.operation, one.permission_type)
+    return is_any or one.resource_pattern_type in (ANY, MATCH)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kafkalite.coordinators.groups.events import DeleteShareOffsets, ShareOffsetsDeleted
 from kafkalite.coordinators.shares.persister import Outcomes, Partitions
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, LOOKS_PER_STEP, InSteps, Steps, begun
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.permission import may, require
@@ -24,15 +25,21 @@ NOTHING_TO_DELETE = "There is no offset information to delete."
 
 def delete_share_group_offsets(
     context: Context, call: Call, request: DeleteShareGroupOffsetsRequest
-) -> Later[Response]:
+) -> Later[Response] | InSteps:
     if not serves_share_groups(context):
         raise KafkaError(Error.UNSUPPORTED_VERSION, Error.UNSUPPORTED_VERSION.message)
     require(context, call, DELETE, GROUP, request.group_id)
     if not request.group_id:
         raise KafkaError(Error.INVALID_GROUP_ID, Error.INVALID_GROUP_ID.message)
+    return begun(_looked_at(context, call, request))
+
+
+def _looked_at(
+    context: Context, call: Call, request: DeleteShareGroupOffsetsRequest
+) -> Steps[Later[Response]]:
     response = Response()
     topics: dict[bytes, str] = {}
-    for topic in request.topics:
+    for number, topic in enumerate(request.topics, 1):
         found = context.metadata.image.topics.get(topic.topic_name)
         if not may(context, call, READ, TOPIC, topic.topic_name):
             _refuse(response, topic.topic_name, Error.TOPIC_AUTHORIZATION_FAILED)
@@ -40,6 +47,8 @@ def delete_share_group_offsets(
             _refuse(response, topic.topic_name, Error.UNKNOWN_TOPIC_OR_PARTITION)
         else:
             topics[found.topic_id] = topic.topic_name
+        if number % ELEMENTS_PER_STEP == 0:
+            yield
     return _Deletion(context, request.group_id, topics, response).begin()
 
 
@@ -65,22 +74,35 @@ class _Deletion:
             if topic_id not in places:
                 code = Error.UNKNOWN_TOPIC_OR_PARTITION
                 _refuse(self.response, name, code, NOTHING_TO_DELETE)
-        return self.context.persister.delete(self.group_id, places).then_ask(self._deleted)
+        soon = self.context.env.slices.soon
+        deleted = self.context.persister.delete(self.group_id, places)
+        return deleted.then_ask(lambda outcomes: soon(self._deleted(outcomes))).then_ask(
+            self._told_of
+        )
 
-    def _deleted(self, outcomes: Outcomes) -> Later[Response]:
-        done: set[bytes] = set()
-        for topic_id, name in self.topics.items():
-            of_topic = [error for place, error in outcomes.items() if place[0] == topic_id]
-            failed = next((error for error in of_topic if error is not None), None)
-            if failed is not None:
+    def _deleted(self, outcomes: Outcomes) -> Steps[frozenset[bytes]]:
+        """The topics of which nothing is left, which are answered first."""
+        failures: dict[bytes, KafkaError | None] = {}
+        for number, ((topic_id, _), error) in enumerate(outcomes.items(), 1):
+            failures[topic_id] = failures.get(topic_id) or error
+            if number % LOOKS_PER_STEP == 0:
+                yield
+        done: dict[bytes, Response.Response] = {}
+        for topic_id, failed in failures.items():
+            name = self.topics[topic_id]
+            if failed is None:
+                done[topic_id] = Response.Response(topic_name=name, topic_id=topic_id)
+            else:
                 _refuse(self.response, name, Error(failed.code), topic_id=topic_id)
-            elif of_topic:
-                done.add(topic_id)
-                answer = Response.Response(topic_name=name, topic_id=topic_id)
-                self.response.responses.insert(len(done) - 1, answer)
+            if len(done) % ELEMENTS_PER_STEP == 0:
+                yield
+        self.response.responses[:0] = done.values()
+        return frozenset(done)
+
+    def _told_of(self, done: frozenset[bytes]) -> Later[Response]:
         if not done:
             return Later.of(self.response)
-        event = ShareOffsetsDeleted(self.group_id, frozenset(done))
+        event = ShareOffsetsDeleted(self.group_id, done)
         return self.context.groups.submit(self.group_id, event).map(self._completed)
 
     def _completed(self, outcome: KafkaError | None) -> Response:

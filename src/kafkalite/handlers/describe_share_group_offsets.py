@@ -12,6 +12,7 @@ from kafkalite.coordinators.groups.events import ListShared
 from kafkalite.coordinators.shares.persister import Partitions, Summary
 from kafkalite.coordinators.shares.records import NO_COUNT
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, InSteps, Steps, begun, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import find_partition
@@ -34,12 +35,22 @@ NO_OFFSET, NO_LAG = -1, -1
 
 def describe_share_group_offsets(
     context: Context, call: Call, request: DescribeShareGroupOffsetsRequest
-) -> Later[Response]:
-    described = [_described(context, call, asked) for asked in request.groups]
+) -> Later[Response] | InSteps:
+    return begun(_all_described(context, call, request))
+
+
+def _all_described(
+    context: Context, call: Call, request: DescribeShareGroupOffsetsRequest
+) -> Steps[Later[Response]]:
+    described: list[Later[Response.Group]] = []
+    for number, asked in enumerate(request.groups, 1):
+        described.append((yield from _described(context, call, asked)))
+        if number % ELEMENTS_PER_STEP == 0:
+            yield
     return Later.all(described).map(lambda groups: Response(groups=groups))
 
 
-def _described(context: Context, call: Call, asked: Asked) -> Later[Response.Group]:
+def _described(context: Context, call: Call, asked: Asked) -> Steps[Later[Response.Group]]:
     answer = Response.Group(group_id=asked.group_id)
     may_see = partial(may, context, call, DESCRIBE, TOPIC)
     if not serves_share_groups(context):
@@ -49,7 +60,7 @@ def _described(context: Context, call: Call, asked: Asked) -> Later[Response.Gro
     elif asked.topics is None:
         return _all(context, answer, partial(may_see, is_quiet=True))
     else:
-        return _named(context, answer, asked.topics, may_see)
+        return (yield from _named(context, answer, asked.topics, may_see))
     return Later.of(answer)
 
 
@@ -76,61 +87,64 @@ def _named(
     answer: Response.Group,
     topics: list[DescribeShareGroupOffsetsRequest.Topic],
     may_see: Callable[[str], bool],
-) -> Later[Response.Group]:
+) -> Steps[Later[Response.Group]]:
     known: Partitions = {}
     names: dict[bytes, str] = {}
-    others: list[Response.Topic] = []
-    for topic in topics:
+    unknown: list[Response.Topic] = []
+    refused: list[Response.Topic] = []
+    for number, topic in enumerate(topics, 1):
         found = context.metadata.image.topics.get(topic.topic_name)
         if not may_see(topic.topic_name):
-            others.append(_unknown(topic, Error.TOPIC_AUTHORIZATION_FAILED))
+            refused.append((yield from _unknown(topic, Error.TOPIC_AUTHORIZATION_FAILED)))
         elif found is None:
-            others.insert(0, _unknown(topic, Error.NONE))
+            unknown.append((yield from _unknown(topic, Error.NONE)))
         else:
             known[found.topic_id] = tuple(topic.partitions)
             names[found.topic_id] = topic.topic_name
+        if number % ELEMENTS_PER_STEP == 0:
+            yield
 
     def told(described: Response.Group) -> Response.Group:
-        described.topics += others
+        described.topics += [*reversed(unknown), *refused]
         return described
 
     return _summarized(context, answer, known, names).map(told)
 
 
-def _unknown(topic: DescribeShareGroupOffsetsRequest.Topic, code: Error) -> Response.Topic:
+def _unknown(
+    topic: DescribeShareGroupOffsetsRequest.Topic, code: Error
+) -> Steps[Response.Topic]:
     message = None if code is Error.NONE else code.message
     return Response.Topic(
         topic_name=topic.topic_name,
         topic_id=ZERO_UUID,
-        partitions=[
+        partitions=(yield from in_steps(
             Response.Partition(
                 partition_index=index, start_offset=NO_OFFSET, error_code=code,
                 error_message=message,
             )
             for index in topic.partitions
-        ],
+        )),
     )  # fmt: skip
 
 
 def _summarized(
     context: Context, answer: Response.Group, partitions: Partitions, names: dict[bytes, str]
 ) -> Later[Response.Group]:
-    def told(summaries: Summaries) -> Response.Group:
+    def told(summaries: Summaries) -> Steps[Response.Group]:
         for topic_id, indexes in partitions.items():
             name = names[topic_id]
-            answer.topics.append(
-                Response.Topic(
-                    topic_name=name,
-                    topic_id=topic_id,
-                    partitions=[
-                        _partition(context, name, index, summaries[topic_id, index])
-                        for index in indexes
-                    ],
-                )
+            answers = yield from in_steps(
+                _partition(context, name, index, summaries[topic_id, index]) for index in indexes
             )
+            answer.topics.append(
+                Response.Topic(topic_name=name, topic_id=topic_id, partitions=answers)
+            )
+            yield
         return answer
 
-    return context.persister.summarize(answer.group_id, partitions).map(told)
+    summarized = context.persister.summarize(answer.group_id, partitions)
+    return summarized.then_ask(lambda summaries: context.env.slices.soon(told(summaries)))
 
 
 def _partition(

@@ -11,7 +11,15 @@ from typing import Any, Protocol, TypeVar
 from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.events import Event
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps, begun, finish, in_steps, outcome_of
+from kafkalite.env.slicing import (
+    ELEMENTS_PER_STEP,
+    InSteps,
+    Steps,
+    begun,
+    finish,
+    in_steps,
+    outcome_of,
+)
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.operations import operations
@@ -139,7 +147,9 @@ def _asked_by_shard(
 
     def responded(found: list[list[G] | InSteps | KafkaError]) -> Steps[R]:
         groups: list[G] = []
-        for ids, answer in zip(sorted_ids, found, strict=True):
+        for number, (ids, answer) in enumerate(zip(sorted_ids, found, strict=True), 1):
+            if number % ELEMENTS_PER_STEP == 0:  # they may be of one group each
+                yield
             if isinstance(answer, KafkaError):
                 code = answer.code
                 groups += yield from in_steps(failed(group_id, code) for group_id in ids)

@@ -6,14 +6,12 @@ Until version 2 there is one member, and its error is the response's.
 
 from __future__ import annotations
 
-from functools import partial
-
 from kafkalite.coordinators.groups.classic_leave import left
 from kafkalite.coordinators.groups.events import Leave
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import InSteps, Steps, begun, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.refusals import or_refused
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import LeaveGroupRequest, LeaveGroupResponse
 
@@ -22,24 +20,25 @@ MANY_MEMBERS_SINCE = 3
 
 def leave_group(
     context: Context, call: Call, request: LeaveGroupRequest
-) -> LeaveGroupResponse | Later[LeaveGroupResponse]:
+) -> LeaveGroupResponse | Later[LeaveGroupResponse | InSteps]:
     if not request.group_id:
         return LeaveGroupResponse(error_code=Error.INVALID_GROUP_ID)
     if call.version < MANY_MEMBERS_SINCE:
         request.members = [LeaveGroupRequest.Member(member_id=request.member_id)]
 
-    def fit(response: LeaveGroupResponse) -> LeaveGroupResponse:
-        if call.version < MANY_MEMBERS_SINCE and response.members:
-            return LeaveGroupResponse(error_code=response.members[0].error_code)
-        return response
+    def told(answer: LeaveGroupResponse | KafkaError) -> Steps[LeaveGroupResponse]:
+        if isinstance(answer, KafkaError):
+            answer = yield from _failed(request, answer)
+        if call.version < MANY_MEMBERS_SINCE and answer.members:
+            return LeaveGroupResponse(error_code=answer.members[0].error_code)
+        return answer
 
     submitted = context.groups.submit(request.group_id, Leave(request))
-    return submitted.map(or_refused(partial(_failed, request))).map(fit)
+    return submitted.map(lambda answer: begun(told(answer)))
 
 
-def _failed(request: LeaveGroupRequest, error: KafkaError) -> LeaveGroupResponse:
+def _failed(request: LeaveGroupRequest, error: KafkaError) -> Steps[LeaveGroupResponse]:
     if error.code != Error.UNKNOWN_MEMBER_ID:
         return LeaveGroupResponse(error_code=error.code)
-    return LeaveGroupResponse(
-        members=[left(member, Error.UNKNOWN_MEMBER_ID) for member in request.members]
-    )
+    members = in_steps(left(member, Error.UNKNOWN_MEMBER_ID) for member in request.members)
+    return LeaveGroupResponse(members=(yield from members))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Any
 
 from kafkalite.coordinators.shares.records import ShareKey
 from kafkalite.env.disk import FileRange
@@ -28,7 +29,7 @@ from kafkalite.handlers.share_replies import (
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ShareFetchRequest, ShareFetchResponse
 from kafkalite.replication.partition import FetchPosition, Partition, PartitionRead
-from kafkalite.replication.waiting import Watched
+from kafkalite.replication.waiting import Parked, Watched
 from kafkalite.sharing.reading import Walk, part_with, walk
 from kafkalite.sharing.sessions import FINAL_EPOCH, INITIAL_EPOCH, Place, Session
 from kafkalite.sharing.shared_partition import SharedPartition, State
@@ -55,7 +56,7 @@ def share_fetch(
     except KafkaError as error:
         if error.code != Error.SHARE_SESSION_LIMIT_REACHED:
             raise
-        return _later(context, request.max_wait_ms, error)
+        return _later(context, call, request.max_wait_ms, error)
     acknowledged: Later[Outcomes] = Later.of({})
     if has_said:
         acknowledged = acknowledge(context, call, request, said)
@@ -80,9 +81,10 @@ def _told(
 
 
 def _later(
-    context: Context, delay_ms: int, error: KafkaError
+    context: Context, call: Call, delay_ms: int, error: KafkaError
 ) -> Later[Response | InSteps]:
-    """Refused after a while: who asks again at once would be refused again."""
+    """Refused after a while, or when its client has gone: who asks again at once would be refused
+    again."""
     refused: Later[Response | InSteps] = Later()
     code = error.code
 
@@ -90,8 +92,17 @@ def _later(
         refused.resolve(Response(error_code=code))
         return True
 
-    context.waiting.park((), delay_ms, attempt, refused)
+    _expire_with(call, context.waiting.park((), delay_ms, attempt, refused), refused)
     return refused
+
+
+def _expire_with(call: Call, parked: Parked, answer: Later[Any]) -> None:
+    """What waits for a client ends when that has gone, or has gone before it began to wait."""
+    connection = call.connection
+    connection.when_gone(parked.expire)
+    answer.then(lambda _: connection.stays_without(parked.expire))
+    if connection.has_ended:
+        parked.expire()
 
 
 def _check_renewing(request: ShareFetchRequest) -> None:
@@ -228,9 +239,7 @@ class _Fetch:
             return True
 
         parked = self.context.waiting.park(watched, self.request.max_wait_ms, attempt, later)
-        connection = self.call.connection
-        connection.when_gone(parked.expire)
-        later.then(lambda _: connection.stays_without(parked.expire))
+        _expire_with(self.call, parked, later)
         return later
 
     # --- looking ----------------------------------------------------------------------------------

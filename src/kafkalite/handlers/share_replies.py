@@ -11,7 +11,7 @@ from typing import Any
 
 from kafkalite.coordinators.shares.records import ShareKey
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import LOOKS_PER_STEP, Steps
+from kafkalite.env.slicing import LOOKS_PER_STEP, Steps, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import current_leader, endpoints
@@ -61,13 +61,17 @@ def acknowledge(
     context: Context, call: Call, request: Any, said: dict[Place, list[Any]]
 ) -> Later[Outcomes]:
     """What became of what a member said of its records, in each partition."""
-    outcomes = [
-        context.env.slices.later(_acknowledge(context, call, request, place, batches)).then_ask(
-            lambda written: written
-        )
+    later = context.env.slices.later
+    outcomes = in_steps(
+        later(_acknowledge(context, call, request, place, batches)).then_ask(_as_it_is)
         for place, batches in said.items()
-    ]
-    return Later.all(outcomes).map(lambda told: dict(zip(said, told, strict=True)))
+    )
+    told = context.env.slices.soon(outcomes).then_ask(Later.all)
+    return told.map(lambda errors: dict(zip(said, errors, strict=True)))
+
+
+def _as_it_is(written: Later[KafkaError | None]) -> Later[KafkaError | None]:
+    return written
 
 
 def _acknowledge(
@@ -151,6 +155,8 @@ def by_topic(kind: Any, answers: Iterable[tuple[Place, Any]]) -> list[Any]:
     """Entries of a response, a topic for those of its partitions."""
     topics: dict[bytes, Any] = {}
     for (topic_id, _), answer in answers:
-        entry = topics.setdefault(topic_id, kind.Response(topic_id=topic_id))
+        entry = topics.get(topic_id)
+        if entry is None:
+            entry = topics[topic_id] = kind.Response(topic_id=topic_id)
         entry.partitions.append(answer)
     return list(topics.values())

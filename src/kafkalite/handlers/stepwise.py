@@ -1,7 +1,7 @@
 """Large replies, encoded some elements at a time, and large messages let go of in the same way.
 
-Owns nothing. To free two hundred thousand objects at once takes as long as to encode a tenth of
-them, and so does joining their parts.
+Owns which are large. To free two hundred thousand objects at once takes as long as to encode a
+tenth of them, and so does joining their parts.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ T = TypeVar("T")
 # Of a reply, in one part.
 PIECE_BYTES = 256 * 1024
 _FREED_PER_STEP = 256
+# What lies in the lists of a reply that is encoded at once.
+_ELEMENTS_AT_ONCE = 512
 
 EncodeInSteps = Callable[[Any, list[Any]], Steps[None]]
 
@@ -74,6 +76,26 @@ def joined(parts: list[Any]) -> list[Any]:
     if own:
         found.append(b"".join(own))
     return found
+
+
+def is_long(message: Any) -> bool:
+    """Whether more lies in its lists than can be encoded at once."""
+    return _left(message, _ELEMENTS_AT_ONCE) < 0
+
+
+def _left(message: Any, most: int) -> int:
+    """How many more elements than are in its lists there might be; it looks no further than it
+    must."""
+    left = most
+    for name in message.__slots__:
+        value = getattr(message, name)
+        if type(value) is list and value:
+            left -= len(value)
+            for element in value if hasattr(value[0], "__slots__") else ():
+                if left < 0:
+                    return left
+                left = _left(element, left)
+    return left
 
 
 def let_go(message: Any) -> Steps[None]:

@@ -147,9 +147,11 @@ def _matching(image: Image, call: Call, instance_id: bytes) -> Iterator[dict[str
         "client_source_address": host,
         "client_source_port": str(port),
     }
-    for (kind, _), settings in sorted(image.configs.items()):
+    # Of the settings of all resources there are, which may be very many, few are these.
+    for key in sorted(each for each in image.configs if each[0] == ResourceType.CLIENT_METRICS):
+        settings = image.configs[key]
         patterns = settings.get("match", "").split(",")
-        if kind == ResourceType.CLIENT_METRICS and all(_fits(client, each) for each in patterns):
+        if all(_fits(client, each) for each in patterns):
             yield settings
 
 

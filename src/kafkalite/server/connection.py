@@ -17,6 +17,7 @@ from kafkalite.env.later import Later
 from kafkalite.env.network import Link, Part
 from kafkalite.handlers.call import CloseConnection
 from kafkalite.server.connection_info import ConnectionInfo
+from kafkalite.server.in_turn import InTurn
 from kafkalite.server.limits import Deadlines, Limits, RequestMemory
 from kafkalite.server.terms import Answer, NewTerms, Outcome, Reply, Terms, Throttled
 
@@ -26,7 +27,6 @@ RECEIVE_BUFFER_BYTES = 524_288
 # frame gets a buffer of its own, and its rest is received straight into that.
 SMALL_BYTES = 8_192
 SPARE_BYTES = 4 * 1024 * 1024  # kept of such buffers, over all connections
-FRAMES_PER_TURN = 64
 # Per connection; whoever has more than this open must take replies before it is read from again.
 OWED_REQUEST_BYTES = 16 * 1024 * 1024
 UNSENT_BYTES = 1024 * 1024  # of which lie in memory
@@ -51,6 +51,10 @@ class Common:
     _flushing: list[Connection] = field(default_factory=list)
     _spare: dict[int, list[bytearray]] = field(default_factory=dict, repr=False)  # by size
     spare_bytes: int = 0
+    in_turn: InTurn = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.in_turn = InTurn(self.deadlines.clock, self.soon)
 
     def room(self, held: int, needed: int) -> bytearray:
         """A buffer for what is needed: one that was used before, however large, since the peer's
@@ -205,9 +209,7 @@ class Connection:
     def _take(self, view: memoryview, end: int) -> None:
         """Answers the whole frames of a buffer, as far as there is room for answers."""
         position = 0
-        frames_left = FRAMES_PER_TURN
-        self._is_taking = True
-        self._has_backlog = False
+        self._is_taking, self._has_backlog = True, False
         while end - position >= SIZE_BYTES:
             size: int = _size_at(view, position)[0]
             if not 0 <= size <= self._largest:
@@ -216,10 +218,9 @@ class Connection:
             stop = position + SIZE_BYTES + size
             if stop > end:
                 break
-            if not frames_left or not self._has_room:
+            if not self._has_room or (position and not self._common.in_turn.has_room()):
                 self._has_backlog = True
                 break
-            frames_left -= 1
             answer = self._service.answer(view[position + SIZE_BYTES : stop], self.info)
             position = stop
             self._reply(answer, size)
@@ -394,14 +395,13 @@ class Connection:
         self._regulate()
 
     def _regulate(self) -> None:
-        """Reads on, goes on with the backlog in the next turn, or does neither."""
+        """Reads on, goes on with the backlog in a later turn, or does neither."""
         if self._is_closing:
             return
         has_room = self._has_room
         if self._has_backlog and has_room:
-            self._common.soon(self._go_on)
-        is_over = self._is_leaving
-        should_pause = is_over or self._has_backlog or self._is_waiting or not has_room
+            self._common.in_turn.put_off(self)
+        should_pause = self._is_leaving or self._has_backlog or self._is_waiting or not has_room
         if should_pause != self._is_paused:
             self._is_paused = should_pause
             if should_pause:
@@ -409,7 +409,7 @@ class Connection:
             else:
                 self._link.resume()
 
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
         if self._has_backlog and not self._is_closing:
             held = self._take_held()
             self._take(memoryview(held), len(held))

@@ -22,7 +22,7 @@ from kafkalite.handlers.api_set import ApiSet
 from kafkalite.handlers.api_versions import API_VERSIONS_KEY, unknown_version
 from kafkalite.handlers.call import Call, Client, CloseConnection, Encoded
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.stepwise import EncodeInSteps, encoded, joined
+from kafkalite.handlers.stepwise import EncodeInSteps, encoded, is_long, joined
 from kafkalite.protocol import codec, headers, spec
 from kafkalite.protocol.errors import Error, KafkaError, MalformedFrame
 from kafkalite.protocol.messages import message_class
@@ -162,7 +162,8 @@ class Dispatcher:
             response, frame = self._value_of(route, call, request, response), None
         if isinstance(response, Exception):
             response = self._settled(route, call, request, response)
-        if type(response) is InSteps or (is_large and type(response) not in _SHORT):
+        is_short = type(response) in _SHORT
+        if type(response) is InSteps or (not is_short and (is_large or _is_long(route, response))):
             if frame is not None and route.request_has_records:
                 return self._kept(route, frame, call.connection, call.meter)
             steps = self._rest_of(route, call, request, response)
@@ -444,6 +445,12 @@ class Dispatcher:
         )
         self._routes[number] = route
         return route
+
+
+def _is_long(route: Route, response: Any) -> bool:
+    """Of what a small request is answered with. Those of records are told apart by their handlers,
+    which have the answers worked out in steps."""
+    return route.tells_metadata and is_long(response)
 
 
 def _fill(outcome: Later[Outcome], answer: Answer) -> None:

@@ -167,7 +167,7 @@ class Deadlines:
     def __init__(
         self, clock: Clock, slices: Slices, limits: Limits, memory: RequestMemory
     ) -> None:
-        self._clock = clock
+        self.clock = clock
         self._slices = slices
         self._limits = limits
         self._memory = memory
@@ -185,7 +185,7 @@ class Deadlines:
         self._next_idle_ms = self.now_ms
 
     def start(self) -> None:
-        self._timer = self._clock.call_later(SWEEP_MS, self._sweep)
+        self._timer = self.clock.call_later(SWEEP_MS, self._sweep)
 
     def stop(self) -> None:
         self._is_stopped = True
@@ -212,7 +212,7 @@ class Deadlines:
 
     def mute(self, connection: Expiring, wait_ms: int) -> None:
         """Has `unmute` called after that time, unless it is to be called later anyway."""
-        end_ms = self._clock.monotonic_ms() + wait_ms
+        end_ms = self.clock.monotonic_ms() + wait_ms
         known_ms, timer = self._muted.get(connection, (0, None))
         if timer is not None:
             if known_ms >= end_ms:
@@ -225,7 +225,7 @@ class Deadlines:
                 self._frames[connection] = (self.now_ms, connection.frame_bytes)
             connection.unmute()
 
-        self._muted[connection] = end_ms, self._clock.call_later(wait_ms, over)
+        self._muted[connection] = end_ms, self.clock.call_later(wait_ms, over)
 
     def login_within(self, connection: Expiring, login_ms: int | None) -> None:
         """Gives the peer this long to log in; None: it need not, or has done so."""
@@ -253,7 +253,7 @@ class Deadlines:
         self._frames.pop(connection, None)
 
     def _sweep(self) -> None:
-        self.now_ms = self._clock.monotonic_ms() - self._skipped_ms
+        self.now_ms = self.clock.monotonic_ms() - self._skipped_ms
         again = self._sweep_again
         self._slices.begin(Work(self._sweeping(), lambda _: again(), again))
 

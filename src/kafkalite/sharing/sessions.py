@@ -7,6 +7,7 @@ believes it holds.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from kafkalite.env.dataclasses import dataclass, field
@@ -47,6 +48,7 @@ class ShareSessions:
     def __init__(self, slots: int) -> None:
         self.slots = slots
         self._sessions: dict[SessionKey, Session] = {}
+        self._members: Counter[str] = Counter()  # by group
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -58,6 +60,7 @@ class ShareSessions:
             raise _refused(Error.SHARE_SESSION_LIMIT_REACHED)
         session = Session(key, places=dict.fromkeys(places, False))
         self._sessions[key] = session
+        self._members[key[0]] += 1
         return session
 
     def find(self, key: SessionKey) -> Session:
@@ -83,6 +86,9 @@ class ShareSessions:
     def close(self, key: SessionKey) -> None:
         session = self._sessions.pop(key, None)
         if session is not None:
+            self._members[key[0]] -= 1
+            if not self._members[key[0]]:
+                del self._members[key[0]]
             session.ended.resolve(None)
 
     def close_all(self) -> None:
@@ -90,7 +96,7 @@ class ShareSessions:
             self.close(key)
 
     def has_members(self, group_id: str) -> bool:
-        return any(key[0] == group_id for key in self._sessions)
+        return group_id in self._members
 
     def holds(self, session: Session) -> bool:
         """Whether it is the member's session still."""

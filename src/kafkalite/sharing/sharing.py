@@ -25,7 +25,7 @@ class Sharing:
         self.settings = settings
         self.sessions = ShareSessions(session_slots)
         self._env, self._persister = env, persister
-        self._partitions: dict[ShareKey, SharedPartition] = {}
+        self._partitions: dict[str, dict[ShareKey, SharedPartition]] = {}  # by group
 
     def share(self, key: ShareKey, partition: Partition) -> SharedPartition:
         """The partition as the group has it, which may yet be loading."""
@@ -37,13 +37,13 @@ class Sharing:
             shared = SharedPartition(
                 self._env, key, partition, self._persister, self.settings, self._forget
             )
-            self._partitions[key] = shared
+            self._partitions.setdefault(key.group_id, {})[key] = shared
             shared.load()
         return shared
 
     def known(self, key: ShareKey) -> SharedPartition | None:
         """One that is shared now; not one whose leader has changed."""
-        shared = self._partitions.get(key)
+        shared = self._partitions.get(key.group_id, {}).get(key)
         if shared is not None and not shared.is_current:
             shared.close()
             return None
@@ -63,8 +63,8 @@ class Sharing:
     def _forget_deserted(self, group_id: str) -> None:
         """What was said last may be on its way still: whoever came next would read a state
         without it."""
-        for key, shared in list(self._partitions.items()):
-            if key.group_id == group_id:
+        if not self.sessions.has_members(group_id):
+            for shared in list(self._partitions.get(group_id, {}).values()):
                 shared.settled().then(partial(self._forget_when_deserted, shared))
 
     def _forget_when_deserted(self, shared: SharedPartition, _: None) -> None:
@@ -73,9 +73,13 @@ class Sharing:
 
     def stop(self) -> None:
         self.sessions.close_all()
-        for shared in list(self._partitions.values()):
-            shared.close()
+        for of_group in list(self._partitions.values()):
+            for shared in list(of_group.values()):
+                shared.close()
 
     def _forget(self, shared: SharedPartition) -> None:
-        if self._partitions.get(shared.key) is shared:
-            del self._partitions[shared.key]
+        of_group = self._partitions.get(shared.key.group_id, {})
+        if of_group.get(shared.key) is shared:
+            del of_group[shared.key]
+            if not of_group:
+                del self._partitions[shared.key.group_id]

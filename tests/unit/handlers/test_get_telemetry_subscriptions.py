@@ -1,11 +1,12 @@
 """GetTelemetrySubscriptions: which metrics are wanted of which client."""
 
 from kafkalite.coordinators.cluster.configs import AlterConfigs, ResourceChange, Step
+from kafkalite.handlers import telemetry
 from kafkalite.handlers.telemetry import Telemetry
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import ZERO_UUID, GetTelemetrySubscriptionsRequest
 
-CLIENT_METRICS = 16
+TOPIC, CLIENT_METRICS = 2, 16
 INSTANCE = b"\7" * 16
 
 
@@ -34,6 +35,24 @@ def test_the_union_of_all_that_match(world):
     response = ask(world)
     assert response.requested_metrics == ["a", "b", "c"]
     assert response.push_interval_ms == 1000
+
+
+def test_the_settings_of_topics_are_not_put_in_order_for_it(world, monkeypatch):
+    subscribe(world, "s", metrics="a")
+    for number in range(50):
+        change = ResourceChange(TOPIC, f"t{number}", [Step("retention.ms", 0, "5")])
+        world.create(change.name)
+        assert world.controller.decide(AlterConfigs([change])) == [None]
+    sizes = []
+
+    def counted(items, **how):
+        found = sorted(items, **how)
+        sizes.append(len(found))
+        return found
+
+    monkeypatch.setattr(telemetry, "sorted", counted, raising=False)
+    assert ask(world).requested_metrics == ["a"]
+    assert max(sizes) == 1
 
 
 def test_everything_is_asked_for_by_a_star(world):

@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 
+from kafkalite.env.later import Later
 from kafkalite.handlers.share_fetch import MOST_UNKNOWN
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     DeleteRecordsRequest,
     ShareFetchRequest,
 )
+from kafkalite.sharing.shared_partition import SharedPartition
 from tests.unit.handlers.share_desk import (
     ACCEPT,
     MEMBER,
@@ -22,6 +24,7 @@ from tests.unit.handlers.share_desk import (
 from tests.unit.handlers.whole_broker import all_records
 from tests.unit.handlers.writer import writer
 
+TEN_DAYS_MS = 864_000_000
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_records_are_handed_out_once(version: int) -> None:
@@ -140,6 +143,51 @@ def test_who_comes_when_all_sessions_are_taken_hears_of_it_after_its_wait() -> N
     assert not came.is_resolved
     desk.clock.advance(1)
     assert came.value.error_code == Error.SHARE_SESSION_LIMIT_REACHED
+
+
+def test_who_is_refused_after_a_while_waits_no_longer_than_its_client() -> None:
+    desk = ShareDesk({"group.share.max.share.sessions": "1"})
+    desk.join()
+    desk.fetch()
+    came = desk.send(desk.fetch_request(OTHER, max_wait_ms=TEN_DAYS_MS), 2)
+    assert desk.context.waiting.parked
+    desk.connection.has_gone()
+    assert came.is_resolved
+    assert not desk.context.waiting.parked
+
+
+def test_nobody_waits_whose_client_ended_while_its_partitions_were_looked_for() -> None:
+    desk = ShareDesk(partitions=200)
+    desk.join()
+    request = desk.fetch_request(max_wait_ms=TEN_DAYS_MS)
+    kind = ShareFetchRequest.Partition
+    request.topics[0].partitions = [kind(partition_index=index) for index in range(200)]
+    came = desk.send(request, 2)
+    assert not desk.context.waiting.parked, "it is to end before it waits"
+    desk.connection.has_ended = True
+    desk.connection.has_gone()
+    desk.clock.advance(1_000)
+    assert came.is_resolved
+    assert not desk.context.waiting.parked
+
+
+def test_of_many_members_that_go_at_once_the_last_one_has_what_they_shared_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    desk = desk_with(1)
+    for number in range(20):
+        desk.fetch(f"member-{number}")
+    looked_at: list[SharedPartition] = []
+    settled = SharedPartition.settled
+
+    def counted(shared: SharedPartition) -> Later[None]:
+        looked_at.append(shared)
+        return settled(shared)
+
+    monkeypatch.setattr(SharedPartition, "settled", counted)
+    desk.connection.has_gone()
+    desk.clock.advance(0)
+    assert len(looked_at) == 1
 
 
 def test_what_a_session_that_ends_had_is_free() -> None:

@@ -141,8 +141,9 @@ class Groups(Shards):
     def by_shard(self, group_ids: list[str]) -> Steps[dict[str, list[str]]]:
         """Group ids sorted by shard, each shard named by its first group's id."""
         count = self.partition_count()
-        if count == 0:
-            return {group_id: [group_id] for group_id in dict.fromkeys(group_ids)}
+        if count == 0:  # nobody has any of them
+            ids = list(dict.fromkeys(group_ids))
+            return {ids[0]: ids} if ids else {}
         sorted_ids: dict[int, list[str]] = {}
         for number, group_id in enumerate(group_ids):
             if number and number % ELEMENTS_PER_STEP == 0:

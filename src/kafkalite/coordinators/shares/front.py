@@ -21,6 +21,7 @@ from kafkalite.coordinators.shares.shard import Settings, ShareShard
 from kafkalite.env import Env
 from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, Steps, in_steps
 from kafkalite.log.names import uuid_text
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
@@ -98,12 +99,17 @@ class Shares(Shards):
         kind = KINDS[type(request)]
         if not request.group_id or any(not topic.partitions for topic in request.topics):
             return Later.of(kind.response())
-        asked = [
+        asking = in_steps(
             (topic.topic_id, entry, self._ask(request.group_id, topic.topic_id, entry))
             for topic in request.topics
             for entry in topic.partitions
-        ]
-        return Later.all([later for _, _, later in asked]).map(lambda _: _told(kind, asked))
+        )
+        soon = self.env.slices.soon
+        return soon(asking).then_ask(
+            lambda asked: Later.all([each[2] for each in asked]).then_ask(
+                lambda _: soon(_told(kind, asked))
+            )
+        )
 
     def on_topics_deleted(self, topic_ids: frozenset[bytes]) -> None:
         self.submit_all(lambda: events.TopicsDeleted(topic_ids))
@@ -127,9 +133,9 @@ def name_of(key: ShareKey) -> str:
     return f"{key.group_id}:{uuid_text(key.topic_id)}:{key.partition}"
 
 
-def _told(kind: _Kind, asked: list[_Asked]) -> StateResponse:
+def _told(kind: _Kind, asked: list[_Asked]) -> Steps[StateResponse]:
     results: dict[bytes, list[Told]] = {}
-    for topic_id, entry, later in asked:
+    for number, (topic_id, entry, later) in enumerate(asked, 1):
         told: Told = kind.response.Partition(partition=entry.partition)
         answer = later.value
         if isinstance(answer, KafkaError):
@@ -137,6 +143,8 @@ def _told(kind: _Kind, asked: list[_Asked]) -> StateResponse:
         elif isinstance(answer, ShareState):
             _fill(told, answer)
         results.setdefault(topic_id, []).append(told)
+        if number % ELEMENTS_PER_STEP == 0:
+            yield
     response: StateResponse = kind.response(
         results=[
             kind.response.Result(topic_id=topic_id, partitions=partitions)

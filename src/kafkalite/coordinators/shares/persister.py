@@ -26,6 +26,7 @@ from kafkalite.coordinators.shares.front import (
 from kafkalite.coordinators.shares.records import NO_COUNT, ShareKey
 from kafkalite.env.clock import Clock
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     DeleteShareGroupStateRequest,
@@ -41,6 +42,7 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE_MS, MOST_PAUSE_MS = 100, 3_200
 ATTEMPTS = 6
+ASKED_PER_STEP = 4  # each is a request of its own
 _AGAIN = (
     Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_LOAD_IN_PROGRESS,
     Error.NETWORK_EXCEPTION,
@@ -185,12 +187,20 @@ class Persister:
     def _each(
         self, asked: Iterable[tuple[ShareKey, type[StateRequest], Entry]]
     ) -> Later[list[tuple[ShareKey, Answer]]]:
+        """A slice per turn: of very many partitions each is a question of its own."""
         keys: list[ShareKey] = []
         laters: list[Later[Answer]] = []
-        for key, kind, entry in asked:
-            keys.append(key)
-            laters.append(self._ask(key, kind, entry))
-        return Later.all(laters).map(lambda answers: list(zip(keys, answers, strict=True)))
+
+        def asking() -> Steps[Later[list[Answer]]]:
+            for key, kind, entry in asked:
+                if keys and len(keys) % ASKED_PER_STEP == 0:
+                    yield
+                keys.append(key)
+                laters.append(self._ask(key, kind, entry))
+            return Later.all(laters)
+
+        told = self._shares.env.slices.soon(asking()).then_ask(lambda answers: answers)
+        return told.map(lambda answers: list(zip(keys, answers, strict=True)))
 
     def _ask(self, key: ShareKey, kind: type[StateRequest], entry: Entry) -> Later[Answer]:
         question = _Question(self, key, _request(key, kind, entry))
