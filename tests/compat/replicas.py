@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaProducer
+from aiokafka import TopicPartition as AiokafkaPartition
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from kafka import KafkaProducer
 
@@ -17,6 +19,8 @@ from kafkalite.testing.running import Run
 
 PARTITIONS = 6
 PATIENCE_S = 60
+
+T = TypeVar("T")
 
 
 class Ledger:
@@ -155,27 +159,40 @@ def writing(servers: str, topic: str, ledger: Ledger) -> Iterator[None]:
             writer.end()
 
 
-def everything(servers: str, topic: str) -> dict[str, list[int]]:
-    """By writer, in the order of the log."""
+def read_all(servers: str, topic: str, partitions: int = 1) -> Iterator[bytes]:
+    """All values up to where the partitions end, as ListOffsets says it. The end that a Fetch tells
+    may be lower for a moment, when all replicas were killed together."""
     consumer = Consumer(
         {
             "bootstrap.servers": servers, "group.id": "unused", "enable.partition.eof": True,
             "isolation.level": "read_committed", "auto.offset.reset": "earliest",
         }
     )  # fmt: skip
-    consumer.assign([TopicPartition(topic, index, 0) for index in range(PARTITIONS)])
-    found: dict[str, list[int]] = defaultdict(list)
-    ends = 0
-    while ends < PARTITIONS:
+    consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
+    left = {
+        index: consumer.get_watermark_offsets(TopicPartition(topic, index), PATIENCE_S)[1]
+        for index in range(partitions)
+    }
+    while left:
         message = consumer.poll(20)
         assert message is not None, "nothing comes, not even an end"
         error = message.error()
-        if error is not None:  # the client tells of brokers that it lost, too, and goes on
-            ends += error.code() == KafkaError._PARTITION_EOF
+        if error is None:
+            yield message.value()
             continue
-        writer, number = message.value().decode().split()
-        found[writer].append(int(number))
+        index = message.partition()
+        is_end = error.code() == KafkaError._PARTITION_EOF  # or of brokers that the client lost
+        if is_end and message.offset() >= left.get(index, 0):
+            left.pop(index, None)
     consumer.close()
+
+
+def everything(servers: str, topic: str) -> dict[str, list[int]]:
+    """By writer, in the order of the log."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for value in read_all(servers, topic, PARTITIONS):
+        writer, number = value.decode().split()
+        found[writer].append(int(number))
     return found
 
 
@@ -186,6 +203,83 @@ def check_ledger(ledger: Ledger, found: dict[str, list[int]]) -> None:
         assert found[writer] == sorted(set(found[writer])), f"{writer}: doubled, or out of order"
         assert set(numbers) <= set(found[writer]), f"{writer}: acknowledged, and lost"
         assert found[writer] == list(range(len(found[writer]))), f"{writer}: a gap"
+
+
+# --- who takes records from one topic to another in transactions ----------------------------------
+
+
+class ConfluentCopier:
+    """A new client each time that a coordinator was killed: the old one waits for ever for the
+    coordinator of a group that was out of the metadata once, see docs/cluster.md."""
+
+    def __init__(self, servers: str) -> None:
+        self.servers = servers
+        self.coordinators_died()
+
+    def coordinators_died(self) -> None:
+        self.producer = Producer(
+            {"bootstrap.servers": self.servers, "transactional.id": "copying"}
+        )
+        self.producer.init_transactions(30)
+
+    def begin(self, values: list[bytes]) -> None:
+        self.producer.begin_transaction()
+        for value in values:
+            self.producer.produce("out", value, partition=0)
+
+    def take_offset(self, offset: int, consumer: Consumer) -> None:
+        self.producer.send_offsets_to_transaction(
+            [TopicPartition("in", 0, offset)], consumer.consumer_group_metadata(), 30
+        )
+
+    def commit(self) -> None:
+        self.producer.commit_transaction(40)
+
+    def close(self) -> None:
+        """Nothing is left to be sent."""
+
+
+class AiokafkaCopier:
+    """The same client from the beginning to the end, on a loop of its own."""
+
+    def __init__(self, servers: str) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self.thread.start()
+        self.producer = self._wait(self._made(servers))
+        self._wait(self.producer.start())
+
+    async def _made(self, servers: str) -> AIOKafkaProducer:
+        return AIOKafkaProducer(bootstrap_servers=servers, transactional_id="copying")
+
+    def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(PATIENCE_S)
+
+    def coordinators_died(self) -> None:
+        """It finds them by itself."""
+
+    def begin(self, values: list[bytes]) -> None:
+        self._wait(self.producer.begin_transaction())
+        for value in values:
+            self._wait(self.producer.send("out", value, partition=0))
+
+    def take_offset(self, offset: int, consumer: Consumer) -> None:
+        place = AiokafkaPartition("in", 0)
+        self._wait(self.producer.send_offsets_to_transaction({place: offset}, "copying"))
+
+    def commit(self) -> None:
+        self._wait(self.producer.commit_transaction())
+
+    def close(self) -> None:
+        self._wait(self.producer.stop())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join(PATIENCE_S)
+        self.loop.close()
+
+
+COPIERS: dict[str, type[ConfluentCopier | AiokafkaCopier]] = {
+    "confluent": ConfluentCopier, "aiokafka": AiokafkaCopier
+}  # fmt: skip
 
 
 # --- the replicas of an EmbeddedKafka -------------------------------------------------------------

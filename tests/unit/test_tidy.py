@@ -66,7 +66,7 @@ LOG_LAYERS: dict[str, str] = {
     " loading deleting forerunners log_table",
     "how one is found, made and opened": "choosing describing directory loader making offline",
     "one log": "partition_log",
-    "what becomes of it": "appending reader retention rolling truncation",
+    "what becomes of it": "appending cutting reader retention rolling truncation",
     "as it is in memory": "durability log_state",
     "compaction, which sees files and no log": "compaction ended filter key_map large"
     " record_pieces",

@@ -18,10 +18,8 @@ SYNCS = frozenset(
 )
 CALLERS, WORKER, START, STOP = "its callers", "a worker", "a start", "a stop"
 LOADING = "a worker; the metadata's log is opened by a start"
-CUT = (
-    "a start; a worker where it opens a log; and, the one exception, the loop of a follower whose"
-    " log parts from its leader's, once for each change of leader"
-)
+CUT = "a start, and a worker where it opens a log"
+NEED = "who meets the needs of a cut: the same, or workers of a log that serves, see log/cutting"
 WHO_SYNCS: dict[str, str] = {
     "broker/replicas.Replicas.start": START,
     "coordinators/cluster/local_controller.LocalController.write_snapshot": STOP,
@@ -40,7 +38,7 @@ WHO_SYNCS: dict[str, str] = {
     "log/directory.LogDirectory.lock": START,
     "log/directory.LogDirectory.mark_clean": CALLERS,
     "log/directory.LogDirectory.take": START,
-    "log/directory.LogDirectory.write": "a start or a stop; a cut, which see",
+    "log/directory.LogDirectory.write": "a start or a stop; a log that is cut as it is opened",
     "log/directory.LogDirectory.write_later": WORKER,
     "log/flusher.Flusher._sync": WORKER,
     "log/flusher.sync_all": CALLERS,
@@ -62,14 +60,11 @@ WHO_SYNCS: dict[str, str] = {
     "log/recovery._cut": LOADING,
     "log/recovery._discard": LOADING,
     "log/retention_pass.RetentionPass._removed": WORKER,
-    "log/seals.Seals._write": CUT,
-    "log/truncation._end_at": CUT,
-    "log/truncation._lower_recovery_point": CUT,
-    "log/truncation._lower_start": CUT,
-    "log/truncation._sync": CUT,
-    "log/truncation.truncate_fully": CUT,
+    "log/truncation.Cut._announcement": NEED,
+    "log/truncation.Cut._last.last": NEED,
+    "log/truncation.Cut.needs": NEED,
+    "log/truncation.meet_all": CUT,
     "log/vacated.Vacated._sync": WORKER,
-    "replication/acting._do": CUT,
     "tools/formatting._format": "kafka-storage, which serves nobody",
 }
 

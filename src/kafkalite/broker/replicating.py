@@ -11,10 +11,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import TypeAlias, TypeVar
 
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.alter_partition import AlterPartition as AlterPartitions
-from kafkalite.coordinators.cluster.alter_partition import Outcomes, WantedIsr
+from kafkalite.coordinators.cluster.alter_partition import Outcomes, Place, WantedIsr
 from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.controller import Controller
 from kafkalite.coordinators.cluster.metadata import Metadata
@@ -34,7 +35,11 @@ from kafkalite.replication.partitions import Partitions
 logger = logging.getLogger(__name__)
 
 RETRY_MS = 50  # until the controller is asked again that could not be
-LOOKED_AT_PER_STEP = 64  # partitions
+# Partitions; of those that hear what the controller says, whom many may wait for.
+LOOKED_AT_PER_STEP, TOLD_PER_STEP = 64, 16
+
+T = TypeVar("T")
+Wanted: TypeAlias = "dict[Partition, AlterPartition]"
 
 
 class Replicating:
@@ -66,7 +71,7 @@ class Replicating:
         self._timeout_ms = config.get_int("replica.socket.timeout.ms")
         self._fetchers: dict[int, Fetcher] = {}
         self._following: dict[Partition, int] = {}  # and whom
-        self._wanted: dict[Partition, AlterPartition] = {}  # of the controller
+        self._wanted: Wanted = {}  # of the controller
         self._timer: Timer | None = None
         self._is_stopped = False
 
@@ -142,7 +147,7 @@ class Replicating:
             if fetcher is not None and broker_id in self.neighbours.epochs:
                 fetcher.leader_is_back()
         if changes.brokers:  # who is not up holds back nothing that does not need it
-            self._env.slices.begin(Work(self._settle_all(), lambda _: None, owner=self))
+            self._begin(self._settle_all(), lambda _: None)
 
     def _settle_all(self) -> Steps[None]:
         for count, partition in enumerate(list(self._partitions), 1):
@@ -159,7 +164,7 @@ class Replicating:
         self._timer = self._env.clock.call_later(delay_ms, self._look)
 
     def _look(self) -> None:
-        self._env.slices.begin(Work(self._look_at_all(), lambda _: None, owner=self))
+        self._begin(self._look_at_all(), lambda _: None)
         self._look_later()
 
     def _look_at_all(self) -> Steps[None]:
@@ -186,26 +191,41 @@ class Replicating:
 
     def _ask_all(self) -> None:
         wanted, self._wanted = self._wanted, {}
-        asked = {
-            (partition.topic_id, partition.index): _isr_of(one)
-            for partition, one in wanted.items()
-            if isinstance(partition.role, Leader) and partition.role.pending is one
-        }
-        if asked and not self._is_stopped:
+        if not self._is_stopped:
+            self._begin(self._chosen(wanted), partial(self._submit, wanted))
+
+    def _begin(self, steps: Steps[T], done: Callable[[T], None]) -> None:
+        self._env.slices.begin(Work(steps, done, owner=self))
+
+    def _chosen(self, wanted: Wanted) -> Steps[dict[Place, WantedIsr]]:
+        """What is still to be asked for."""
+        asked: dict[Place, WantedIsr] = {}
+        for count, (partition, one) in enumerate(wanted.items(), 1):
+            if isinstance(partition.role, Leader) and partition.role.pending is one:
+                asked[partition.topic_id, partition.index] = _isr_of(one)
+            if count % LOOKED_AT_PER_STEP == 0:
+                yield
+        return asked
+
+    def _submit(self, wanted: Wanted, asked: dict[Place, WantedIsr]) -> None:
+        if asked:
             event = AlterPartitions(self._node_id, self._own_epoch(), asked)
             self._controller.submit(event).then(partial(self._answered, wanted))
 
-    def _answered(
-        self, wanted: dict[Partition, AlterPartition], answer: Outcomes | KafkaError
-    ) -> None:
-        for partition, one in wanted.items():
+    def _answered(self, wanted: Wanted, answer: Outcomes | KafkaError) -> None:
+        if not self._is_stopped:
+            self._begin(self._take(wanted, answer), lambda _: None)
+
+    def _take(self, wanted: Wanted, answer: Outcomes | KafkaError) -> Steps[None]:
+        for count, (partition, one) in enumerate(wanted.items(), 1):
             leader = partition.role
-            if self._is_stopped or not isinstance(leader, Leader):
-                continue
-            outcome = _outcome(answer, (partition.topic_id, partition.index))
-            moment = partition.moment(self._env.clock.monotonic_ms())
-            for again in lead(partition, leader.altered(one, outcome, moment)):
-                self._env.clock.call_later(RETRY_MS, partial(self._ask, partition, again))
+            if isinstance(leader, Leader):
+                outcome = _outcome(answer, (partition.topic_id, partition.index))
+                moment = partition.moment(self._env.clock.monotonic_ms())
+                for again in lead(partition, leader.altered(one, outcome, moment)):
+                    self._env.clock.call_later(RETRY_MS, partial(self._ask, partition, again))
+            if count % TOLD_PER_STEP == 0:
+                yield
 
 
 def _isr_of(wanted: AlterPartition) -> WantedIsr:

@@ -22,6 +22,14 @@ ABORTABLE_VERSION = 11
 ADDING_VERSION = 12
 ASKED_PER_STEP = 64
 
+# While the coordinator cannot tell, old producers are sent an error that they are sure to retry.
+CANNOT_TELL = (
+    Error.NETWORK_EXCEPTION,
+    Error.COORDINATOR_LOAD_IN_PROGRESS,
+    Error.COORDINATOR_NOT_AVAILABLE,
+    Error.NOT_COORDINATOR,
+)
+
 
 def admit(
     context: Context,
@@ -100,16 +108,30 @@ def _ask(
         }
         yield
 
+    is_adding = call.version >= ADDING_VERSION
+
     def answered(refusals: dict[tuple[str, int], KafkaError]) -> None:
         for one, error in refusals.items():
-            where[one].refuse(error)
+            where[one].refuse(_told(error, is_adding=is_adding))
 
     admission = Admission(
         transactional_id,
         header.producer_id,
         header.producer_epoch,
         tuple(where),
-        is_adding=call.version >= ADDING_VERSION,
+        is_adding=is_adding,
     )
     knows_abortable = call.version >= ABORTABLE_VERSION
     return context.transactions.ask(admission, knows_abortable=knows_abortable).map(answered)
+
+
+def _told(error: KafkaError, *, is_adding: bool) -> KafkaError:
+    """What a producer is told of a refusal by the coordinator, which is none of its own."""
+    is_busy = error.code == Error.CONCURRENT_TRANSACTIONS and not is_adding
+    if error.code not in CANNOT_TELL and not is_busy:
+        return error
+    return KafkaError(
+        Error.NOT_ENOUGH_REPLICAS,
+        "Unable to verify the partition has been added to the transaction. "
+        f"Underlying error: {Error(error.code).name}",
+    )

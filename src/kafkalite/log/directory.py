@@ -268,6 +268,15 @@ class LogDirectory:
             lambda outcome: self._put_in_place(name, offsets, outcome, then),
         )
 
+    def write_in_turn(
+        self, offsets_of: OffsetsOf, name: str, then: Callable[[bool], None]
+    ) -> None:
+        """The same after what is being done, with what is so then."""
+        if name in self._under_way:
+            self._afterwards.append(partial(self.write_in_turn, offsets_of, name, then))
+        else:
+            self.write_later(name, offsets_of(name), then)
+
     def _staged(self, name: str) -> str:
         return f"{self.path}/{name}.staged.tmp"
 

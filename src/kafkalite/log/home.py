@@ -21,6 +21,9 @@ logger = logging.getLogger(__name__)
 
 WARN_EVERY_MS = 60_000
 
+# The same by a worker; it is told whether the checkpoint lasts.
+SaveLater = Callable[[str, Callable[[bool], None]], None]
+
 
 class LogHome:
     """One of the broker's log directories."""
@@ -46,6 +49,7 @@ class LogHome:
         self._warn_after_ms = 0
         # Set by who keeps them: a checkpoint as it is to be now, and what it says of a log.
         self.save_checkpoint: Callable[[str], None] = lambda name: None
+        self.save_checkpoint_later: SaveLater = lambda name, then: then(True)
         self.saved_recovery_point: Callable[[str, int], int] = lambda topic, partition: 0
 
     @property

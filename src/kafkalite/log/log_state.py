@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from functools import partial
 
+from kafkalite.env.later import Later
 from kafkalite.log.config import LogConfig
 from kafkalite.log.durability import Durability
 from kafkalite.log.epochs import LeaderEpochs
@@ -31,6 +32,7 @@ class LogState:
     __slots__ = (
         "_snapshot_offset",
         "bases",
+        "being_cut",
         "config",
         "directory",
         "durability",
@@ -78,6 +80,7 @@ class LogState:
         self.log_end_offset = segments[-1].base_offset
         self.recovery_point = self.log_end_offset
         self.is_future = False
+        self.being_cut: Later[KafkaError | None] | None = None  # until that is over
         self.lost: KafkaError | None = None  # why nothing more comes of it: deleted, moved, offline
         self.last_flush_ms = home.env.clock.now_ms()
         self.watermark = Watermark(home.env.clock, self.log_start_offset)

@@ -106,6 +106,8 @@ class LogManager(LogTable):
                 except OSError as error:
                     directory.home.fail(error)
             directory.home.save_checkpoint = partial(self._write_checkpoint, directory)
+            offsets_of = partial(self.offsets, directory)
+            directory.home.save_checkpoint_later = partial(directory.write_in_turn, offsets_of)
             directory.home.saved_recovery_point = directory.saved_recovery_point
 
     def start(self) -> Later[None]:

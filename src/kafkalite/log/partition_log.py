@@ -18,6 +18,7 @@ from kafkalite.env.slicing import Steps, finish
 from kafkalite.log import appending, reader, rolling, truncation
 from kafkalite.log.append import Append, AppendResult, Writable
 from kafkalite.log.checkpoints import write_partition_metadata
+from kafkalite.log.cutting import Cutting
 from kafkalite.log.flusher import FlushWork, sync_all
 from kafkalite.log.log_state import LogState
 from kafkalite.log.names import PARTITION_METADATA
@@ -158,8 +159,18 @@ class PartitionLog(LogState):
 
     # --- changing what is there -------------------------------------------------------------------
 
+    def cut_later(
+        self, offset: int, is_wanted: Callable[[], bool], *, is_whole: bool = False
+    ) -> Later[KafkaError | None]:
+        """Has every batch removed that reaches an offset, with `is_whole` all of them, and the next
+        record get that offset; filled when this lasts. As long as nothing is cut yet, it may be
+        not wanted any more."""
+        if not is_whole and not truncation.reaches(self, offset):
+            return Later.of(None)
+        return Cutting(self, truncation.Cut(self, offset, is_whole=is_whole), is_wanted).begin()
+
     def truncate_to(self, offset: int) -> bool:
-        """Removes every batch that reaches an offset; True when there was one."""
+        """Removes every batch that reaches an offset, at once; True when there was one."""
         self.home.check_online()
         try:
             return truncation.truncate_to(self, offset)
@@ -167,7 +178,7 @@ class PartitionLog(LogState):
             raise self.storage_error(error) from error
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Empties the log; the next record gets the offset given."""
+        """Empties the log at once; the next record gets the offset given."""
         self.home.check_online()
         try:
             truncation.truncate_fully(self, offset)

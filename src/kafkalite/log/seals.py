@@ -81,12 +81,13 @@ class Seals:
         self.epochs = epochs
         self._append(disk, directory, [_epochs_line(epochs)])
 
-    def cut(self, disk: Disk, directory: str, offset: int) -> None:
+    def cut(self, disk: Disk, directory: str, offset: int) -> bool:
         """The log is about to be cut at an offset, and nothing that was sealed behind it counts any
-        more, nor where the log was closed: that lasts on return."""
-        if self.size >= 0:
-            self._write(disk, directory, [f"cut {offset}"], is_synced=True)
+        more, nor where the log was closed; True when that is written, and has to be synced."""
+        if is_written := self.size >= 0:
+            self._write(disk, directory, [f"cut {offset}"])
         self.forget_behind(offset)
+        return is_written
 
     def forget_behind(self, offset: int) -> None:
         """What lies whole below a cut is as it was sealed; the epochs are until they are saved."""
@@ -102,17 +103,13 @@ class Seals:
             self._write(disk, directory, lines)
         self.closed = None
 
-    def _write(
-        self, disk: Disk, directory: str, lines: list[str], *, is_synced: bool = False
-    ) -> None:
+    def _write(self, disk: Disk, directory: str, lines: list[str]) -> None:
         path, size = f"{directory}/{SEALS}", max(self.size, 0)
         data = _text([self._head(0), *lines] if self.size < 0 else lines)
         file = disk.create(path) if self.size < 0 else disk.open(path)
         try:
             file.write_at(size, data)
-            self.size, self.has_new_lines = size + len(data), not is_synced
-            if is_synced:
-                file.sync()
+            self.size, self.has_new_lines = size + len(data), True
         finally:
             file.close()
 

@@ -2,17 +2,21 @@
 
 Owns the way between a role, which has no log, and the log, which has no role. What is for others, a
 request to the controller or a time to wait, it hands back to its caller. Invariant: each event is
-told to the role that the partition has now, with the log as it is now.
+told to the role that the partition has now, with the log as it is now; a log is cut for nobody who
+has lost the role meanwhile.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from typing import Any, TypeAlias, TypeVar
 
+from kafkalite.env.later import Later
 from kafkalite.env.slicing import Steps
 from kafkalite.log.append import Writable
+from kafkalite.log.partition_log import PartitionLog
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.replication import follower as following
 from kafkalite.replication import leader as leading
@@ -34,6 +38,10 @@ logger = logging.getLogger(__name__)
 BATCHES_PER_STEP = 64
 BYTES_PER_STEP = 128 * 1024
 _LENGTH_END = 12  # of a batch: what its length does not count
+
+T = TypeVar("T")
+# Steps, some of which have to wait for the disk.
+Acts: TypeAlias = "Generator[Later[Any] | None, None, T]"
 
 # --- of a leader ----------------------------------------------------------------------------------
 
@@ -97,7 +105,7 @@ def copy_of(partition: Partition) -> Copy:
 
 def follow(
     partition: Partition, effects: Iterable[following.Effect], now_ms: int
-) -> Steps[list[Backoff]]:
+) -> Acts[list[Backoff]]:
     """Does what a follower wants done, and what it wants then; returns how long to wait, if so.
     Nothing more is done once the role is another, or is of another epoch."""
     role = partition.role
@@ -114,8 +122,13 @@ def follow(
                 if not is_whole:
                     return left
                 waiting.extend(role.appended(effect, copy_of(partition)))
+            elif isinstance(effect, TruncateTo | TruncateFullyAndStartAt):
+                is_cut = yield from _cut(partition, role, effect)
+                if not is_cut:
+                    return left
+                waiting.extend(role.begin_again())
             else:
-                waiting.extend(_do(partition, role, effect))
+                _do(partition, effect)
         except KafkaError as error:
             waiting = deque(_not_done(partition, role, error, now_ms))
     return left
@@ -128,13 +141,42 @@ def _append(partition: Partition, role: Follower, append: Append) -> Steps[bool]
     for piece in _pieces(append.records):
         if not is_first:
             yield
-            if partition.role is not role or role.leader_epoch != epoch:
-                return False
-            if partition.log is not log:
-                role.begin_again()
+            if not _goes_on(partition, role, epoch, log):
                 return False
         log.append_as_follower(piece, append.leader_epoch)
         is_first = False
+    return True
+
+
+def _goes_on(partition: Partition, role: Follower, epoch: int, log: PartitionLog) -> bool:
+    """Whether role, epoch and log are those that something was begun for."""
+    if partition.role is not role or role.leader_epoch != epoch:
+        return False
+    if partition.log is not log:
+        role.begin_again()
+        return False
+    return True
+
+
+def _cut(
+    partition: Partition, role: Follower, wanted: TruncateTo | TruncateFullyAndStartAt
+) -> Acts[bool]:
+    """Waits until the cut lasts; False when there is nothing more to be done for this role."""
+    log, epoch, offset = partition.log, role.leader_epoch, wanted.offset
+    is_whole = isinstance(wanted, TruncateFullyAndStartAt)
+    how = "begins anew, as its leader's log," if is_whole else "is cut, to agree with its leader,"
+    logger.info("%s %s at %d", log.directory, how, offset)
+
+    def is_wanted() -> bool:
+        is_ours = partition.role is role and role.leader_epoch == epoch
+        return is_ours and partition.log is log
+
+    over = log.cut_later(offset, is_wanted, is_whole=is_whole)
+    yield over
+    if not _goes_on(partition, role, epoch, log):
+        return False
+    if over.value is not None:
+        raise KafkaError(over.value.code, over.value.message)
     return True
 
 
@@ -172,20 +214,8 @@ def _not_done(
     return effects
 
 
-def _do(
-    partition: Partition, role: Follower, effect: following.Effect
-) -> list[following.Effect]:
-    log = partition.log
+def _do(partition: Partition, effect: following.Effect) -> None:
     if isinstance(effect, Committed):
         partition.advance(effect.high_watermark)
     elif isinstance(effect, RaiseStart):
-        log.raise_start(effect.offset)
-    elif isinstance(effect, TruncateTo):
-        logger.info("%s is cut at %d to agree with its leader", log.directory, effect.offset)
-        log.truncate_to(effect.offset)
-        return role.begin_again()
-    elif isinstance(effect, TruncateFullyAndStartAt):
-        logger.info("%s begins anew at %d, as its leader's log", log.directory, effect.offset)
-        log.truncate_fully_and_start_at(effect.offset)
-        return role.begin_again()
-    return []
+        partition.log.raise_start(effect.offset)

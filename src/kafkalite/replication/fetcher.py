@@ -12,23 +12,26 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from kafkalite.env import Env
 from kafkalite.env.clock import Timer
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import Steps, Work
 from kafkalite.protocol.errors import Error, KafkaError
-from kafkalite.protocol.messages import FetchResponse, ListOffsetsResponse
+from kafkalite.protocol.messages import FetchRequest, FetchResponse, ListOffsetsResponse
 from kafkalite.replication import fetching
-from kafkalite.replication.acting import copy_of, follow
-from kafkalite.replication.fetching import FetchSettings, Wanted
+from kafkalite.replication.acting import Acts, copy_of, follow
+from kafkalite.replication.fetching import FetchSettings
 from kafkalite.replication.follower import AskRange, Fetched, FetchFrom, Follower, State
 from kafkalite.replication.partition import Partition
+from kafkalite.replication.session import LOST, Session, Wanted
 
 logger = logging.getLogger(__name__)
 
 ASKED_PER_STEP = 32  # partitions
+
+T = TypeVar("T")
 
 
 class Way(Protocol):
@@ -51,6 +54,7 @@ class Fetcher:
         """`broker_id` and `broker_epoch` are those of who copies."""
         self._env, self._way, self._settings = env, way, settings
         self._broker_id, self._broker_epoch = broker_id, broker_epoch
+        self._session = Session()
         self._partitions: dict[Partition, None] = {}
         self._is_under_way = False  # a round
         self._timer: Timer | None = None
@@ -125,21 +129,33 @@ class Fetcher:
         if waits:
             self._go_on(min(waits))
 
-    def _questions(self) -> Steps[Wanted]:
+    def _questions(self) -> Steps[tuple[Wanted, FetchRequest] | None]:
         wanted: Wanted = {}
         for count, each in enumerate(list(self._partitions), 1):
             yield from self._guarded(each, self._question(each, wanted))
             if count % ASKED_PER_STEP == 0:
                 yield
-        return wanted
+        if not wanted:
+            return None
+        question = yield from self._session.question(wanted)
+        request = yield from fetching.fetch_request(
+            question, self._broker_id, self._broker_epoch(), self._settings
+        )
+        return wanted, request
 
     def _question(self, partition: Partition, wanted: Wanted) -> Steps[None]:
         """What it asks now; where its leader's log begins and ends it asks by itself."""
         role = partition.role
         if partition in self._waiting or not isinstance(role, Follower):
             return
+        if partition.log.being_cut is not None:  # for a role that was
+            self._waits_for(partition, partition.log.being_cut)
+            return
         if role.state is State.STARTING:
-            yield from follow(partition, role.start(copy_of(partition)), self._now_ms())
+            effects = role.start(copy_of(partition))
+            is_over = yield from self._act(partition, follow(partition, effects, self._now_ms()))
+            if not is_over:
+                return
         if partition not in self._partitions or self._has_to_last(partition):
             return
         asked = role.ask(copy_of(partition), self._now_ms())
@@ -154,28 +170,36 @@ class Fetcher:
         log = partition.log
         if log.is_durable_on_append or log.durability.durable_offset >= log.log_end_offset:
             return False
-        self._waiting.add(partition)
-        log.when_durable(log.log_end_offset).then(lambda _: self._waits_no_more(partition))
+        self._waits_for(partition, log.when_durable(log.log_end_offset))
         return True
+
+    def _waits_for(self, partition: Partition, later: Later[Any]) -> None:
+        self._waiting.add(partition)
+        later.then(lambda _: self._waits_no_more(partition))
 
     def _waits_no_more(self, partition: Partition) -> None:
         self._waiting.discard(partition)
         self._go_on()
 
-    def _ask(self, wanted: Wanted) -> None:
-        if not wanted:
+    def _ask(self, asking: tuple[Wanted, FetchRequest] | None) -> None:
+        if asking is None:
             self._over()
             return
-        request = fetching.fetch_request(
-            wanted, self._broker_id, self._broker_epoch(), self._settings
-        )
+        wanted, request = asking
         self._way.ask(request, fetching.FETCH_VERSIONS).then(partial(self._answered, wanted))
 
     def _answered(self, wanted: Wanted, answer: FetchResponse | KafkaError) -> None:
-        if not self._is_stopped:
-            self._run(self._take(wanted, answer), self._over)
+        if self._is_stopped:
+            return
+        if isinstance(answer, KafkaError):
+            self._session.failed()
+        else:
+            self._session.answered(answer)
+        self._run(self._take(wanted, answer), self._over)
 
     def _take(self, wanted: Wanted, answer: FetchResponse | KafkaError) -> Steps[None]:
+        if not isinstance(answer, KafkaError) and answer.error_code in LOST:
+            return  # all of it is asked again at once, in a new one
         if isinstance(answer, KafkaError) or answer.error_code != Error.NONE:
             for partition, asked in wanted.values():
                 self._unanswered(partition, asked)
@@ -196,7 +220,7 @@ class Fetcher:
                 self._partitions[partition] = self._partitions.pop(partition)
             now_ms = self._now_ms()
             effects = role.fetched(asked, found, copy_of(partition), now_ms)
-            yield from follow(partition, effects, now_ms)
+            yield from self._act(partition, follow(partition, effects, now_ms))
 
     def _unanswered(self, partition: Partition, asked: FetchFrom | AskRange) -> None:
         role = partition.role
@@ -219,27 +243,54 @@ class Fetcher:
         self, partition: Partition, asked: AskRange, answers: list[ListOffsetsResponse | KafkaError]
     ) -> None:
         if not self._is_stopped:
-            steps = self._guarded(partition, self._ranged(partition, asked, answers))
-            self._run(steps, lambda _: self._waits_no_more(partition))
+            self._go_through(partition, self._ranged(partition, asked, answers))
 
     def _ranged(
         self, partition: Partition, asked: AskRange, answers: list[ListOffsetsResponse | KafkaError]
-    ) -> Steps[None]:
+    ) -> Steps[bool]:
         role, now_ms = partition.role, self._now_ms()
         if partition not in self._partitions or not isinstance(role, Follower):
-            return
+            return True
         answer = fetching.range_in(answers)
         if answer is None:
             role.unanswered(asked, now_ms)
         else:
             effects = role.told_range(asked, answer, copy_of(partition), now_ms)
-            yield from follow(partition, effects, now_ms)
+            return (yield from self._act(partition, follow(partition, effects, now_ms)))
+        return True
 
-    def _guarded(self, partition: Partition, steps: Steps[None]) -> Steps[None]:
+    # --- what takes its time ----------------------------------------------------------------------
+
+    def _act(self, partition: Partition, acts: Acts[object]) -> Steps[bool]:
+        """Does what its role wants; what waits for the disk goes on apart from the round, and the
+        partition asks nothing until then. True when all is done."""
+        for awaited in acts:
+            if awaited is not None and not awaited.is_resolved:
+                self._waiting.add(partition)
+                awaited.then(lambda _: self._act_on(partition, acts))
+                return False
+            yield
+        return True
+
+    def _act_on(self, partition: Partition, acts: Acts[object]) -> None:
+        if not self._is_stopped:
+            self._go_through(partition, self._act(partition, acts))
+
+    def _go_through(self, partition: Partition, steps: Steps[bool]) -> None:
+        """Apart from the round, of which the partition is again a part when all is done."""
+
+        def done(is_over: bool | None) -> None:
+            if is_over is not False:
+                self._waits_no_more(partition)
+
+        self._run(self._guarded(partition, steps), done)
+
+    def _guarded(self, partition: Partition, steps: Steps[T]) -> Steps[T | None]:
         """What fails by a mistake of ours is this partition's alone."""
         try:
-            yield from steps
+            return (yield from steps)
         except Exception:
             logger.exception("%s-%d follows no longer", partition.topic, partition.index)
             if isinstance(partition.role, Follower):
                 partition.role.state = State.FAILED
+        return None

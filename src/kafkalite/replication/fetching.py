@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kafkalite.env.dataclasses import dataclass
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     FetchRequest,
@@ -16,16 +17,16 @@ from kafkalite.protocol.messages import (
     ListOffsetsRequest,
     ListOffsetsResponse,
 )
-from kafkalite.replication.follower import AskRange, Fetched, FetchFrom, Range
+from kafkalite.replication.follower import AskRange, Fetched, Range
 from kafkalite.replication.partition import Partition
+from kafkalite.replication.session import Key, Question
 
 # By topic ids, with what replicas say of themselves: each replica's log end and epoch.
 FETCH_VERSIONS = range(15, 19)
 RANGE_VERSIONS = range(4, 12)
 EARLIEST, LATEST = -2, -1
 
-Key = tuple[bytes, int]
-Wanted = dict[Key, tuple[Partition, FetchFrom]]
+MADE_PER_STEP = 32  # partitions
 
 
 @dataclass(slots=True, frozen=True)
@@ -39,11 +40,13 @@ class FetchSettings:
 
 
 def fetch_request(
-    wanted: Wanted, broker_id: int, broker_epoch: int, settings: FetchSettings
-) -> FetchRequest:
-    """Asks for records of all of these."""
+    question: Question, broker_id: int, broker_epoch: int, settings: FetchSettings
+) -> Steps[FetchRequest]:
+    """Asks for records of all that the session has then."""
     topics: dict[bytes, FetchRequest.Topic] = {}
-    for (topic_id, index), (_, asked) in wanted.items():
+    for count, ((topic_id, index), (_, asked)) in enumerate(question.news.items(), 1):
+        if count % MADE_PER_STEP == 0:
+            yield
         topic = topics.get(topic_id)
         if topic is None:
             topic = topics[topic_id] = FetchRequest.Topic(topic_id=topic_id)
@@ -62,8 +65,19 @@ def fetch_request(
         max_wait_ms=settings.wait_max_ms,
         min_bytes=settings.min_bytes,
         max_bytes=settings.response_max_bytes,
+        session_id=question.session_id,
+        session_epoch=question.epoch,
         topics=list(topics.values()),
+        forgotten_topics_data=_forgotten(question.forgotten),
     )
+
+
+def _forgotten(keys: Iterable[Key]) -> list[FetchRequest.ForgottenTopicsData]:
+    topics: dict[bytes, FetchRequest.ForgottenTopicsData] = {}
+    for topic_id, index in keys:
+        topic = topics.setdefault(topic_id, FetchRequest.ForgottenTopicsData(topic_id=topic_id))
+        topic.partitions.append(index)
+    return list(topics.values())
 
 
 def fetched(response: FetchResponse) -> Iterator[tuple[Key, Fetched]]:

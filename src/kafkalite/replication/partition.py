@@ -194,6 +194,8 @@ class Partition:
         leader, log = self.role, self.log
         if not isinstance(leader, Leader):
             raise KafkaError(Error.NOT_LEADER_OR_FOLLOWER)
+        if log.being_cut is not None:  # as follower, a moment ago
+            raise KafkaError(Error.NOT_LEADER_OR_FOLLOWER, "the log is being cut")
         if is_all and not leader.has_enough_in_sync(log.config.min_insync_replicas):
             raise KafkaError(Error.NOT_ENOUGH_REPLICAS)
         append.leader_epoch = leader.leader_epoch

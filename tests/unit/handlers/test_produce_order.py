@@ -105,6 +105,15 @@ def test_each_has_its_own_answer_from_the_coordinator(
     assert codes(second) == [Error.NONE]
 
 
+@pytest.mark.parametrize("why", [Error.NOT_COORDINATOR, Error.COORDINATOR_LOAD_IN_PROGRESS])
+def test_while_the_coordinator_cannot_tell_producers_are_sure_to_ask_again(
+    pair: WholeBroker, coordinator: Coordinator, why: Error
+) -> None:
+    came = send(writer(pair), 0)
+    coordinator.refuse(why)
+    assert codes(came) == [Error.NOT_ENOUGH_REPLICAS]
+
+
 @pytest.mark.pure  # it takes the place of something compiled
 def test_a_mistake_once_a_large_batch_was_looked_at_is_its_answer(
     pair: WholeBroker, coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch

@@ -88,6 +88,7 @@ def test_offsets_count_once_the_transaction_commits(version: int) -> None:
         (Error.INVALID_TXN_STATE, 3, Error.INVALID_TXN_STATE),
         (Error.NETWORK_EXCEPTION, 3, Error.COORDINATOR_LOAD_IN_PROGRESS),
         (Error.NETWORK_EXCEPTION, 1, Error.COORDINATOR_NOT_AVAILABLE),
+        (Error.NOT_COORDINATOR, 3, Error.NOT_COORDINATOR),
     ],
 )
 def test_a_producer_that_is_not_admitted_hears_why(

@@ -65,6 +65,19 @@ class Cluster(World):
         assert answer.error_code == 0, answer
         self.turns()
 
+    def create_many(self, replicas: list[int], count: int, name: str = "t") -> None:
+        """A topic with so many partitions, the first of whose replicas leads them."""
+        assignments = [
+            CreateTopicsRequest.Assignment(partition_index=index, broker_ids=replicas)
+            for index in range(count)
+        ]
+        topic = CreateTopicsRequest.Topic(
+            name=name, num_partitions=-1, replication_factor=-1, assignments=assignments
+        )
+        [answer] = self.ask(CreateTopicsRequest(topics=[topic]), 7).topics
+        assert answer.error_code == 0, answer
+        self.turns()
+
     # --- one partition ----------------------------------------------------------------------------
 
     def state(self, topic: str = "t", index: int = 0) -> PartitionState:

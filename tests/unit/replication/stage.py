@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
-from kafkalite.env.slicing import finish
 from kafkalite.log.config import LogConfig
 from kafkalite.log.partition_log import PartitionLog
 from kafkalite.protocol.errors import Error, KafkaError
-from kafkalite.replication.acting import copy_of, follow, lead, serve
+from kafkalite.replication.acting import Acts, copy_of, follow, lead, serve
 from kafkalite.replication.follower import AskRange, Fetched, FetchFrom, Follower, Range
 from kafkalite.replication.leader import (
     Altered,
@@ -27,10 +26,21 @@ from kafkalite.replication.partition import NO_LEADER, FetchPosition, Partition
 from tests.unit.log.making import START_MS, TOPIC_ID, World, batch
 
 MAX_BYTES = 1 << 20
+T = TypeVar("T")
 HINTED = (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH)
 
 Asked = FetchFrom | AskRange
 Answer = Fetched | Range | Error | None
+
+
+def done(acts: Acts[T]) -> T:
+    """What comes of it, where the disk makes nobody wait."""
+    while True:
+        try:
+            next(acts)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
 
 
 @dataclass(eq=False)
@@ -158,7 +168,7 @@ class Stage:
         role = node.partition.role
         assert isinstance(role, Follower)
         if role.state.value == "starting":
-            finish(follow(node.partition, role.start(copy_of(node.partition)), self.now_ms()))
+            done(follow(node.partition, role.start(copy_of(node.partition)), self.now_ms()))
         asked = role.ask(copy_of(node.partition), self.now_ms())
         if asked is None:
             self.lines.append(f"  {node.broker_id} asks nothing")
@@ -215,7 +225,7 @@ class Stage:
         else:
             assert isinstance(answer, Fetched)
             effects = role.fetched(asked, answer, copy, now_ms)
-        for backoff in finish(follow(node.partition, effects, now_ms)):
+        for backoff in done(follow(node.partition, effects, now_ms)):
             self.lines.append(f"  {node.broker_id} waits for {backoff.until_ms - now_ms}ms")
 
     # --- what is told -----------------------------------------------------------------------------

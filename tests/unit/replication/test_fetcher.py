@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kafkalite.env.background import QueuedBackground
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import FetchRequest, FetchResponse
@@ -36,6 +37,7 @@ class Line:
 
     def __init__(self) -> None:
         self.asked: list[tuple[FetchRequest, Later[Any]]] = []
+        self.last: list[int] = []  # the partitions that were asked for
 
     def ask(self, request: Any, versions: range) -> Later[Any]:
         answer: Later[Any] = Later()
@@ -46,6 +48,7 @@ class Line:
         """To the request that is open: for each partition and where it stands, in that order."""
         request, answer = self.asked.pop()
         (topic,) = request.topics
+        self.last = [each.partition for each in topic.partitions]
         answers = [
             FetchResponse.Partition(
                 partition_index=each.partition,
@@ -58,6 +61,20 @@ class Line:
         answer.resolve(
             FetchResponse(responses=[
                 FetchResponse.Response(topic_id=TOPIC_ID, partitions=answers)
+            ])
+        )
+
+
+    def diverge(self, index: int, epoch: tuple[int, int]) -> None:
+        """Says of one partition where its last epoch ended here, and nothing of the others."""
+        _, answer = self.asked.pop()
+        part = FetchResponse.Partition(
+            partition_index=index,
+            diverging_epoch=FetchResponse.DivergingEpoch(epoch=epoch[0], end_offset=epoch[1]),
+        )
+        answer.resolve(
+            FetchResponse(responses=[
+                FetchResponse.Response(topic_id=TOPIC_ID, partitions=[part])
             ])
         )
 
@@ -119,6 +136,54 @@ def test_a_log_that_moves_while_it_is_appended_to_is_followed_on(copying: Copyin
     (request, _), = copying.line.asked
     (topic,) = request.topics
     assert had in [each.fetch_offset for each in topic.partitions if each.partition == 0]
+
+
+def test_others_are_copied_while_one_log_is_being_cut(copying: Copying) -> None:
+    """Its leader tells where they part; nothing is asked for it, or put into it, before that
+    lasts."""
+    first = copying.partitions[0]
+    copying.line.answer(lambda index, _: bytes(records(0, 5)) if index == 0 else b"")
+    copying.turns()
+    jobs = QueuedBackground()
+    copying.world.env.background = jobs
+    copying.line.diverge(0, (0, 3))
+    asked = set[int]()
+    for offset in range(5):
+        copying.turns()
+        copying.line.answer(lambda index, at: bytes(records(at)))
+        asked.update(copying.line.last)
+        assert copying.partitions[1].log.log_end_offset == offset + 1
+    assert (asked, first.log.being_cut is None) == ({1, 2}, False)
+    while len(jobs):
+        jobs.run_one()
+        copying.turns()
+    assert first.log.log_end_offset == 3
+    copying.line.last = []
+    while 0 not in copying.line.last:
+        copying.line.answer(lambda index, at: bytes(records(at)))
+        copying.turns()
+    assert first.log.log_end_offset == 4
+
+
+def test_a_new_leader_is_asked_when_the_cut_for_the_one_before_is_over(copying: Copying) -> None:
+    first = copying.partitions[0]
+    copying.line.answer(lambda index, _: bytes(records(0, 5)) if index == 0 else b"")
+    copying.turns()
+    first.advance(5)
+    jobs = QueuedBackground()
+    copying.world.env.background = jobs
+    copying.line.diverge(0, (0, 3))
+    first.take(Leadership(1, 1, 1, (1, 2), (1, 2)))
+    other = Line()
+    fetcher = Fetcher(copying.world.env, other, 2, lambda: 20, FetchSettings())
+    copying.fetcher.remove(first)
+    fetcher.add(first)
+    copying.turns()
+    assert not other.asked
+    jobs.run_all()
+    copying.turns()
+    [(request, _)] = other.asked
+    assert request.topics[0].partitions[0].fetch_offset == first.log.log_end_offset == 3
 
 
 def test_a_leader_that_is_gone_is_asked_again_after_a_while(copying: Copying) -> None:

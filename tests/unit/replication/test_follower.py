@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kafkalite.env.slicing import finish
 from kafkalite.log.epochs import LeaderEpochs
 from kafkalite.protocol.errors import Error
 from kafkalite.replication.acting import copy_of, follow
@@ -22,6 +21,7 @@ from kafkalite.replication.follower import (
 from kafkalite.replication.leader import Leadership
 from kafkalite.replication.partition import Partition
 from tests.unit.log.making import TOPIC_ID, World, batch
+from tests.unit.replication.stage import done
 
 
 def copy(start: int = 0, high_watermark: int = 0, end: int = 5, *epochs: tuple[int, int]) -> Copy:
@@ -159,7 +159,7 @@ def answered(partition: Partition, answer: Fetched) -> Follower:
     role.start(copy_of(partition))
     asked = role.ask(copy_of(partition), 0)
     assert isinstance(asked, FetchFrom)
-    finish(follow(partition, role.fetched(asked, answer, copy_of(partition), 0), 0))
+    done(follow(partition, role.fetched(asked, answer, copy_of(partition), 0), 0))
     return role
 
 

@@ -31,6 +31,7 @@ from kafkalite.coordinators.cluster.records import decode_record
 from kafkalite.coordinators.cluster.states import BrokerState, PartitionState, Topic
 from kafkalite.coordinators.cluster.view import View
 from kafkalite.coordinators.effects import Effects
+from kafkalite.env.slicing import finish
 from kafkalite.log.append import Writable
 from kafkalite.log.epochs import LeaderEpochs
 from kafkalite.protocol.errors import Error, KafkaError
@@ -257,7 +258,7 @@ class World:
         isr = WantedIsr(wanted.leader_epoch, wanted.partition_epoch, wanted.isr)
         epoch = self.image.brokers[broker_id].epoch
         try:
-            effects = alter_partition(self.view(), Asked(broker_id, epoch, {(ID, 0): isr}))
+            effects = finish(alter_partition(self.view(), Asked(broker_id, epoch, {(ID, 0): isr})))
         except KafkaError as error:
             leader.altered(wanted, error.code, self.moment(replica))
             return

@@ -16,14 +16,16 @@ from kafkalite.coordinators.cluster.partition_change import (
     online_election,
 )
 from kafkalite.coordinators.cluster.states import PartitionState
-from kafkalite.coordinators.cluster.view import View, decided
+from kafkalite.coordinators.cluster.view import View, decided_in_steps
 from kafkalite.coordinators.effects import Effects
 from kafkalite.coordinators.events import Event
 from kafkalite.env.dataclasses import dataclass
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import PartitionChangeRecord
 
 NO_EPOCH = -1
+DECIDED_PER_STEP = 8  # partitions
 
 Place = tuple[bytes, int]  # topic id and index
 
@@ -51,16 +53,18 @@ class AlterPartition(Event[Outcomes]):
     partitions: dict[Place, WantedIsr]
 
 
-def alter_partition(view: View, asked: AlterPartition) -> Effects:
+def alter_partition(view: View, asked: AlterPartition) -> Steps[Effects]:
     _check_broker(view, asked.broker_id, asked.broker_epoch)
     records: list[PartitionChangeRecord] = []
     outcomes: Outcomes = {}
-    for place, wanted in asked.partitions.items():
+    for count, (place, wanted) in enumerate(asked.partitions.items(), 1):
         try:
             outcomes[place] = _alter(view, asked.broker_id, place, wanted, records)
         except KafkaError as error:
             outcomes[place] = Error(error.code)
-    return decided(view, records, outcomes)
+        if count % DECIDED_PER_STEP == 0:
+            yield
+    return (yield from decided_in_steps(view, records, outcomes))
 
 
 def _check_broker(view: View, broker_id: int, broker_epoch: int) -> None:

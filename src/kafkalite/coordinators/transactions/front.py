@@ -35,14 +35,6 @@ TRANSACTIONS_TOPIC = "__transaction_state"
 RETRY_MS = 20
 RETRY_FOR_MS = 100
 
-# While the coordinator cannot tell, old clients are sent an error that they are sure to retry.
-CANNOT_TELL = (
-    Error.NETWORK_EXCEPTION,
-    Error.COORDINATOR_LOAD_IN_PROGRESS,
-    Error.COORDINATOR_NOT_AVAILABLE,
-    Error.NOT_COORDINATOR,
-)
-
 log = logging.getLogger(__name__)
 
 
@@ -210,16 +202,8 @@ class _Asking:
         """What the producer is told of a refusal."""
         if error.code == Error.PRODUCER_FENCED:
             return KafkaError(Error.INVALID_PRODUCER_EPOCH)
-        is_adding = self._admission.is_adding
         if error.code == Error.TRANSACTION_ABORTABLE and not self._knows_abortable:
             return KafkaError(Error.INVALID_TXN_STATE, "Partition was not added to the transaction")
-        is_busy = error.code == Error.CONCURRENT_TRANSACTIONS and not is_adding
-        if error.code in CANNOT_TELL or is_busy:
-            return KafkaError(
-                Error.NOT_ENOUGH_REPLICAS,
-                "Unable to verify the partition has been added to the transaction. "
-                f"Underlying error: {Error(error.code).name}",
-            )
         return error
 
 

@@ -15,6 +15,7 @@ from kafkalite.coordinators.cluster.alter_partition import (
 from kafkalite.coordinators.cluster.partition_change import RECOVERING
 from kafkalite.coordinators.cluster.states import PartitionState
 from kafkalite.coordinators.cluster.view import View
+from kafkalite.env.slicing import finish
 from kafkalite.protocol.errors import Error, KafkaError
 from tests.unit.coordinators.cluster.test_partition_change import ID, state, view
 
@@ -27,7 +28,7 @@ def asked(
     known.image.by_id[ID].partitions[0] = old
     one = WantedIsr(old.leader_epoch, old.partition_epoch, isr)
     event = AlterPartition(broker_id, broker_epoch, {place: replace(one, **wanted)})
-    effects = alter_partition(known, event)
+    effects = finish(alter_partition(known, event))
     assert isinstance(effects.reply, dict)
     return effects.reply[place], len(effects.records)
 

@@ -1,0 +1,267 @@
+"""A log that serves is cut while its loop goes on, and nothing is appended meanwhile."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from kafkalite.env.background import QueuedBackground
+from kafkalite.log.checkpoints import read_offsets
+from kafkalite.log.config import LogConfig, LogSettings
+from kafkalite.log.flusher import RETRY_MS
+from kafkalite.log.names import DELETED, LOG_STARTS, RECOVERY_POINTS
+from kafkalite.protocol.errors import Error, KafkaError
+from kafkalite.replication.leader import Leadership
+from kafkalite.replication.partition import Partition
+from kafkalite.sim.disk import CrashDisk
+from tests.unit.log.making import ROOT, START_MS, TOPIC_ID, World, batch, read_all
+
+SMALL = LogConfig(segment_bytes=400, index_interval_bytes=100)
+QUIET = LogSettings(log_cleaner_enable=False, log_retention_check_interval_ms=1 << 40)
+START, COUNT = 10, 20
+
+
+class Cutting:
+    """A log from ten to thirty in several segments, whose disk is waited for by jobs in a queue."""
+
+    def __init__(self, disk: CrashDisk | None = None) -> None:
+        self.world = World(SMALL, disk or CrashDisk(), settings=QUIET)
+        self.log = self.world.log()
+        self.log.truncate_fully_and_start_at(START)
+        for number in range(COUNT):
+            self.log.append_as_leader(batch([b"v%03d" % number]), 0)
+        self.log.flush()
+        self.world.manager.checkpoint(RECOVERY_POINTS)
+        self.jobs = QueuedBackground()
+        self.world.env.background = self.jobs
+        self.is_wanted = True
+        self.outcomes: list[KafkaError | None] = []
+
+    def begin(self, offset: int, *, is_whole: bool = False) -> None:
+        later = self.log.cut_later(offset, lambda: self.is_wanted, is_whole=is_whole)
+        later.then(self.outcomes.append)
+
+    def is_under_way(self) -> bool:
+        return self.log.being_cut is not None
+
+    @property
+    def end(self) -> int:
+        return self.log.log_end_offset
+
+    @property
+    def values(self) -> list[bytes | None]:
+        return [one.value for one in read_all(self.log)]
+
+    def until(self, is_so: Callable[[], bool]) -> None:
+        while not is_so():
+            self.jobs.run_one()
+
+
+@pytest.fixture
+def cutting() -> Cutting:
+    return Cutting()
+
+
+@pytest.mark.parametrize(
+    ("offset", "is_whole", "start", "end"),
+    [(17, False, START, 17), (4, False, 4, 4), (4, True, 4, 4), (40, True, 40, 40)],
+)
+def test_a_cut_leaves_what_it_leaves_at_once(
+    cutting: Cutting, offset: int, is_whole: bool, start: int, end: int
+) -> None:
+    cutting.begin(offset, is_whole=is_whole)
+    assert not cutting.outcomes
+    cutting.jobs.run_all()
+    assert cutting.outcomes == [None]
+    assert (cutting.log.log_start_offset, cutting.end) == (start, end)
+    assert cutting.values == [b"v%03d" % number for number in range(end - start)]
+    assert not [name for name in cutting.world.names() if name.endswith(DELETED)]
+    cutting.log.append_as_leader(batch([b"new"]), 1)
+    assert cutting.values[-1] == b"new"
+    cutting.world.env.background = World().env.background
+    log = cutting.world.restart(clean=False)
+    assert (log.log_start_offset, log.log_end_offset) == (start, end + 1)
+
+
+def test_a_cut_where_nothing_reaches_is_over_at_once(cutting: Cutting) -> None:
+    cutting.begin(START + COUNT)
+    assert cutting.outcomes == [None]
+    assert not len(cutting.jobs)
+
+
+def test_recovery_looks_at_what_is_cut_before_anything_is(cutting: Cutting) -> None:
+    path = f"{ROOT}/{RECOVERY_POINTS}"
+    cutting.log.flush()
+    cutting.jobs.run_all()
+    cutting.world.manager.checkpoint(RECOVERY_POINTS)
+    cutting.jobs.run_all()
+    assert read_offsets(cutting.world.disk, path)["t", 0] == START + COUNT
+    cutting.begin(17)
+    cutting.log.flush()  # which must not raise it again
+    cutting.until(lambda: cutting.end == 17)
+    assert read_offsets(cutting.world.disk, path)["t", 0] <= 17
+    cutting.jobs.run_all()
+    assert cutting.log.recovery_point <= 17
+    cutting.log.flush()
+    cutting.jobs.run_all()
+    assert cutting.log.recovery_point == 17
+
+
+def test_a_checkpoint_that_is_under_way_is_waited_for(cutting: Cutting) -> None:
+    cutting.log.append_as_leader(batch([b"more"]), 0)
+    cutting.log.flush()
+    cutting.jobs.run_all()
+    cutting.world.manager.checkpoint(RECOVERY_POINTS)
+    cutting.begin(17)
+    cutting.jobs.run_all()
+    assert cutting.outcomes == [None]
+    assert read_offsets(cutting.world.disk, f"{ROOT}/{RECOVERY_POINTS}")["t", 0] <= 17
+
+
+def test_who_leads_meanwhile_appends_when_the_cut_lasts(cutting: Cutting) -> None:
+    partition = Partition("t", 0, TOPIC_ID, 1, cutting.log)
+    cutting.begin(17)
+    cutting.until(lambda: cutting.end == 17)
+    assert partition.take(Leadership(1, 2, 2, (1,), (1,)))
+    partition.begin_epoch()
+    with pytest.raises(KafkaError) as refused:
+        partition.append(batch([b"early"]), START_MS)
+    assert refused.value.code == Error.NOT_LEADER_OR_FOLLOWER
+    cutting.jobs.run_all()
+    assert partition.append(batch([b"late"]), START_MS).base_offset == 17
+
+
+@pytest.mark.parametrize(("offset", "is_whole"), [(17, False), (4, True)])
+def test_a_cut_that_nobody_wants_any_more_leaves_the_log_as_it_was(
+    cutting: Cutting, offset: int, is_whole: bool
+) -> None:
+    names, values = cutting.world.names(), cutting.values
+    cutting.begin(offset, is_whole=is_whole)
+    cutting.is_wanted = False
+    cutting.jobs.run_all()
+    assert cutting.outcomes == [None]
+    assert (cutting.world.names(), cutting.values) == (names, values)
+    cutting.log.append_as_leader(batch([b"more"]), 0)
+    cutting.log.flush()
+    cutting.jobs.run_all()
+    assert cutting.log.recovery_point == START + COUNT + 1
+
+
+def test_a_cut_that_is_made_comes_to_last_whoever_wants_it(cutting: Cutting) -> None:
+    cutting.begin(17)
+    cutting.until(lambda: cutting.end == 17)
+    assert cutting.is_under_way()
+    cutting.is_wanted = False
+    cutting.jobs.run_all()
+    assert not cutting.is_under_way()
+    assert not [name for name in cutting.world.names() if name.endswith(DELETED)]
+
+
+def test_what_is_out_of_descriptors_is_tried_again(cutting: Cutting) -> None:
+    disk = cutting.world.disk
+    assert isinstance(disk, CrashDisk)
+    failures = 3
+
+    def fail(kind: str, path: str, size: int) -> None:
+        nonlocal failures
+        if kind == "sync" and failures:
+            failures -= 1
+            raise OSError(errno.EMFILE, "too many open files")
+
+    disk.before_operation = fail
+    cutting.begin(17)
+    for _ in range(10):
+        cutting.jobs.run_all()
+        cutting.world.clock.advance(RETRY_MS)
+    assert (cutting.outcomes, failures) == ([None], 0)
+    assert cutting.log.home.is_online
+
+
+@pytest.mark.parametrize("is_made", [False, True])
+def test_a_disk_that_fails_ends_the_cut_and_its_service(cutting: Cutting, is_made: bool) -> None:
+    disk = cutting.world.disk
+    assert isinstance(disk, CrashDisk)
+    cutting.begin(17)
+    if is_made:
+        cutting.until(lambda: cutting.end == 17)
+
+    def fail(kind: str, path: str, size: int) -> None:
+        if kind.startswith("sync"):
+            raise OSError(errno.EIO, "input/output error")
+
+    disk.before_operation = fail
+    cutting.jobs.run_all()
+    [outcome] = cutting.outcomes
+    assert outcome is not None
+    assert outcome.code == Error.KAFKA_STORAGE_ERROR
+    assert not cutting.log.home.is_online
+
+
+def test_who_was_killed_touches_nothing_any_more(cutting: Cutting) -> None:
+    """Its directory may be another life's by then."""
+    cutting.begin(17)
+    cutting.world.manager.abandon()
+    names = cutting.world.names()
+    cutting.jobs.run_all()
+    [outcome] = cutting.outcomes
+    assert outcome is not None
+    assert (cutting.world.names(), cutting.end) == (names, START + COUNT)
+
+
+class Dead(BaseException):
+    """The process ends here."""
+
+
+def killed_in(offset: int, is_whole: bool, operation: int) -> tuple[int, int, bool]:
+    """Where the log is after a kill in the midst of its cut, and whether that took so many
+    operations."""
+    disk = CrashDisk()
+    cutting = Cutting(disk)
+    operations = 0
+
+    def die(kind: str, path: str, size: int) -> None:
+        nonlocal operations
+        operations += 1
+        if operations == operation:
+            raise Dead
+
+    disk.before_operation = die
+    with suppress(Dead):
+        cutting.begin(offset, is_whole=is_whole)
+        cutting.jobs.run_all()
+    disk.before_operation = None
+    cutting.world.env.background = World().env.background
+    log = cutting.world.restart(clean=False)
+    return log.log_start_offset, log.log_end_offset, operations >= operation
+
+
+@pytest.mark.parametrize(
+    ("offset", "is_whole"), [(17, False), (4, False), (START, True), (4, True)]
+)
+def test_a_kill_in_a_cut_leaves_a_log_that_ends_before_or_behind_it(
+    offset: int, is_whole: bool
+) -> None:
+    operation, is_within = 0, True
+    while is_within:
+        operation += 1
+        start, end, is_within = killed_in(offset, is_whole, operation)
+        assert min(offset, START) <= start <= START, operation
+        assert min(offset, START) <= end <= START + COUNT, operation
+    assert operation > 10
+    assert end == offset
+
+
+def test_where_a_log_begins_lower_is_told_before_anything_is_appended(cutting: Cutting) -> None:
+    cutting.log.replicated(cutting.end)
+    cutting.log.delete_records_before(START + 2)
+    cutting.world.manager.checkpoint(LOG_STARTS)
+    cutting.jobs.run_all()
+    path = f"{ROOT}/{LOG_STARTS}"
+    assert read_offsets(cutting.world.disk, path)["t", 0] == START + 2
+    cutting.begin(START + 1)
+    cutting.jobs.run_all()
+    assert cutting.outcomes == [None]
+    assert read_offsets(cutting.world.disk, path).get(("t", 0), 0) <= START + 1
