@@ -28,7 +28,7 @@ from kafkalite.handlers.share_replies import (
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ShareFetchRequest, ShareFetchResponse
 from kafkalite.replication.partition import FetchPosition, Partition, PartitionRead
-from kafkalite.replication.waiting import Watched
+from kafkalite.replication.waiting import OTHER, SHARE_FETCH, Watched
 from kafkalite.sharing.reading import Walk, part_with, walk
 from kafkalite.sharing.sessions import FINAL_EPOCH, INITIAL_EPOCH, Place, Session
 from kafkalite.sharing.shared_partition import SharedPartition, State
@@ -90,7 +90,7 @@ def _later(
         refused.resolve(Response(error_code=code))
         return True
 
-    context.waiting.park((), delay_ms, attempt, refused)
+    context.waiting.park((), delay_ms, attempt, refused, OTHER)
     return refused
 
 
@@ -227,7 +227,9 @@ class _Fetch:
             later.resolve(InSteps(self._hand_out(ready)))
             return True
 
-        parked = self.context.waiting.park(watched, self.request.max_wait_ms, attempt, later)
+        parked = self.context.waiting.park(
+            watched, self.request.max_wait_ms, attempt, later, SHARE_FETCH
+        )
         connection = self.call.connection
         connection.when_gone(parked.expire)
         later.then(lambda _: connection.stays_without(parked.expire))
