@@ -24,7 +24,8 @@ FUNCTION_LINES = 60
 ROOMS: tuple[tuple[str, ...], ...] = (
     ("cli", "sim"),
     ("tools",),
-    ("testing", "metrics"),
+    ("testing",),
+    ("metrics",),
     ("client",),
     ("broker",),
     ("observe",),

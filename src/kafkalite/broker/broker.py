@@ -9,13 +9,14 @@ failed that the broker cannot do without.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from kafkalite.broker import limiting
+from kafkalite.broker.answering import services_of
 from kafkalite.broker.audit import audit_of
 from kafkalite.broker.authorizing import as_request, authorizer_of, first_refusal, follow
+from kafkalite.broker.disk_errors import disk_errors
 from kafkalite.broker.encryption import Keys
 from kafkalite.broker.identity import find_cluster_id
 from kafkalite.broker.known import Known, LocalBrokers
@@ -24,8 +25,8 @@ from kafkalite.broker.logins import Logins, entry_of
 from kafkalite.broker.replicas import Replicas
 from kafkalite.broker.replicating import Replicating
 from kafkalite.broker.sharing import build_sharing
+from kafkalite.broker.unclean_elections import UncleanElections
 from kafkalite.config import BrokerConfig
-from kafkalite.config.listeners import BROKER
 from kafkalite.coordinators.cluster.auto_creation import AutoCreation
 from kafkalite.coordinators.cluster.broker_ids import BrokerIds
 from kafkalite.coordinators.cluster.brokers import (
@@ -63,9 +64,10 @@ from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from kafkalite.quotas.client_quotas import ClientQuotas
 from kafkalite.replication.partitions import Partitions
+from kafkalite.replication.traffic import Traffics
 from kafkalite.replication.waiting import Waiting
 from kafkalite.security.acl import Acl
-from kafkalite.server.dispatch import Dispatcher
+from kafkalite.server.counting import Counts
 from kafkalite.server.limits import LimitedLog
 from kafkalite.server.listener import Keep, Server
 from kafkalite.server.terms import Service
@@ -90,8 +92,10 @@ class Broker:
         config: BrokerConfig,
         brokers: LocalBrokers | None = None,
         service_over: Callable[[Service], Service] = lambda service: service,
+        counts: Counts | None = None,
     ) -> None:
-        """`service_over` may have somebody stand between the connections and the broker."""
+        """`service_over` may have somebody stand between the connections and the broker; with
+        `counts` requests are counted there, and what goes through topics is, too."""
         self.env = env
         self.config = config
         self.node_id = config.node_id
@@ -112,7 +116,9 @@ class Broker:
         self.failure: OSError | None = None
         # Filled when nothing is served more, with the failure that it ended for if it did.
         self.ended: Later[OSError | None] = Later()
-        self.partitions = Partitions(self.node_id)
+        self.counts = counts
+        self.unclean_elections = UncleanElections()
+        self.partitions = Partitions(self.node_id, None if counts is None else Traffics())
         self.context = Context(
             env, config, self.node_id, self.cluster_id, self.partitions, Waiting(env.clock),
             FetchSessions(config.get_int("max.incremental.fetch.session.cache.slots"), env.random),
@@ -121,16 +127,12 @@ class Broker:
         self._log = LimitedLog(env.clock)
         self.audit = audit_of(env, config, self._log)
         self.context.authorizer = authorizer_of(config, self._log, self.audit)
-        dispatchers = {
-            kind: Dispatcher(self.context, self._log, apis)
-            for kind, apis in self.context.api_sets.items()
-        }
-        self.dispatcher = dispatchers[BROKER]  # of what clients ask
-        services = {kind: service_over(each) for kind, each in dispatchers.items()}
+        self.dispatcher, services = services_of(self.context, self._log, counts, service_over)
         self.logins = Logins(env, config, lambda: self.metadata, services, self._log)
         self.server = Server(
             network, env.clock, env.slices, config, self.logins.terms, self._log,
             self.context.quotas.connection_rate, self.keys.listeners,
+            None if counts is None else counts.watch,
         )  # fmt: skip
         self.peers = Peers(
             self.keys.calling(network), env.clock, env.slices, node_id=self.node_id,
@@ -152,6 +154,11 @@ class Broker:
     def controller(self) -> LocalController:
         assert self.brokers.controller is not None, "the broker has not been started"
         return self.brokers.controller
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether clients are answered, now and in the next moment."""
+        return self._is_serving and self._stopped is None and self.failure is None
 
     # --- starting ---------------------------------------------------------------------------
 
@@ -188,7 +195,7 @@ class Broker:
             raise self.failure
         if self.is_controller:
             directory = next(each for each in self.logs.directories if self._has_metadata(each))
-            with _disk_errors():
+            with disk_errors():
                 if self.brokers.controller is not None:
                     self.controller.come_back(directory.home, directory.directory_id)
                     return
@@ -204,7 +211,7 @@ class Broker:
         if self.failure is not None:
             raise self.failure
         if self.is_controller:
-            with _disk_errors():
+            with disk_errors():
                 self.controller.open()
 
     def _has_metadata(self, directory: LogDirectory | LogHome) -> bool:
@@ -213,7 +220,7 @@ class Broker:
     def _serve(self) -> None:
         if self.failure is not None:
             raise self.failure
-        with _disk_errors():
+        with disk_errors():
             self._take_up()
 
     def _take_up(self) -> None:
@@ -305,7 +312,8 @@ class Broker:
     def _on_topics(self, changes: Changes) -> None:
         """Groups hear of topics that came, went or grew, after their partitions were opened. What
         they committed goes when the deletion lasts: a power cut could give the topic back."""
-        deleted = [(topic.name, topic.topic_id) for topic in changes.deleted.values()]
+        self.unclean_elections.note(self.metadata.image, changes)
+        deleted = [(each.name, each.topic_id) for each in changes.deleted.values()]
         known = (self.metadata.image.topic_name(topic_id) for topic_id, _ in changes.partitions)
         names = [name for name in known if name is not None] + [name for name, _ in deleted]
         if deleted:
@@ -482,12 +490,3 @@ class Broker:
         if not self.is_controller:
             self.fence()  # when nobody hears of it, it is as if this process had died
         self.stop(0)
-
-
-@contextmanager
-def _disk_errors() -> Iterator[None]:
-    """While a broker starts nobody but its owner is told of a failed disk."""
-    try:
-        yield
-    except KafkaError as error:
-        raise OSError(error.message) from error

@@ -26,7 +26,7 @@ from kafkalite.security.scram import BY_NAME, Credential, Scram, ScramExchange
 from kafkalite.security.unsecured_tokens import UnsecuredRules, UnsecuredTokens
 from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.limits import LimitedLog
-from kafkalite.server.login import Entrance
+from kafkalite.server.login import Entrance, LoginCounts
 from kafkalite.server.terms import Service, Terms
 
 SECRET_BITS = 256
@@ -53,6 +53,7 @@ class Logins:
         self._open = {kind: Terms(service) for kind, service in services.items()}
         self._settings = login_settings(config)
         self._entrances: dict[tuple[str, str], Entrance] = {}
+        self.counts: dict[str, LoginCounts] = {}  # by listener
         self._secret = b""  # of what is made up for who is unknown
         self._tokens = TokenLogins(
             config.get_optional_str(SECRET) or "", self._token, env.background, env.random
@@ -86,7 +87,8 @@ class Logins:
         mechanisms = {
             name: self._mechanism(name, listener) for name in in_hash_order(settings.mechanisms)
         }
-        return Entrance(service, settings, mechanisms, self._env.clock, self._log)
+        counts = self.counts.setdefault(listener, LoginCounts())
+        return Entrance(service, settings, mechanisms, self._env.clock, self._log, counts)
 
     def _mechanism(self, name: str, listener: str) -> Mechanism:
         if name == PLAIN:

@@ -222,6 +222,8 @@ class Replicating:
             if isinstance(leader, Leader):
                 outcome = _outcome(answer, (partition.topic_id, partition.index))
                 moment = partition.moment(self._env.clock.monotonic_ms())
+                if isinstance(outcome, Altered) and leader.pending is one:
+                    self.neighbours.altered(len(leader.isr), len(outcome.isr))
                 for again in lead(partition, leader.altered(one, outcome, moment)):
                     self._env.clock.call_later(RETRY_MS, partial(self._ask, partition, again))
             if count % TOLD_PER_STEP == 0:

@@ -41,6 +41,8 @@ class Door:
     listener: socket.socket
     token: str | None
     port_file: str | None
+    metrics: str | None = None  # where the broker's numbers are told
+    metrics_port_file: str | None = None
 
     @property
     def address(self) -> tuple[str, int]:
@@ -87,7 +89,7 @@ def serve(
     stopped = _on_signals()
     with closing(door.listener):
         try:
-            kafka = _kafka(config, settings, in_memory, topics).start()
+            kafka = _kafka(config, settings, in_memory, topics, door.metrics).start()
         except (BrokerFailed, ValueError) as error:
             cause = error.__cause__
             why = reason(cause if isinstance(cause, Exception) else error)
@@ -112,6 +114,7 @@ def _kafka(
     settings: Mapping[str, str],
     in_memory: bool,
     topics: list[TopicWanted],
+    metrics: str | None,
 ) -> EmbeddedKafka:
     kept = dict(settings)
     if in_memory:
@@ -119,7 +122,9 @@ def _kafka(
             kept.pop(name, None)
     first = config.listeners[0]
     wanted = {each.name: (each.partitions, each.configs) for each in topics}
-    return EmbeddedKafka(topics=wanted, settings=kept, host=first.host, port=first.port)
+    return EmbeddedKafka(
+        topics=wanted, settings=kept, host=first.host, port=first.port, metrics=metrics
+    )
 
 
 def _on_signals() -> Outcome:
@@ -152,6 +157,9 @@ def _tell(
     """Where it is, to files and on the screen; whoever cannot read the latter is served anyway."""
     if door.port_file is not None:
         write_port(door.port_file, door.address[1], "--control-port-file")
+    if door.metrics_port_file is not None:
+        port = int(kafka.metrics_url.rpartition(":")[2])
+        write_port(door.metrics_port_file, port, "--metrics-port-file")
     if port_file is not None:
         write_port(port_file, kafka.port)
     try:

@@ -31,6 +31,7 @@ from kafkalite.env.turns import run
 from kafkalite.log.directory import WrongDirectory
 
 if TYPE_CHECKING:
+    from kafkalite.cli._metrics import Metrics
     from kafkalite.cli._secure import Secure
 
 # For whoever looks for a reply that never came: says at the stop what is still waited for.
@@ -63,6 +64,9 @@ OPEN_FILES = 1 << 16
 @click.option("--control-token", metavar="TOKEN",
               help="What they have to send, off this machine; or in KAFKALITE_CONTROL_TOKEN.")
 @click.option("--control-port-file", metavar="FILE", help="Write the port of --control to FILE.")
+@click.option("--metrics", "metrics_address", metavar="HOST:PORT",
+              help="Count, and tell Prometheus there (/metrics); port 0 picks one.")
+@click.option("--metrics-port-file", metavar="FILE", help="Write the port of --metrics to FILE.")
 def command(
     listen: str | None,
     data_dir: str | None,
@@ -76,6 +80,8 @@ def command(
     control: str | None,
     control_token: str | None,
     control_port_file: str | None,
+    metrics_address: str | None,
+    metrics_port_file: str | None,
 ) -> None:
     """Start a broker.
 
@@ -86,6 +92,8 @@ def command(
     )
     if control is None and (control_token is not None or control_port_file is not None):
         raise click.UsageError("--control-token and --control-port-file need --control HOST:PORT")
+    if metrics_address is None and metrics_port_file is not None:
+        raise click.UsageError("--metrics-port-file needs --metrics HOST:PORT")
     secure = None
     if is_secure:
         if properties is not None or in_memory or control is not None:
@@ -109,8 +117,14 @@ def command(
             properties, listen, data_dir, in_memory, overrides, login_file
         )
         door = _control.open_door(control, control_token, control_port_file)
+        door.metrics, door.metrics_port_file = metrics_address, metrics_port_file
         sys.exit(_control.serve(door, config, texts, in_memory, port_file, wanted, _reason))
-    serving = _Serving(config, in_memory, port_file, wanted, secure)
+    metrics = None
+    if metrics_address is not None:
+        from kafkalite.cli._metrics import Metrics  # and the server of HTTP
+
+        metrics = Metrics(metrics_address, metrics_port_file)
+    serving = _Serving(config, in_memory, port_file, wanted, secure, metrics)
     sys.exit(serving.run())
 
 
@@ -142,12 +156,14 @@ class _Serving:
         port_file: str | None,
         topics: list[_properties.TopicWanted],
         secure: Secure | None,
+        metrics: Metrics | None,
     ) -> None:
         self._config = config
         self._in_memory = in_memory
         self._port_file = port_file
         self._topics = topics
         self._secure = secure
+        self._metrics = metrics
         self._loop = new_loop()
         self._background = ThreadBackground(self._loop)
         self._broker: Broker | None = None
@@ -159,20 +175,30 @@ class _Serving:
         ends = dict.fromkeys(ENDING, self._stop)
         on_signals(self._loop, ends | dict.fromkeys(hang_ups(), self._hung_up))
         try:
+            if self._metrics is not None:
+                self._metrics.start(self._loop, self._found)
             self._start()
         except (InvalidSetting, LockedByOther, WrongDirectory, OSError) as error:
             click.echo(f"kafkalite cannot start: {_reason(error)}", err=True)
             return 1
         run(self._loop)
+        if self._metrics is not None:
+            self._metrics.stop()
         collector.of_process.unsettle()
         self._background.close()
         return self._exit_code
+
+    def _found(self) -> dict[int, Broker]:
+        return {} if self._broker is None else {self._broker.node_id: self._broker}
 
     def _start(self) -> None:
         watch_waits(bool(os.environ.get(WATCH_WAITS)))
         env = real_env(self._loop, in_memory=self._in_memory)
         env.background = self._background
-        broker = self._broker = Broker(env, SocketNetwork(self._loop), self._config)
+        broker = self._broker = Broker(
+            env, SocketNetwork(self._loop), self._config,
+            counts=None if self._metrics is None else self._metrics.counts,
+        )  # fmt: skip
         broker.ended.then(_halt_if_failed)
         started = broker.start()
         bar = RecoveryBar(self._loop.call_later, broker.logs.loading, sys.stderr)

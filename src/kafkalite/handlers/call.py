@@ -29,6 +29,7 @@ class Client(Protocol):
     software_name: str
     software_version: str
     has_ended: bool  # nobody takes a reply any more
+    is_follower: bool  # another broker copies by it
 
     @property
     def is_logging_in(self) -> bool:

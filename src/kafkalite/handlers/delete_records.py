@@ -21,7 +21,7 @@ from kafkalite.handlers.permission import require
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import DeleteRecordsRequest, DeleteRecordsResponse
 from kafkalite.replication.partition import Partition
-from kafkalite.replication.waiting import Watched
+from kafkalite.replication.waiting import DELETE_RECORDS, Watched
 from kafkalite.security.acl import DELETE, TOPIC
 
 NO_LOW_WATERMARK = -1
@@ -68,7 +68,7 @@ def _once_moved(
         return True
 
     partitions = {id(each.partition): each.partition for each in moves}
-    context.waiting.park(partitions.values(), request.timeout_ms, attempt, reply)
+    context.waiting.park(partitions.values(), request.timeout_ms, attempt, reply, DELETE_RECORDS)
     return reply
 
 

@@ -123,7 +123,7 @@ class _Attempt:
         self.asked = asked
         self.has_session = asked.opens is not None or asked.session is not None
         self.later: Later[Any] | None = None  # when it has to wait
-        self.follower = follower_of(context, request)
+        self.follower = follower_of(context, call, request)
         most = context.config.get_int("fetch.max.bytes")
         self.max_bytes = min(request.max_bytes, most) if call.version >= LIMITED_VERSION else most
         self.max_bytes = most_bytes(call, request, self.max_bytes)
@@ -280,9 +280,9 @@ class _Attempt:
                 continue
             try:
                 partition = self._find(wanted)
-                answer.records = yield from old_format(
-                    partition, wanted.position, answer.records, magic
-                )
+                position, data = wanted.position, answer.records
+                answer.records = yield from old_format(partition, position, data, magic)
+                wanted.converted()
             except KafkaError as error:
                 _refuse(answer, error.code)
         return (yield from self._respond_in_steps(answers))
@@ -306,8 +306,10 @@ class _Attempt:
     def _read_one(self, wanted: Wanted, room: int, min_one: bool) -> FetchResponse.Partition:
         try:
             partition = self._find(wanted)
+            wanted.traffic = None if self.follower is not None else partition.traffic
             return self._read_partition(partition, wanted, room, min_one)
         except KafkaError as error:
+            wanted.refused(error.code)
             return FetchResponse.Partition(
                 partition_index=wanted.index, error_code=error.code,
                 high_watermark=-1, records=b"",
@@ -491,8 +493,8 @@ def _add_by_topic(
     for wanted, answer, _ in answers:
         name: bytes | str = wanted.topic_id if version >= TOPIC_ID_VERSION else wanted.topic
         if name != last:
-            responses.append(
-                FetchResponse.Response(topic=wanted.topic, topic_id=wanted.topic_id)
-            )
+            responses.append(FetchResponse.Response(topic=wanted.topic, topic_id=wanted.topic_id))
             last = name
         responses[-1].partitions.append(answer)
+        if wanted.traffic is not None and answer.records:
+            wanted.traffic.bytes_out += len(answer.records)

@@ -6,6 +6,7 @@ fetch is looked at while it waits, for later looks say nothing new of the follow
 
 from __future__ import annotations
 
+from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.fetch_sessions import Wanted, replica_id
 from kafkalite.protocol.messages import FetchRequest
@@ -38,9 +39,10 @@ class FollowerFetch:
         return found
 
 
-def follower_of(context: Context, request: FetchRequest) -> FollowerFetch | None:
+def follower_of(context: Context, call: Call, request: FetchRequest) -> FollowerFetch | None:
     """None when it is a client that asks."""
     broker_id = replica_id(request)
     if broker_id < 0:
         return None
+    call.connection.is_follower = True
     return FollowerFetch(context, broker_id, request.replica_state.replica_epoch)

@@ -17,6 +17,7 @@ from kafkalite.handlers.stepwise import pieces
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import FetchRequest, FetchResponse
 from kafkalite.replication.partition import FetchPosition
+from kafkalite.replication.traffic import Traffic
 
 if TYPE_CHECKING:
     from random import Random
@@ -43,6 +44,7 @@ class Wanted:
     told_high_watermark: int = -1
     told_log_start_offset: int = -1
     is_in_session: bool = False
+    traffic: Traffic | None = None  # where what is sent of it counts
 
     def has_news(self, answer: FetchResponse.Partition, length: int) -> bool:
         """Whether an incremental answer has to mention this partition."""
@@ -62,6 +64,14 @@ class Wanted:
         if answer.error_code != Error.NONE:
             self.told_high_watermark = -1  # told again, with or without the error, next time
         return has_news
+
+    def refused(self, code: int) -> None:
+        if self.traffic is not None:
+            self.traffic.refused_fetch(code)
+
+    def converted(self) -> None:
+        if self.traffic is not None:
+            self.traffic.fetch_conversions += 1
 
 
 Partitions = dict[PartitionKey, Wanted]
@@ -113,9 +123,14 @@ class FetchSessions:
         self.slots = slots
         self._random = random
         self._sessions: dict[int, Session] = {}
+        self.evictions = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    def partition_count(self) -> int:
+        """Of all sessions together."""
+        return sum(len(each.partitions) for each in self._sessions.values())
 
     def named(self, session_id: int) -> list[tuple[str, int]]:
         """The partitions that a session stands for; none when there is no such session."""
@@ -179,7 +194,7 @@ class FetchSessions:
             return False
         oldest = min(self._sessions.values(), key=lambda session: session.used_ms)
         if now_ms - oldest.used_ms > EVICTION_MS:
-            del self._sessions[oldest.id]
+            self._evict(oldest)
             return True
         return self._evict_smaller(replica_id(request) >= 0, len(fetch.wanted))
 
@@ -192,8 +207,12 @@ class FetchSessions:
         least = min(evictable, key=lambda session: session.rank, default=None)
         if least is None or (is_privileged, size, NO_SESSION) < least.rank:
             return False
-        del self._sessions[least.id]
+        self._evict(least)
         return True
+
+    def _evict(self, session: Session) -> None:
+        self.evictions += 1
+        del self._sessions[session.id]
 
     def _new_id(self) -> int:
         while True:

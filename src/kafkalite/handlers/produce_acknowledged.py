@@ -16,7 +16,7 @@ from kafkalite.handlers.produce_entry import Entry
 from kafkalite.handlers.stepwise import pieces
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import ProduceRequest, ProduceResponse
-from kafkalite.replication.waiting import Watched
+from kafkalite.replication.waiting import PRODUCE, Watched
 
 _WATCHED_PER_STEP = 64
 
@@ -27,7 +27,7 @@ def acknowledged(
     """Each partition is watched in the step in which it is looked at, so that no move is missed."""
     reply: Later[Any] = Later()
     waiting = _Waiting(response, entries, reply)
-    parked = context.waiting.park((), request.timeout_ms, waiting.attempt, reply)
+    parked = context.waiting.park((), request.timeout_ms, waiting.attempt, reply, PRODUCE)
     try:
         for some in pieces(entries, _WATCHED_PER_STEP):
             if reply.is_resolved:  # its time is up

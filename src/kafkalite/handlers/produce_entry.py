@@ -62,6 +62,8 @@ class Entry:
             answer.error_code = Error.INVALID_RECORD
         answer.error_message = error.message
         answer.base_offset = -1
+        if self.partition is not None and self.partition.traffic is not None:
+            self.partition.traffic.refused_produce(answer.error_code, len(self.records or b""))
         if isinstance(error, RefusedRecords):
             answer.log_start_offset = self.partition.log.log_start_offset if self.partition else -1
             answer.record_errors = [
@@ -131,6 +133,9 @@ class Entry:
             append.checked = outcome
             try:
                 self._appended(partition.write(append, is_all=self.is_all))
+                if append.is_old_format_taken and partition.traffic is not None:
+                    records = sum(header.record_count for header in outcome.headers)
+                    partition.traffic.produce_conversions += records
                 return
             except KafkaError as error:
                 outcome = error

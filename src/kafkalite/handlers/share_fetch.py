@@ -29,7 +29,7 @@ from kafkalite.handlers.share_replies import (
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ShareFetchRequest, ShareFetchResponse
 from kafkalite.replication.partition import FetchPosition, Partition, PartitionRead
-from kafkalite.replication.waiting import Parked, Watched
+from kafkalite.replication.waiting import OTHER, SHARE_FETCH, Parked, Watched
 from kafkalite.sharing.reading import Walk, part_with, walk
 from kafkalite.sharing.sessions import FINAL_EPOCH, INITIAL_EPOCH, Place, Session
 from kafkalite.sharing.shared_partition import SharedPartition, State
@@ -92,7 +92,7 @@ def _later(
         refused.resolve(Response(error_code=code))
         return True
 
-    _expire_with(call, context.waiting.park((), delay_ms, attempt, refused), refused)
+    _expire_with(call, context.waiting.park((), delay_ms, attempt, refused, OTHER), refused)
     return refused
 
 
@@ -238,7 +238,9 @@ class _Fetch:
             later.resolve(InSteps(self._hand_out(ready)))
             return True
 
-        parked = self.context.waiting.park(watched, self.request.max_wait_ms, attempt, later)
+        parked = self.context.waiting.park(
+            watched, self.request.max_wait_ms, attempt, later, SHARE_FETCH
+        )
         _expire_with(self.call, parked, later)
         return later
 

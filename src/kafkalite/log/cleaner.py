@@ -219,6 +219,8 @@ class Cleaner:
         """A pass is over: successfully up to an offset, or not at all. Others come next."""
         if not self.is_running:
             return
+        self._logs.compactions += end_offset is not None
+        self._logs.failed_compactions += end_offset is None
         self.is_running = False
         self._asked_for.discard((done.log.topic, done.log.partition))
         if end_offset is None:

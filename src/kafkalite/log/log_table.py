@@ -27,6 +27,8 @@ class LogTable:
         self.settings = settings
         self.directories: list[LogDirectory] = []
         self.offline = Offline()
+        self.expired_segments = self.expired_bytes = 0  # that retention removed, since the start
+        self.compactions = self.failed_compactions = 0
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._future: dict[TopicPartition, PartitionLog] = {}
 

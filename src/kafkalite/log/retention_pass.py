@@ -93,11 +93,14 @@ class RetentionPass:
             if not log.home.is_online:
                 return
             if self._is_here(log) and log.segments[: len(segments)] == segments:
+                size = sum(segment.size for segment in segments)
                 try:
                     rest = remove(log, segments)
                 except (OSError, KafkaError) as error:
                     _pass_over(log, error)
                 else:
+                    self._logs.expired_segments += len(segments)
+                    self._logs.expired_bytes += size
                     self._rest += [] if rest is None else [(log, rest)]
             yield
 

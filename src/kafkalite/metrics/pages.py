@@ -108,14 +108,14 @@ class Pages:
 
     def _write(self, path: str, found: Survey) -> bytes:
         if path == "/metrics/kminion":
-            return _text(kminion_families(found).all())
+            return text(kminion_families(found).all())
         name = self._name_of(found)
         pages = (
             exporter_families(found),
             lag_families(found, self._ends, name),
             burrow_families(name, found, self._windows, found.at_ms),
         )
-        return _text([family for page in pages for family in page.all()])
+        return text([family for page in pages for family in page.all()])
 
     def _name_of(self, found: Survey) -> str:
         return self._name or found.cluster_id
@@ -129,7 +129,7 @@ class _Once(Collector):
         return self._families
 
 
-def _text(families: Iterable[Metric]) -> bytes:
+def text(families: Iterable[Metric]) -> bytes:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Once(list(families)))
     return generate_latest(registry)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from kafkalite.config.broker import BrokerConfig
 from kafkalite.env.clock import Clock
 from kafkalite.quotas.gauges import Gauges
-from kafkalite.quotas.limits import NOBODY
+from kafkalite.quotas.limits import NOBODY, Key
 from kafkalite.quotas.meter import Kinds, Meter
 from kafkalite.quotas.permits import Mutations
 from kafkalite.quotas.rates import Rate, Window
@@ -58,6 +58,19 @@ class ClientQuotas:
         ):
             limits.set(user, client_id, values.get(key))
         self.is_on = kinds.is_on
+
+    def rates(self) -> list[tuple[str, str, list[tuple[Key, float]]]]:
+        """What clients had lately, by what it is called, while anybody is limited in it."""
+        kinds = self._kinds
+        named: tuple[tuple[str, str, Gauges[Rate]], ...] = (
+            ("Produce", "byte-rate", kinds.produced), ("Fetch", "byte-rate", kinds.fetched),
+            ("Request", "request-time", kinds.time),
+        )  # fmt: skip
+        return [
+            (type_, name, [(key, rate.value(now_ms)) for key, rate in gauges.items()])
+            for type_, name, gauges in named
+            for now_ms in (gauges.clock.monotonic_ms(),)
+        ]
 
     def meter(self, principal: str, size: int) -> Meter:
         """For a request of so many bytes."""

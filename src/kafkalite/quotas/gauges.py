@@ -35,6 +35,10 @@ class Gauges(Generic[G]):
     def __len__(self) -> int:
         return len(self._gauges)
 
+    def items(self) -> list[tuple[Key, G]]:
+        """Each client's, or that which it shares with others."""
+        return list(self._gauges.items())
+
     @property
     def is_on(self) -> bool:
         """Whether anybody is limited."""

@@ -81,6 +81,10 @@ class Rate:
             return 0
         return rounded((value - self.limit) / self.limit * span_ms) if self.limit else LONGEST_MS
 
+    def value(self, now_ms: int) -> float:
+        """In a second, lately."""
+        return self._measured(now_ms)[0]
+
     def _measured(self, now_ms: int) -> tuple[float, int]:
         """The rate, and the time that it is of: what has passed since the oldest sample, and at
         least all samples but one, so that a first burst is not taken for a habit."""

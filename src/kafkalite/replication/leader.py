@@ -37,6 +37,14 @@ class Neighbours:
     stopping: set[int] = field(default_factory=set)
     max_lag_ms: int = 30_000  # replica.lag.time.max.ms
     fetch_backoff_ms: int = 1_000  # replica.fetch.backoff.ms
+    # How often leaders here had somebody leave the in-sync replicas, or join them.
+    isr_shrinks: int = 0
+    isr_expands: int = 0
+
+    def altered(self, had: int, has: int) -> None:
+        """A leader was given other in-sync replicas, as it had asked."""
+        self.isr_shrinks += has < had
+        self.isr_expands += has > had
 
 
 @dataclass(slots=True, frozen=True)

@@ -21,6 +21,7 @@ from kafkalite.log.validator import examine
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.replication.follower import Follower
 from kafkalite.replication.leader import Leader, Leadership, Moment, Neighbours
+from kafkalite.replication.traffic import Traffic
 from kafkalite.replication.waiting import Parked
 
 NO_EPOCH = -1
@@ -80,6 +81,7 @@ class Partition:
     log: PartitionLog
     role: Role = field(default_factory=Idle)
     neighbours: Neighbours = field(default_factory=lambda: _ALONE)
+    traffic: Traffic | None = None  # of its topic, where somebody asked for it to be counted
     _watchers: dict[Parked, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -119,6 +121,8 @@ class Partition:
         if said.leader_id == self.node_id:
             leader = role if isinstance(role, Leader) else Leader(self.node_id)
             self.role = leader
+            if leader.pending is not None and said.partition_epoch > leader.partition_epoch:
+                self.neighbours.altered(len(leader.isr), len(said.isr))
             is_new_epoch = leader.take(said, self.log.log_end_offset, self._now_ms())
             if not is_new_epoch:
                 self.settle()
@@ -191,7 +195,9 @@ class Partition:
 
     def write(self, append: Append, *, is_all: bool) -> AppendResult:
         """Append as leader and let the high watermark follow; `is_all` means acks=all."""
-        leader, log = self.role, self.log
+        leader, log, traffic = self.role, self.log, self.traffic
+        if traffic is not None:
+            traffic.produces += 1
         if not isinstance(leader, Leader):
             raise KafkaError(Error.NOT_LEADER_OR_FOLLOWER)
         if log.being_cut is not None:  # as follower, a moment ago
@@ -208,6 +214,8 @@ class Partition:
             self.advance(log.log_end_offset)
         if leader.followers:
             self.wake()  # they read what is not committed yet
+        if traffic is not None:
+            traffic.appended(len(append.records), result)
         return result
 
     def acknowledges(self, offset: int, *, is_all: bool) -> bool:
@@ -278,6 +286,8 @@ class Partition:
         self, position: FetchPosition, *, is_committed_only: bool, min_one: bool
     ) -> PartitionRead:
         """Records from a position on, as far as this isolation level may see."""
+        if self.traffic is not None:
+            self.traffic.fetches += 1
         self.check_leader(position.leader_epoch)
         log = self.log
         found = PartitionRead(
@@ -298,6 +308,8 @@ class Partition:
     ) -> PartitionRead:
         """Records from a position on up to the log's end, committed or not; or where the reader's
         log parts from ours."""
+        if self.traffic is not None:
+            self.traffic.fetches += 1
         log = self.log
         found = PartitionRead(log.high_watermark, log.last_stable_offset, log.log_start_offset)
         found.diverging = self._divergence(position)
@@ -305,6 +317,8 @@ class Partition:
             found.records = log.read(
                 position.offset, position.max_bytes, min_one_message=min_one
             ).range
+            if self.traffic is not None:
+                self.traffic.replication_bytes_out += found.size
         return found
 
     def offset_for_time(

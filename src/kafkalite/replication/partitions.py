@@ -10,13 +10,16 @@ from collections.abc import Iterator
 
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.replication.partition import Idle, Partition
+from kafkalite.replication.traffic import Traffics
 
 
 class Partitions:
     """Every partition that this broker has a replica of."""
 
-    def __init__(self, node_id: int) -> None:
+    def __init__(self, node_id: int, traffics: Traffics | None = None) -> None:
+        """traffics: where what goes through their topics is to be counted."""
         self.node_id = node_id
+        self.traffics = traffics
         self._by_name: dict[tuple[str, int], Partition] = {}
         self._names: dict[bytes, str] = {}
         # Ours by the cluster's metadata, but no log of theirs could be opened.
@@ -56,6 +59,8 @@ class Partitions:
 
     def add(self, partition: Partition) -> None:
         self._by_name[partition.topic, partition.index] = partition
+        if self.traffics is not None:
+            partition.traffic = self.traffics.of(partition.topic_id, partition.topic)
         self._names[partition.topic_id] = partition.topic
         self.offline.discard((partition.topic, partition.index))
 
@@ -76,3 +81,5 @@ class Partitions:
     def forget_topic(self, topic_id: bytes) -> None:
         self._names.pop(topic_id, None)
         self._closing.discard(topic_id)
+        if self.traffics is not None:
+            self.traffics.forget(topic_id)

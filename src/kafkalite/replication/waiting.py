@@ -19,6 +19,11 @@ from kafkalite.env.later import Later
 from kafkalite.env.slicing import SLICE_MS
 
 TRIED_PER_TURN = 64
+# What waits, as Apache Kafka calls its purgatories.
+FETCH, PRODUCE, DELETE_RECORDS, SHARE_FETCH, OTHER = (
+    "Fetch", "Produce", "DeleteRecords", "ShareFetch", ""
+)  # fmt: skip
+PURGATORIES = (FETCH, PRODUCE, DELETE_RECORDS, SHARE_FETCH)
 
 
 class Watched(Protocol):
@@ -36,10 +41,13 @@ Attempt = Callable[[Collection[Watched] | None], bool]
 class Parked:
     """One attempt that is tried until it succeeds or its time is up."""
 
-    __slots__ = ("_answer", "_attempt", "_moved", "_timer", "_waiting", "_watched")
+    __slots__ = ("_answer", "_attempt", "_moved", "_timer", "_waiting", "_watched", "kind")
 
-    def __init__(self, waiting: Waiting, attempt: Attempt, answer: Later[Any]) -> None:
+    def __init__(
+        self, waiting: Waiting, attempt: Attempt, answer: Later[Any], kind: str
+    ) -> None:
         self._waiting = waiting
+        self.kind = kind
         self._attempt = attempt
         self._answer = answer
         self._watched: list[Watched] = []
@@ -106,11 +114,12 @@ class Waiting:
         self._is_turn_coming = False
 
     def park(
-        self, watched: Iterable[Watched], delay_ms: int, attempt: Attempt, answer: Later[Any]
-    ) -> Parked:
+        self, watched: Iterable[Watched], delay_ms: int, attempt: Attempt, answer: Later[Any],
+        kind: str = FETCH,
+    ) -> Parked:  # fmt: skip
         """Makes an attempt after moves of the watched until it is done, or fails: that is the
         answer then."""
-        parked = Parked(self, attempt, answer)
+        parked = Parked(self, attempt, answer, kind)
         parked.start(watched, delay_ms)
         return parked
 

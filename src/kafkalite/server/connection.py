@@ -20,6 +20,7 @@ from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.in_turn import InTurn
 from kafkalite.server.limits import Deadlines, Limits, RequestMemory
 from kafkalite.server.terms import Answer, NewTerms, Outcome, Reply, Terms, Throttled
+from kafkalite.server.timing import Watch
 
 SIZE_BYTES = 4
 RECEIVE_BUFFER_BYTES = 524_288
@@ -48,6 +49,7 @@ class Common:
     buffer: View = field(
         default_factory=lambda: memoryview(bytearray(RECEIVE_BUFFER_BYTES)), repr=False
     )
+    watch: Watch | None = None  # where requests are counted and timed
     _flushing: list[Connection] = field(default_factory=list)
     _spare: dict[int, list[bytearray]] = field(default_factory=dict, repr=False)  # by size
     spare_bytes: int = 0
@@ -113,30 +115,11 @@ class Connection:
     """The receiver of one link."""
 
     __slots__ = (
-        "_common",
-        "_has_backlog",
-        "_held",
-        "_is_closing",
-        "_is_leaving",
-        "_is_muted",
-        "_is_paused",
-        "_is_taking",
-        "_is_waiting",
-        "_largest",
-        "_link",
-        "_most_owed",
-        "_needed",
-        "_on_end",
-        "_out",
-        "_out_bytes",
-        "_owed",
-        "_owed_bytes",
-        "_own",
-        "_own_filled",
-        "_service",
-        "info",
-        "last_active_ms",
-    )
+        "_common", "_has_backlog", "_held", "_is_closing", "_is_leaving", "_is_muted", "_is_paused",
+        "_is_taking", "_is_waiting", "_largest", "_link", "_most_owed", "_needed", "_on_end",
+        "_out", "_out_bytes", "_owed", "_owed_bytes", "_own", "_own_filled", "_service", "_watch",
+        "info", "last_active_ms",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -147,6 +130,7 @@ class Connection:
         on_end: Callable[[Connection], None],
     ) -> None:
         self._common = common
+        self._watch = common.watch
         self._link = link
         self.info = info
         self._on_end = on_end
@@ -192,6 +176,10 @@ class Connection:
     def received(self, count: int) -> None:
         common = self._common
         self.last_active_ms = common.deadlines.now_ms
+        watch = self._watch
+        if watch is not None:
+            watch.received_bytes += count
+            self.info.heard_ns = watch.now_ns()
         if self._own is None:
             end = len(self._held) + count
             if self._held:
@@ -326,8 +314,11 @@ class Connection:
         """Sends what is ready, then goes on with requests that waited for it."""
         self._collect()
         if self._out:
-            out, self._out, self._out_bytes = self._out, [], 0
-            self._link.send(out)
+            out, size, self._out, self._out_bytes = self._out, self._out_bytes, [], 0
+            if self._watch is None:
+                self._link.send(out)
+            else:
+                self._watch.send(self._link, self.info, out, size)
             if self._link.unsent_bytes:
                 self._common.deadlines.reply_waits(self)
         if self._is_leaving and not self._owed and not self._has_backlog:
@@ -418,6 +409,8 @@ class Connection:
         self.last_active_ms = self._common.deadlines.now_ms
         if not self._link.unsent_bytes:
             self._common.deadlines.replies_taken(self)
+            if self._watch is not None:
+                self._watch.taken(self.info)
         self._regulate()
 
     # --- the end ----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from kafkalite.config.listeners import BROKER, PLAINTEXT, SASL_PROTOCOLS
 from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.network import Address
 from kafkalite.handlers.call import ANONYMOUS
+from kafkalite.server.timing import Timed
 
 
 @dataclass(slots=True)
@@ -29,6 +30,10 @@ class ConnectionInfo:
     software_name: str = "unknown"  # as ApiVersions told it (KIP-511)
     software_version: str = "unknown"
     has_ended: bool = False  # nobody takes a reply any more
+    is_follower: bool = False  # another broker copies by it
+    # Where requests are timed: when bytes came last, and the request whose reply is on its way.
+    heard_ns: int = 0
+    timed: Timed | None = field(default=None, repr=False)
     _waits: dict[Callable[[], None], None] = field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:

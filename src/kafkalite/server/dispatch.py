@@ -28,6 +28,7 @@ from kafkalite.protocol.errors import Error, KafkaError, MalformedFrame
 from kafkalite.protocol.messages import message_class
 from kafkalite.protocol.runtime import ManyElements
 from kafkalite.quotas.meter import Meter, metered
+from kafkalite.server.counting import Counts, counting, counting_in_steps
 from kafkalite.server.error_reply import error_reply, error_reply_in_steps
 from kafkalite.server.guard import guarded
 from kafkalite.server.limits import LimitedLog
@@ -81,10 +82,12 @@ class Dispatcher:
         context: Context,
         log: LimitedLog,
         apis: ApiSet,
+        counts: Counts | None = None,
     ) -> None:
         self._context = context
         self._log = log
         self._apis = apis
+        self._counts = counts
         self._routes: dict[int, Route] = {}
         self._held = context.long_work.connections  # whose earlier request is under way
         self._quotas = context.quotas
@@ -316,6 +319,8 @@ class Dispatcher:
         parts: list[Any] = []
         if type(response) is Encoded:
             parts.append(response.body)
+            if self._counts is not None:  # an answer with errors is none that is kept
+                self._counts.errors_of(route.api.name)[Error.NONE] += 1
         else:
             route.encode(response, parts)
         tags = b"\0" if route.response_has_tags else b""
@@ -427,16 +432,17 @@ class Dispatcher:
         asked, response = (message_class(f"{api.name}{kind}") for kind in ("Request", "Response"))
         request_has_records = spec.message(asked.__name__).has_records
         decode = codec.prefix_decoder(asked, version)
+        encode, encode_in_steps = self._encoders(api, response, version)
         route = Route(
             api,
             version,
             handler,
             decode,
-            codec.encoder(response, version),
+            encode,
             headers.request_header_version(key, version) == 2,
             headers.response_header_version(key, version) == 1,
             _first_when_needed(codec.decoder_in_steps, asked, version),
-            _first_when_needed(codec.encoder_in_steps, response, version),
+            encode_in_steps,
             request_has_records,
             codec.few_decoder(asked, version) if request_has_records else decode,
             SMALL_RECORDS_BYTES if request_has_records else SMALL_BYTES,
@@ -445,6 +451,18 @@ class Dispatcher:
         )
         self._routes[number] = route
         return route
+
+    def _encoders(
+        self, api: spec.Api, response: type[Any], version: int
+    ) -> tuple[Callable[[Any, list[Any]], None], EncodeInSteps]:
+        encode = codec.encoder(response, version)
+        encode_in_steps = _first_when_needed(codec.encoder_in_steps, response, version)
+        if self._counts is None:
+            return encode, encode_in_steps
+        errors = self._counts.errors_of(api.name)
+        return (
+            counting(errors, response, encode), counting_in_steps(errors, response, encode_in_steps)
+        )  # fmt: skip
 
 
 def _is_long(route: Route, response: Any) -> bool:

@@ -6,6 +6,7 @@ network that it is given; decides nothing about requests.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
@@ -27,6 +28,7 @@ from kafkalite.server.limits import (
 )
 from kafkalite.server.quotas import ConnectionQuotas, RateOf
 from kafkalite.server.terms import Terms
+from kafkalite.server.timing import Watch
 
 STOP_LOOK_MS = 20
 
@@ -48,6 +50,7 @@ class Server:
         log: LimitedLog,
         rate_of: RateOf = lambda host: None,
         encrypted: Mapping[str, Encrypted] = MappingProxyType({}),
+        watch: Watch | None = None,
     ) -> None:
         self._network = network
         self._clock = clock
@@ -58,7 +61,7 @@ class Server:
         limits = Limits.of(config)
         memory = RequestMemory(limits.max_queued_request_bytes)
         self._deadlines = Deadlines(clock, slices, limits, memory)
-        self._common = Common(limits, memory, self._deadlines, network.soon)
+        self._common = Common(limits, memory, self._deadlines, network.soon, watch=watch)
         self._encryption = Encryption(
             clock, network.soon, limits.frame_timeout_ms, log, encrypted
         )
@@ -66,6 +69,8 @@ class Server:
         self._ports: dict[str, Port] = {}
         self._doors: dict[str, Door] = {}
         self._connections: dict[Connection, None] = {}
+        self.opened: Counter[str] = Counter()  # by listener, since the start
+        self.closed: Counter[str] = Counter()
         self._stopped: Later[None] | None = None
         self._keep: Keep | None = None
         self._grace: Timer | None = None
@@ -74,6 +79,15 @@ class Server:
     def addresses(self) -> dict[str, Address]:
         """What each listener is bound to, by its name."""
         return {name: port.address for name, port in self._ports.items()}
+
+    @property
+    def clients(self) -> list[ConnectionInfo]:
+        """Who is connected."""
+        return [each.info for each in self._connections]
+
+    @property
+    def request_memory(self) -> RequestMemory:
+        return self._common.memory
 
     def start(self, listeners: list[Listener] | None = None) -> None:
         """Opens the listeners; raises OSError when an address cannot be had, with none open."""
@@ -118,6 +132,7 @@ class Server:
         )  # fmt: skip
         connection = Connection(self._common, self._terms_of(info), link, info, self._ended)
         self._connections[connection] = None
+        self.opened[name] += 1
         link.start(connection)
         if self._quotas.has_too_many and self._quotas.is_protected(name):
             self._make_room(name)
@@ -134,6 +149,7 @@ class Server:
 
     def _ended(self, connection: Connection) -> None:
         del self._connections[connection]
+        self.closed[connection.info.listener] += 1
         self._left(connection.info.listener, connection.info.peer_address[0])
         if self._stopped is not None and not self._connections:
             self._finish()

@@ -71,6 +71,16 @@ class _Turn(Enum):
     TOKEN = auto()
 
 
+@dataclass(slots=True)
+class LoginCounts:
+    """What became of logins at a listener, the later ones of a connection apart."""
+
+    taken: int = 0
+    taken_again: int = 0
+    failed: int = 0
+    failed_again: int = 0
+
+
 @dataclass(slots=True, frozen=True)
 class Entrance:
     """A listener's: what is behind it, and how one comes in."""
@@ -80,6 +90,7 @@ class Entrance:
     mechanisms: Mapping[str, Mechanism]  # in the order in which they are told
     clock: Clock
     log: LimitedLog
+    counts: LoginCounts
 
     def terms(self) -> Terms:
         """Those of a connection that has just come."""
@@ -268,6 +279,10 @@ class Login:
 
     def _inside(self, session_ms: int | None) -> Terms:
         entrance = self._entrance
+        if self._before is None:
+            entrance.counts.taken += 1
+        else:
+            entrance.counts.taken_again += 1
         if session_ms is None:
             return Terms(entrance.service)
         until_ms = entrance.clock.monotonic_ms() + (session_ms or NO_TIME_MS)
@@ -318,6 +333,10 @@ class Login:
     def _tell(self, connection: ConnectionInfo, user: str | None, why: str) -> None:
         who = "" if user is None else f" as {_shown(user)}"
         how = f" with {self._mechanism}" if self._mechanism else ""
+        if self._before is None:
+            self._entrance.counts.failed += 1
+        else:
+            self._entrance.counts.failed_again += 1
         self._entrance.log.warn(
             "login",
             f"{connection} failed to log in{who}{how} on listener {connection.listener}: {why}",

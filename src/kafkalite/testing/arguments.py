@@ -176,6 +176,20 @@ def port_number(port: int) -> int:
     return number
 
 
+def metrics_address(metrics: str | bool | None) -> tuple[str, int] | None:
+    """Where numbers are told: HOST:PORT, True for a free port of this machine; None for nowhere."""
+    if metrics is None or metrics is False:
+        return None
+    if metrics is True:
+        return "127.0.0.1", 0
+    if not isinstance(metrics, str):
+        raise TypeError(f"metrics={metrics!r}: expected True or HOST:PORT")
+    name, _, port = metrics.rpartition(":")
+    if not (name and port.isascii() and port.isdecimal() and int(port[:6]) <= _HIGHEST_PORT):
+        raise ValueError(f"metrics={metrics!r}: expected HOST:PORT, the port 0 for a free one")
+    return host(name), int(port)
+
+
 def ms(duration: SupportsFloat) -> int:
     """Milliseconds as a reply has a place for."""
     number = _real("ms", duration)

@@ -32,6 +32,7 @@ from kafkalite.testing.asking import Asking
 from kafkalite.testing.chosen import Explored
 from kafkalite.testing.clock import Shift
 from kafkalite.testing.faults import Act, Fault, Faults, When, api_name, check_times, error_named
+from kafkalite.testing.numbers import Numbers
 from kafkalite.testing.observing import Observer, Observers
 from kafkalite.testing.plan import CONTROLLER, BrokerFailed, Controls, Plan
 from kafkalite.testing.running import Run
@@ -82,6 +83,7 @@ class EmbeddedKafka(Asking):
         The first is who `client_config` and the helpers are.
     client_certificates: names of those who get one, ["alice"]; all clients have to show one.
     profile: of which release of Apache Kafka they speak the versions, such as "kafka-2.8".
+    metrics: whether it counts and tells Prometheus, at `metrics_url`; or where, "127.0.0.1:9404".
     acls: access rules, such as "User:alice read topic orders-*"; where there is no `security`,
         settings name the authorizer.
     """
@@ -101,7 +103,9 @@ class EmbeddedKafka(Asking):
         users: Mapping[str, str] | None = None,
         client_certificates: Iterable[str] = (),
         acls: Iterable[str | Acl] = (),
+        metrics: str | bool | None = None,
     ) -> None:
+        self._numbers = Numbers(metrics)
         self._run: Run | None = None
         self._guard = threading.RLock()  # also for a signal's handler on the same thread
         self._disk: Disk | None = None
@@ -118,6 +122,7 @@ class EmbeddedKafka(Asking):
             [arguments.port_number(port)] + [0] * (count - 1),
             arguments.profile(profile),
             acls=arguments.acls(acls, texts, is_secured=security is not None),
+            is_counted=self._numbers.are_counted,
         )
         self._plan.secured = secured(
             security, mechanism, users, client_certificates,
@@ -180,7 +185,7 @@ class EmbeddedKafka(Asking):
             self._check_is_ours()
             run = self._run = Run(self._plan, self._disk, self._controls)
         try:
-            run.begin()
+            self._numbers.begin(run)
         finally:
             self._disk = run.disk
         self._plan = run.plan
@@ -188,8 +193,7 @@ class EmbeddedKafka(Asking):
         return self
 
     def _add_users(self, run: Run) -> None:
-        secured = self._plan.secured
-        for request in () if secured is None else secured.requests:
+        for request in () if self._plan.secured is None else self._plan.secured.requests:
             run.ask("add its users", partial(acting.add_users, run, request))
 
     @property
@@ -212,6 +216,7 @@ class EmbeddedKafka(Asking):
 
         Unclean is as `kill -9`: connections break off, nothing more is written, and the next start
         has to recover."""
+        self._numbers.stop()
         if self._run is not None and unclean:
             self._run.kill()
         elif self._run is not None:
@@ -444,6 +449,11 @@ class EmbeddedKafka(Asking):
     @property
     def port(self) -> int:
         return self.ports[0]
+
+    @property
+    def metrics_url(self) -> str:
+        """Where `metrics` are told, before /metrics."""
+        return self._numbers.url
 
     @property
     def bootstrap_servers(self) -> str:

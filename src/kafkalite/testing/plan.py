@@ -47,6 +47,7 @@ class Plan:
     profile: Profile | None = None  # of a release whose versions they speak
     secured: Secured | None = None  # how clients log in
     acls: tuple[Acl, ...] = ()  # that are there from the beginning
+    is_counted: bool = False  # whether brokers count what they do
 
     @property
     def names_directories(self) -> bool:

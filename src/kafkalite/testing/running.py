@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -379,6 +380,7 @@ class Run:
         from kafkalite.broker.broker import Broker
         from kafkalite.config import broker_config
         from kafkalite.security.login_settings import check_broker_login
+        from kafkalite.server.counting import Counts
         from kafkalite.testing.staging import staged
         from kafkalite.testing.standing import StandingNetwork
 
@@ -390,7 +392,8 @@ class Run:
         self.stages[node_id] = []
         network = self.networks.setdefault(node_id, StandingNetwork(self.loop))
         over = partial(staged, self, node_id)
-        return Broker(self.env, network, config, self._local_brokers, over)
+        counts = Counts(time.monotonic_ns) if self.plan.is_counted else None
+        return Broker(self.env, network, config, self._local_brokers, over, counts)
 
     def _create_topics(self, wanted: list[tuple[str, TopicPlan]], then: Callable[[], None]) -> None:
         """Creates what is missing, and says that the start is done when all of it lasts."""

@@ -29,6 +29,7 @@ from kafkalite.records.convert import iterate_any
 from kafkalite.records.record import BatchBuilder, Record
 from kafkalite.replication.partition import Partition
 from kafkalite.server.connection_info import ConnectionInfo
+from kafkalite.server.counting import Counts
 from kafkalite.server.terms import Throttled, reply_in
 
 CORRELATION_ID = 7
@@ -89,6 +90,7 @@ class WholeBroker:
         disk: Disk | None = None,
         background: Background | None = None,
         clock: ManualClock | None = None,
+        counts: Counts | None = None,
     ) -> None:
         self.settings = settings or {}
         self.env = manual_env(7, disk, clock)
@@ -101,7 +103,7 @@ class WholeBroker:
             "transaction.state.log.num.partitions": "2",
             **self.settings,
         })
-        self.broker = Broker(self.env, SilentNetwork(), self.config)
+        self.broker = Broker(self.env, SilentNetwork(), self.config, counts=counts)
         self.started = self.broker.start()
         self.context = self.broker.context
         self.is_closed = False
