@@ -55,15 +55,6 @@ def test_tools(stage: Stage, scene: Scene) -> None:
     assert stage.play(scene) == scene.lines
 
 
-@scenes("absent")
-def test_what_is_not_there(stage: Stage, scene: Scene) -> None:
-    played = stage.play(scene)
-    if differs(stage.broker, scene.title):
-        assert any("UnsupportedVersionException" in line for line in played)
-    else:
-        assert played == scene.lines
-
-
 @scenes("versions")
 def test_versions(stage: Stage, scene: Scene) -> None:
     """Each line but those of what kafkalite's broker has not."""

@@ -134,7 +134,7 @@ def test_a_new_group_waits_for_more_members() -> None:
     }  # fmt: skip
     for name in (MEMBER, OTHER, MEMBER):
         answer = desk.join(name)
-        assert (answer.member_epoch, tasks(answer.active_tasks)) == (0, {})
+        assert (answer.member_epoch, tasks(answer.active_tasks)) == (1, {})
         assert statuses(answer) == delayed
         desk.clock.advance(900)
     desk.clock.advance(300)

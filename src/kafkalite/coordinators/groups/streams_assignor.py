@@ -17,6 +17,8 @@ from kafkalite.coordinators.groups.streams_topology import ConfiguredSubtopology
 from kafkalite.env.slicing import Steps
 
 Task = tuple[str, int]
+# To place a task takes as long as so many looks.
+LOOKS = 4
 
 
 @dataclass(slots=True)
@@ -144,7 +146,7 @@ class _Board:
             name, count = process.add_to_least_loaded(task)
             self._took_active(name, task, count)
             heapq.heapreplace(heap, (process.load, place, process))
-            if self._rest.after(2):
+            if self._rest.after(LOOKS):
                 yield
 
     def _keep(self, tasks: list[Task]) -> Steps[list[Task]]:
@@ -153,7 +155,7 @@ class _Board:
         for task in tasks:
             if not self._give_active(self.had_active.get(task), task):
                 left.append(task)
-            if self._rest.after(1):
+            if self._rest.after(LOOKS):
                 yield
         return left
 
@@ -163,7 +165,7 @@ class _Board:
         for task in tasks:
             if not self._give_active(self._least_loaded(self.had_standby.get(task, [])), task):
                 left.append(task)
-            if self._rest.after(1):
+            if self._rest.after(LOOKS):
                 yield
         return left
 
@@ -190,14 +192,14 @@ class _Board:
                 if not self._keep_copy(task):
                     missing.append((task, self.replicas - placed))
                     break
-            if self._rest.after(1 + self.replicas):
+            if self._rest.after(LOOKS * (1 + self.replicas)):
                 yield
         heap = self._by_load()
         for task, count in sorted(missing, reverse=True):
             for _ in range(count):
                 if not self._place_copy(heap, task):
                     break
-            if self._rest.after(2 * count):
+            if self._rest.after(LOOKS * count):
                 yield
 
     def _keep_copy(self, task: Task) -> bool:

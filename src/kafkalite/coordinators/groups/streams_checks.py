@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kafkalite.coordinators.groups.assignors import Rest
 from kafkalite.coordinators.groups.consumer_group import AWAY_EPOCH, JOINING_EPOCH
 from kafkalite.coordinators.groups.streams_group import Held, StreamsMember
 from kafkalite.coordinators.groups.streams_topology import Configured
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import StreamsGroupHeartbeatRequest
 
@@ -134,13 +136,16 @@ def _is_within(said: Said, has: Held) -> bool:
     return all(has.get(one.subtopology_id, {}).keys() >= set(one.partitions) for one in said)
 
 
-def check_tasks(configured: Configured, request: Request) -> None:
+def check_tasks(configured: Configured, request: Request) -> Steps[None]:
     """Tasks that a member has must be of the topology."""
     if not configured.is_ready:
         return
+    rest = Rest()
     for said in (request.active_tasks, request.standby_tasks, request.warmup_tasks):
         for one in said or ():
             _check_task(configured, one)
+            if rest.after(1 + len(one.partitions)):
+                yield
 
 
 def _check_task(configured: Configured, said: Request.TaskIds) -> None:

@@ -108,7 +108,7 @@ class StreamsGroup:
     metadata_hash: int = 0
     validated_topology_epoch: int = 0
     assignment_configs: dict[str, str] = field(default_factory=dict)
-    assignment_epoch: int = 0
+    assignment_epoch: int = FIRST_EPOCH
     assignment_timestamp_ms: int = 0
     topology: Topology | None = None
     members: dict[str, StreamsMember] = field(default_factory=dict)

@@ -41,6 +41,7 @@ from kafkalite.coordinators.groups.streams_topology import (
     Topology,
     as_record,
     beyond_meaning,
+    is_same,
 )
 from kafkalite.coordinators.groups.target import metadata_hash
 from kafkalite.coordinators.groups.turn import Turn
@@ -69,7 +70,7 @@ def streams_heartbeat(state: GroupsState, turn: Turn, event: StreamsHeartbeat) -
     topology = yield from _topology(turn, group, request)
     statuses = _staleness(group, new)
     draft = yield from _drafted(state, turn, group, topology, new, must_bump)
-    check_tasks(draft.configured, request)
+    yield from check_tasks(draft.configured, request)
     draft.statuses = statuses
     begin_delay(state, turn, group)
     yield from retarget_streams(state, turn, draft)
@@ -148,12 +149,12 @@ def _topology(
         if group.topology is None:
             raise beyond_meaning("The topology is null and the group topology is also null.")
         return group.topology
-    value = as_record(request.topology)
+    value = yield from as_record(request.topology)
     topology, known = Topology.of(value), group.topology
     if known is None:
         turn.write((yield from streams_records.topology(group.group_id, value)))
         return topology
-    if known.epoch <= topology.epoch and known != topology:
+    if known.epoch <= topology.epoch and not (yield from is_same(known, topology)):
         raise KafkaError(Error.INVALID_REQUEST, "Topology updates are not supported yet.")
     return known
 

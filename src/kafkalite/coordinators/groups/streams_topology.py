@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
 
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, Steps, in_steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import StreamsGroupHeartbeatRequest, StreamsGroupTopologyValue
 
@@ -72,6 +73,17 @@ class Topology:
         return frozenset(required)
 
 
+def is_same(one: Topology, other: Topology) -> Steps[bool]:
+    if one.epoch != other.epoch or one.subtopologies.keys() != other.subtopologies.keys():
+        return False
+    for number, (name, subtopology) in enumerate(one.subtopologies.items(), 1):
+        if subtopology != other.subtopologies[name]:
+            return False
+        if number % ELEMENTS_PER_STEP == 0:
+            yield
+    return True
+
+
 def sources_of(subtopology: Subtopology) -> Iterator[str]:
     """What a subtopology reads."""
     yield from subtopology.source_topics
@@ -79,15 +91,14 @@ def sources_of(subtopology: Subtopology) -> Iterator[str]:
         yield topic.name
 
 
-def as_record(asked: StreamsGroupHeartbeatRequest.Topology) -> StreamsGroupTopologyValue:
+def as_record(asked: StreamsGroupHeartbeatRequest.Topology) -> Steps[StreamsGroupTopologyValue]:
     """A member's topology, as the log keeps it."""
     if asked.epoch < 0:
         raise beyond_meaning("Topology epoch must be non-negative.")
     if len({one.subtopology_id for one in asked.subtopologies}) < len(asked.subtopologies):
         raise beyond_meaning("Subtopology ids must differ.")
-    return StreamsGroupTopologyValue(
-        epoch=asked.epoch, subtopologies=[_subtopology(one) for one in asked.subtopologies]
-    )
+    subtopologies = yield from in_steps(map(_subtopology, asked.subtopologies))
+    return StreamsGroupTopologyValue(epoch=asked.epoch, subtopologies=subtopologies)
 
 
 def _subtopology(asked: StreamsGroupHeartbeatRequest.Subtopology) -> Subtopology:
