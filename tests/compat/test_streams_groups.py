@@ -193,7 +193,7 @@ def test_topics_decide_what_there_is_to_do(talks: list[Talk]) -> None:
         what = topology(
             subtopology("0", source_topics=[source], repartition_sink_topics=[inner]),
             subtopology("1", source_topics=[], repartition_source_topics=[topic(inner)],
-                        state_changelog_topics=[topic(kept, **{"cleanup.policy": "compact"})],
+                        state_changelog_topics=[topic(kept, configs={"cleanup.policy": "compact"})],
                         copartition_groups=[
                             Request.CopartitionGroup(repartition_source_topics=[0])
                         ]),

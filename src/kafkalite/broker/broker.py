@@ -243,7 +243,7 @@ class Broker:
     def _build_coordinators(self) -> None:
         metadata, controller, context = self.metadata, self.controller, self.context
         context.auto_creation = AutoCreation(metadata, controller, self.config)
-        context.streams_topics = StreamsTopics(controller, self.env.clock)
+        context.streams_topics = StreamsTopics(metadata, controller, self.env.clock)
         build_sharing(context, self.known, self.peers)
         groups = Groups(
             self.env,

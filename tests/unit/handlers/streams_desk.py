@@ -23,11 +23,13 @@ AT_ONCE = {
 Request = StreamsGroupHeartbeatRequest
 
 
-def topic(name: str, partitions: int = 0, **configs: str) -> Request.TopicInfo:
+def topic(
+    name: str, partitions: int = 0, configs: dict[str, str] | None = None
+) -> Request.TopicInfo:
+    given = [Request.KeyValue(key=key, value=value) for key, value in (configs or {}).items()]
     return Request.TopicInfo(
-        name=name, partitions=partitions, replication_factor=0,
-        topic_configs=[Request.KeyValue(key=key, value=value) for key, value in configs.items()],
-    )  # fmt: skip
+        name=name, partitions=partitions, replication_factor=0, topic_configs=given
+    )
 
 
 def subtopology(name: str = "0", **fields: Any) -> Request.Subtopology:
@@ -35,7 +37,7 @@ def subtopology(name: str = "0", **fields: Any) -> Request.Subtopology:
 
 
 def stateful(name: str = "0", changelog: str = "app-store-changelog") -> Request.Subtopology:
-    kept = topic(changelog, **{"cleanup.policy": "compact"})
+    kept = topic(changelog, configs={"cleanup.policy": "compact"})
     return subtopology(name, state_changelog_topics=[kept])
 
 

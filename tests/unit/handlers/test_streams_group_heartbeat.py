@@ -181,7 +181,7 @@ def test_missing_internal_topics_are_made() -> None:
 
 def test_why_a_topic_cannot_be_made_is_told_for_a_while() -> None:
     desk = StreamsDesk()
-    changelog = topic("app-store-changelog", **{"cleanup.policy": "nonsense"})
+    changelog = topic("app-store-changelog", configs={"cleanup.policy": "nonsense"})
     desk.join(MEMBER, topology(subtopology(state_changelog_topics=[changelog])))
     desk.clock.advance(10)
     (told,) = statuses(desk.beat(MEMBER, 2, [])).values()

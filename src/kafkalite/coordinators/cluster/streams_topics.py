@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from kafkalite.coordinators.cluster.controller import Controller
 from kafkalite.coordinators.cluster.events import CreateTopics
+from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.env.clock import Clock
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
@@ -22,7 +23,8 @@ MOST_FAILURES = 1_000
 class StreamsTopics:
     """Of one broker."""
 
-    def __init__(self, controller: Controller, clock: Clock) -> None:
+    def __init__(self, metadata: Metadata, controller: Controller, clock: Clock) -> None:
+        self._metadata = metadata
         self._controller = controller
         self._clock = clock
         self._on_their_way: set[str] = set()
@@ -38,8 +40,8 @@ class StreamsTopics:
             for topic in topics
             if topic.name not in self._on_their_way and not self.failures([topic.name])
         ]
-        if not wanted:
-            return
+        if not wanted or self._metadata.controller_id is None:
+            return  # who is told that they are missing comes again
         names = [topic.name for topic in wanted]
         self._on_their_way.update(names)
 
