@@ -6,9 +6,7 @@ failure, and a row that no test asks for is removed.
 
 from tests.compat.brokers import Broker
 
-NOT_YET = "not there yet; a client is told that its requests are not supported"
 DIFFERENCES: dict[str, str] = {
-    "Streams groups": NOT_YET,
     "Voters that come and go": "one controller; its requests are not supported",
 }
 

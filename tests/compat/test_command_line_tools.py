@@ -7,22 +7,25 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from kafkalite.jvm import jars
 from tests.compat import transcript
+from tests.compat.admin_peer import Admin
 from tests.compat.brokers import Broker
 from tests.compat.differences import differs
 from tests.compat.java_tools import JavaTools
 from tests.compat.transcript import Scene, Stage
 from tests.compat.waiting import PATIENCE_S
+from tests.out_and_in.asking import Asker
+from tests.out_and_in.other_groups import StreamsMember
 
 # What kafkalite has not, by the names of its requests.
-ABSENT = {
-    "Streams": "Streams groups", "RaftVoter": "Voters that come and go",
-}
+ABSENT = {"RaftVoter": "Voters that come and go"}
 
 # Tools that no transcript calls, and why.
 ELSEWHERE = {
@@ -38,7 +41,7 @@ MAIN = (b"\x01\x00\x04main", b"([Ljava/lang/String;)V")
 
 pytestmark = pytest.mark.xdist_group("java-tools")
 
-Play = Callable[[Path, Scene], list[str]]
+Play = Callable[..., list[str]]
 
 
 def scenes(*names: str) -> pytest.MarkDecorator:
@@ -54,11 +57,12 @@ def play(
     broker: Broker, tools: JavaTools, tmp_path: Path, unique: Callable[[str], str],
     request: pytest.FixtureRequest,
 ) -> Play:
-    """Plays a scene and gives its lines as they are now."""
+    """Plays a scene and gives its lines as they are now; names are made for it or given."""
 
-    def play(path: Path, scene: Scene) -> list[str]:
+    def play(path: Path, scene: Scene, **names: str) -> list[str]:
         is_rewriting = request.config.getoption("--rewrite-transcripts")
         stage = Stage(broker, tools, tmp_path, unique, 0 if is_rewriting else PATIENCE_S)
+        stage.names.update(names)
         played = stage.play(scene)
         if is_rewriting and not broker.is_kafkalite:
             transcript.rewrite(path, scene.title, played)
@@ -73,21 +77,29 @@ def test_tools(play: Play, path: Path, scene: Scene) -> None:
     assert play(path, scene) == scene.lines
 
 
+@scenes("streams")
+def test_tools_of_streams_groups(
+    broker: Broker, play: Play, path: Path, scene: Scene, unique: Callable[[str], str]
+) -> None:
+    names = {"streamers": unique("streamers"), "streamed": unique("streamed")}
+    with closing(Admin(broker)) as admin, closing(Asker(broker.port)) as asker:
+        admin.create(names["streamed"], 2)
+        for number in (b"0", b"1"):
+            producer = Producer({"bootstrap.servers": broker.bootstrap})
+            producer.produce(names["streamed"], number, partition=int(number))
+            assert producer.flush(20) == 0
+        member = StreamsMember(asker, names["streamers"], names["streamed"], 1)
+        member.join()
+        member.commit(1)
+        if "deserted" in scene.title:
+            member.leave()
+        assert play(path, scene, **names) == scene.lines
+
+
 @pytest.mark.full  # it waits ten seconds until it is sure that no record comes any more
 @scenes("compaction")
 def test_tools_that_take_long(play: Play, path: Path, scene: Scene) -> None:
     assert play(path, scene) == scene.lines
-
-
-@scenes("absent")
-def test_tools_for_what_is_not_there(
-    broker: Broker, play: Play, path: Path, scene: Scene
-) -> None:
-    played = play(path, scene)
-    if differs(broker, scene.title):
-        assert any("UnsupportedVersionException" in line for line in played)
-    else:
-        assert played == scene.lines
 
 
 @scenes("versions")

@@ -1,8 +1,7 @@
 """Share and streams groups in a directory that both brokers serve in turn.
 
-Both serve share groups. Apache Kafka alone serves streams groups: this broker keeps their records,
-answers as Apache Kafka does about groups of another kind, and lets nobody take their ids. These
-tests name the brokers they start.
+Each goes on with the groups that the other one left, and answers about them as it does. These tests
+name the brokers they start.
 """
 
 from __future__ import annotations
@@ -200,6 +199,18 @@ def committed(asker: Asker, group_id: str) -> dict[int, int]:
     }
 
 
+def goes_on(asker: Asker, member: StreamsMember) -> None:
+    """The same member, in the same epoch and with the same tasks, at another broker."""
+    epoch, partitions = member.epoch, member.partitions
+    member.asker = asker
+    asker.find(STREAMS_GROUP)
+    member.beat()
+    assert (member.epoch, member.partitions) == (epoch, partitions)
+    member.commit(20)
+    assert committed(asker, STREAMS_GROUP) == {0: 20, 1: 20}
+    member.leave()
+
+
 @pytest.mark.timeout(240)
 def test_share_and_streams_groups_outlast_a_stay_with_the_other_broker(folder: Path) -> None:
     broker = brokers.start(APACHE_KAFKA, folder, ONE_PARTITION)
@@ -217,13 +228,18 @@ def test_share_and_streams_groups_outlast_a_stay_with_the_other_broker(folder: P
         sharer = ShareMember(asker, SHARE_GROUP, TOPIC, topic_id, 8)
         assert sharer.read(10) == 10, "the share group reads what it had not read"
         sharer.leave()
+        streamer = StreamsMember(asker, STREAMS_GROUP, TOPIC, 4)
+        streamer.join()
+        streamer.commit(19)
+        # It stays, and is known to the next broker.
     produce(broker, 20)
     broker.stop()
 
     at = len(broker.log())
     broker = brokers.start(APACHE_KAFKA, folder, ONE_PARTITION)
     with closing(Asker(broker.port)) as asker:
-        assert committed(asker, STREAMS_GROUP) == {0: 5, 1: 17}
+        assert committed(asker, STREAMS_GROUP) == {0: 19, 1: 19}
+        goes_on(asker, streamer)
         assert committed(asker, DESERTED) == {0: 17, 1: 17}
         sharer = ShareMember(asker, SHARE_GROUP, TOPIC, topic_id, 9)
         assert sharer.read(20) == 20, "the share group reads what it had not read"

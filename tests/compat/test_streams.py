@@ -7,7 +7,7 @@ word or count it twice.
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import Random
 
@@ -24,6 +24,14 @@ PARTITIONS = 2
 WORDS = [f"word-{number}" for number in range(50)]
 SOURCE, TARGET = "words", "counts"
 WAIT_S = 20
+# By protocol: who groups are told of an application that is killed, and how soon.
+CLASSIC = ("consumer.session.timeout.ms=6000", "consumer.heartbeat.interval.ms=1000")
+STREAMS = ("group.protocol=streams",)
+SOON = {
+    "group.streams.session.timeout.ms": "6000", "group.streams.min.session.timeout.ms": "6000",
+    "group.streams.heartbeat.interval.ms": "500", "group.streams.min.heartbeat.interval.ms": "500",
+    "group.streams.initial.rebalance.delay.ms": "1000",
+}  # fmt: skip
 
 pytestmark = pytest.mark.xdist_group("java-clients")
 
@@ -37,26 +45,33 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Scene:
-    """A broker on one port for all its lives, and an application with one state folder."""
+    """A broker on one port for all its lives, and instances of an application, each with its state
+    folder."""
 
-    def __init__(self, folder: Path, classes: Path) -> None:
+    def __init__(
+        self, folder: Path, classes: Path, kind: str = KAFKALITE,
+        settings: tuple[str, ...] = CLASSIC, overrides: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
         self.folder = folder
         self.classes = classes
+        self.kind, self.settings, self.overrides = kind, settings, overrides
         [self.port] = brokers.free_ports(1)
         self.broker: Broker = self._start_broker()
-        self.application: subprocess.Popen[bytes] | None = None
-        self.kills = {"broker": 0, "application": 0}
+        self.instances: list[subprocess.Popen[bytes]] = []
+        self.kills = {"broker": 0, "application": 0, "one instance": 0}
 
     def _start_broker(self) -> Broker:
-        return brokers.start(KAFKALITE, self.folder / "broker", port=self.port)
+        return brokers.start(self.kind, self.folder / "broker", self.overrides, port=self.port)
 
     def start_application(self) -> None:
+        """Another instance."""
         class_path = f"{self.classes}:{jars.class_path('streams')}"
-        words = (self.broker.bootstrap, "word-count", SOURCE, TARGET, str(self.folder / "state"))
+        state = self.folder / f"state-{len(self.instances)}"
+        words = (self.broker.bootstrap, "word-count", SOURCE, TARGET, str(state), *self.settings)
         call = java.command(class_path, "WordCount", *words, heap="256M")
         call[1:1] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
         with (self.folder / "application.log").open("ab") as log:
-            self.application = subprocess.Popen(call, stdout=log, stderr=log)
+            self.instances.append(subprocess.Popen(call, stdout=log, stderr=log))
 
     def kill(self, what: str) -> None:
         self.kills[what] += 1
@@ -64,16 +79,19 @@ class Scene:
             self.broker.kill()
             self.broker = self._start_broker()
         else:
-            self.end_application()
-            self.start_application()
+            self.end_instance()
+            if what == "application":
+                self.start_application()
 
-    def end_application(self) -> None:
-        if self.application is not None:
-            self.application.send_signal(signal.SIGKILL)
-            self.application.wait(WAIT_S)
+    def end_instance(self) -> None:
+        """Kills the last one; what it had on disk is there for the next."""
+        instance = self.instances.pop()
+        instance.send_signal(signal.SIGKILL)
+        instance.wait(WAIT_S)
 
     def close(self) -> None:
-        self.end_application()
+        while self.instances:
+            self.end_instance()
         self.broker.kill()
 
 
@@ -126,9 +144,12 @@ class Counts:
         self._consumer.close()
 
 
-def run(scene: Scene, count: int, kills: list[str], timeout_s: int) -> None:
+def run(
+    scene: Scene, count: int, kills: list[str], timeout_s: int, instances: int = 1
+) -> None:
     expected = feed(scene, count)
-    scene.start_application()
+    for _ in range(instances):
+        scene.start_application()
     counts = Counts(scene)
     # One kill after each of these shares of the whole has come out.
     due = [(count * (turn + 1) // (len(kills) + 2), what) for turn, what in enumerate(kills)]
@@ -157,6 +178,18 @@ def said(scene: Scene) -> str:
 
 def test_words_are_counted_once(scene: Scene) -> None:
     run(scene, 5_000, ["broker", "application"], timeout_s=110)
+
+
+@pytest.mark.timeout(240)
+def test_a_streams_group_goes_on_without_one_of_its_instances(
+    broker_kind: str, tmp_path: Path, classes: Path
+) -> None:
+    """The newer protocol (KIP-1071): tasks and internal topics are the broker's to give."""
+    scene = Scene(tmp_path, classes, broker_kind, STREAMS, SOON)
+    try:
+        run(scene, 5_000, ["one instance"], timeout_s=200, instances=2)
+    finally:
+        scene.close()
 
 
 @pytest.mark.slow

@@ -16,7 +16,6 @@ from kafkalite.records.batch import DELETE_HORIZON_BIT, HEADER_BYTES
 from kafkalite.testing.comparison.conditions import (
     MAX_TIMESTAMP,
     UNSERVED_APIS,
-    UNSERVED_FEATURES,
 )
 from tests.differential.odd_requests import ODD_REQUESTS
 from tests.differential.replies import LONG_AGO_MS, NOW_MS
@@ -136,11 +135,6 @@ def _written_without_epoch(ours: Any, theirs: Any) -> None:
     failed.update(error_code="UNKNOWN_SERVER_ERROR", base_offset=-1)
 
 
-def _unserved_features(ours: Any, theirs: Any) -> None:
-    for name in ("supported_features", "finalized_features"):
-        theirs[name].append({**theirs[name][0], "name": UNSERVED_FEATURES[0]})
-
-
 def _unserved_apis(ours: Any, theirs: Any) -> None:
     theirs["api_keys"].append({**theirs["api_keys"][0], "api_key": min(UNSERVED_APIS)})
 
@@ -187,7 +181,6 @@ SCENES: tuple[Scene, ...] = (
         "no epoch, no offset", "Produce", _written_without_epoch,
         ODD_REQUESTS["Produce"]["an id without an epoch"],
     ),
-    Scene("features", "ApiVersions", _unserved_features, _plain("ApiVersions")),
     Scene("APIs", "ApiVersions", _unserved_apis, _plain("ApiVersions")),
     Scene("old versions", "ApiVersions", _dropped_versions, _plain("ApiVersions")),
 )  # fmt: skip

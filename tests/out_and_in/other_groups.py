@@ -1,4 +1,4 @@
-"""Share and streams groups by hand, which only Apache Kafka serves: made, used and left there.
+"""Share and streams groups by hand: made, used and left there.
 
 Owns one member of each while it lives. What a share group has read lies in __share_group_state,
 what a streams group has read among the offsets of all groups.

@@ -40,6 +40,7 @@ from kafkalite.coordinators.cluster.configs import apply_dynamic_config
 from kafkalite.coordinators.cluster.events import CreateAcls, CreateTopics
 from kafkalite.coordinators.cluster.local_controller import LocalController
 from kafkalite.coordinators.cluster.metadata import Metadata
+from kafkalite.coordinators.cluster.streams_topics import StreamsTopics
 from kafkalite.coordinators.groups.front import OFFSETS_TOPIC, Groups, settings_of
 from kafkalite.coordinators.groups.topics import ImageTopics
 from kafkalite.coordinators.shares.front import STATE_TOPIC
@@ -249,6 +250,7 @@ class Broker:
     def _build_coordinators(self) -> None:
         metadata, controller, context = self.metadata, self.controller, self.context
         context.auto_creation = AutoCreation(metadata, controller, self.config)
+        context.streams_topics = StreamsTopics(metadata, controller, self.env.clock)
         build_sharing(context, self.known, self.peers)
         groups = Groups(
             self.env,

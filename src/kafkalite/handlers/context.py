@@ -13,6 +13,7 @@ from kafkalite.config.setting import InvalidSetting
 from kafkalite.coordinators.cluster.auto_creation import AutoCreation
 from kafkalite.coordinators.cluster.controller import Controller
 from kafkalite.coordinators.cluster.metadata import Metadata
+from kafkalite.coordinators.cluster.streams_topics import StreamsTopics
 from kafkalite.coordinators.groups.front import Groups
 from kafkalite.coordinators.shares.front import Shares
 from kafkalite.coordinators.shares.persister import Persister
@@ -52,6 +53,7 @@ class Context:
     metadata: Metadata = field(init=False)
     controller: Controller = field(init=False)
     auto_creation: AutoCreation = field(init=False)
+    streams_topics: StreamsTopics = field(init=False)
     groups: Groups = field(init=False)
     transactions: Transactions = field(init=False)
     shares: Shares = field(init=False)

@@ -1,4 +1,4 @@
-"""Descriptions of groups whose coordinator assigns topics: of consumers, and of share groups.
+"""Descriptions of groups whose coordinator assigns topics: of consumers, share and streams groups.
 
 Owns what is told of a group that has topics which who asks may not describe: nothing but that.
 """
@@ -33,8 +33,10 @@ def describe_with_topics(
     topics_of: Callable[[Any], Iterable[str]],
     *,
     is_served: bool,
+    hidden: str = HIDDEN_TOPICS,
 ) -> R | InSteps | Later[R | InSteps]:
-    """`topics_of` names the topics that a described group has."""
+    """`topics_of` names the topics that a described group has; `hidden` says that some may not be
+    described."""
     if not is_served:
         return begun(_unserved(request.group_ids, kind))
     answer = describe_by_shard(
@@ -43,28 +45,33 @@ def describe_with_topics(
     if context.authorizer is None:
         return answer
     shown: Later[R | InSteps] = afterwards(
-        answer, lambda response: InSteps(_shown(context, call, response, topics_of))
+        answer, lambda response: InSteps(_shown(context, call, response, topics_of, hidden))
     )
     return shown
 
 
 def _shown(
-    context: Context, call: Call, response: Any, topics_of: Callable[[Any], Iterable[str]]
+    context: Context,
+    call: Call,
+    response: Any,
+    topics_of: Callable[[Any], Iterable[str]],
+    hidden: str,
 ) -> Steps[Any]:
     groups = response.groups
     names = (name for group in groups for name in topics_of(group))
     allowed = yield from permitted(context, call, DESCRIBE, TOPIC, names)
     response.groups = [
-        group if allowed.issuperset(topics_of(group)) else _hidden(group) for group in groups
+        group if allowed.issuperset(topics_of(group)) else _hidden(group, hidden)
+        for group in groups
     ]
     return response
 
 
-def _hidden(group: Any) -> Any:
+def _hidden(group: Any, why: str) -> Any:
     return type(group)(
         group_id=group.group_id,
         error_code=Error.TOPIC_AUTHORIZATION_FAILED,
-        error_message=HIDDEN_TOPICS,
+        error_message=why,
     )
 
 

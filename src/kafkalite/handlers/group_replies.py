@@ -194,6 +194,14 @@ def serves_consumer_groups(context: Context) -> bool:
     )
 
 
+def serves_streams_groups(context: Context) -> bool:
+    """Whether the cluster has finalized KIP-1071, and the settings have it."""
+    is_finalized = context.metadata.image.features.get("streams.version", 0) >= 1
+    return is_finalized and "streams" in context.config.get_list(
+        "group.coordinator.rebalance.protocols"
+    )
+
+
 def code_of(answer: object) -> Error:
     return Error(answer.code) if isinstance(answer, KafkaError) else Error.NONE
 

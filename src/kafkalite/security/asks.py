@@ -143,6 +143,12 @@ AlterShareGroupOffsets      own             READ group                when it is
 AlterShareGroupOffsets      own             READ topic                refused alone
 DeleteShareGroupOffsets     own             DELETE group              when it is served
 DeleteShareGroupOffsets     own             READ topic                refused alone
+StreamsGroupHeartbeat       own             READ group                when it is served
+StreamsGroupHeartbeat       own             DESCRIBE topic            named: refused
+StreamsGroupHeartbeat       own             CREATE cluster            of internal topics; or:
+StreamsGroupHeartbeat       own             CREATE topic              none is created
+StreamsGroupDescribe        own             DESCRIBE group            when it is served
+StreamsGroupDescribe        own             DESCRIBE topic            of its topology; it is refused
 GetTelemetrySubscriptions   none
 PushTelemetry               none
 ListConfigResources         all             DESCRIBE_CONFIGS cluster

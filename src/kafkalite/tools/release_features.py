@@ -1,7 +1,7 @@
 """What `kafka-storage` and `kafka-features` know of releases: the levels of metadata.version by
 name, what each has of the other features, and which of them depend on another.
 
-Owns these tables; streams groups are in them, though no broker here serves them.
+Owns these tables.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import org.apache.kafka.streams.kstream.Materialized;
 /**
  * Counts words exactly once, until it is killed.
  *
- * WordCount BOOTSTRAP APPLICATION SOURCE TARGET STATE_FOLDER
+ * WordCount BOOTSTRAP APPLICATION SOURCE TARGET STATE_FOLDER [SETTING=VALUE ...]
  *
  * Nothing is cached, so each record that comes in makes one that goes out: a word's counts in the
  * target are 1, 2, 3 and so on, and any loss or repetition shows as a gap or a second copy.
@@ -27,12 +27,14 @@ public class WordCount {
         config.put(StreamsConfig.REPLICATION_FACTOR_CONFIG, 1);
         config.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 100);
         config.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
-        config.put("consumer.session.timeout.ms", 6_000);
-        config.put("consumer.heartbeat.interval.ms", 1_000);
         config.put("consumer.auto.offset.reset", "earliest");
         config.put("consumer.max.poll.records", 200);
         config.put("producer.transaction.timeout.ms", 10_000);
         config.put("reconnect.backoff.max.ms", 200);
+        for (int index = 5; index < words.length; index++) {
+            String[] setting = words[index].split("=", 2);
+            config.put(setting[0], setting[1]);
+        }
         StreamsBuilder builder = new StreamsBuilder();
         builder.<String, String>stream(words[2])
             .groupBy((key, word) -> word)

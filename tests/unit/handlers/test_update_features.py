@@ -47,7 +47,7 @@ def test_level_nought_is_off(world):
     ("name", "level", "kind", "message"),
     [
         ("nope", 1, UPGRADE, "does not support this feature"),
-        ("streams.version", 1, UPGRADE, "does not support this feature"),
+        ("streams.version", 2, UPGRADE, "only supports versions 0-1"),
         ("share.version", 2, UPGRADE, "only supports versions 0-1"),
         ("transaction.version", 3, UPGRADE, "only supports versions 0-2"),
         ("transaction.version", -1, UPGRADE, "cannot be less than 0"),

@@ -1,7 +1,6 @@
 """The features of the cluster: what this broker can do, and decisions on their levels.
 
-Owns the ranges that are registered and advertised, and the levels of a new cluster. Streams groups
-are not served, so their feature has no range here and stays at level 0.
+Owns the ranges that are registered and advertised, and the levels of a new cluster.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ SUPPORTED: Final[dict[str, tuple[int, int]]] = {
     "group.version": (0, 1),
     KRAFT_VERSION: (0, 1),
     "share.version": (0, 1),
+    "streams.version": (0, 1),
     "transaction.version": (0, 2),
 }
-# Streams groups are not served, but a cluster may have them on: its records are kept.
-KNOWN: Final = {**SUPPORTED, "streams.version": (0, 1)}
 # What a new cluster begins with, in the order Kafka writes it.
 INITIAL: Final = {
     METADATA_VERSION: 30,
     "eligible.leader.replicas.version": 1,
     "group.version": 1,
     "share.version": 1,
+    "streams.version": 1,
     "transaction.version": 2,
 }
 # Feature level -> least metadata.version it needs.
@@ -60,7 +59,7 @@ def check_finalized(image: Image) -> None:
 
 def check_levels(levels: Mapping[str, int]) -> None:
     for name, level in levels.items():
-        lowest, highest = KNOWN.get(name, (0, 0))
+        lowest, highest = SUPPORTED.get(name, (0, 0))
         if not lowest <= level <= highest:
             raise UnknownMetadata(f"the feature {name} at level {level}")
 

@@ -15,12 +15,14 @@ from kafkalite.coordinators.groups.events import (
     DescribeConsumerGroups,
     DescribeGroups,
     DescribeShareGroups,
+    DescribeStreamsGroups,
     ListGroups,
 )
 from kafkalite.coordinators.groups.other_kinds import ForeignGroup
 from kafkalite.coordinators.groups.share_assignor import NAME as SHARE_ASSIGNOR
 from kafkalite.coordinators.groups.share_group import ShareMember
 from kafkalite.coordinators.groups.state import Group, GroupsState
+from kafkalite.coordinators.groups.streams_description import describe_streams_group
 from kafkalite.coordinators.groups.target import preferred_assignor
 from kafkalite.coordinators.groups.turn import Turn
 from kafkalite.env.slicing import InSteps, Steps, begun, finish, in_steps
@@ -30,6 +32,7 @@ from kafkalite.protocol.messages import (
     DescribeGroupsResponse,
     ListGroupsResponse,
     ShareGroupDescribeResponse,
+    StreamsGroupDescribeResponse,
 )
 
 # From this version on a group that does not exist is an error; before, it is a dead group.
@@ -268,4 +271,23 @@ def _described_share_member(
         client_host=member.client_host,
         subscribed_topic_names=list(member.subscribed_topics),
         assignment=kind.Assignment(topic_partitions=topics),
+    )
+
+
+# -- streams groups --------------------------------------------------------------------------
+
+
+def describe_streams_groups(state: GroupsState, turn: Turn, event: DescribeStreamsGroups) -> None:
+    turn.reply(begun(_described(partial(_describe_streams, state), event.group_ids)))
+
+
+def _describe_streams(
+    state: GroupsState, group_id: str
+) -> Steps[StreamsGroupDescribeResponse.Group]:
+    group = state.streams_group(group_id)
+    if group is not None:
+        return (yield from describe_streams_group(group))
+    code, message = _why_not(state, group_id, "streams")
+    return StreamsGroupDescribeResponse.Group(
+        group_id=group_id, error_code=code, error_message=message
     )

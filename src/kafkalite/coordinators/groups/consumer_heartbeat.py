@@ -29,6 +29,7 @@ from kafkalite.coordinators.groups.other_kinds import ForeignGroup
 from kafkalite.coordinators.groups.reconciliation import Goal, Owned, reconcile
 from kafkalite.coordinators.groups.share_group import ShareGroup
 from kafkalite.coordinators.groups.state import Arrival, Arrivals, GroupsState
+from kafkalite.coordinators.groups.streams_group import StreamsGroup
 from kafkalite.coordinators.groups.subscriptions import change_subscription
 from kafkalite.coordinators.groups.target import (
     Draft,
@@ -201,7 +202,7 @@ def _group(
     group = state.groups.get(request.group_id)
     if isinstance(group, ConsumerGroup):
         return group
-    if isinstance(group, (ForeignGroup, ShareGroup)):
+    if isinstance(group, (ForeignGroup, ShareGroup, StreamsGroup)):
         raise group.refusal()
     if not is_joining:
         wrong = f"Group {request.group_id} is not a consumer group."

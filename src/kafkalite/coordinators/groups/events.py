@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from kafkalite.coordinators.events import Event, R_co
+from kafkalite.coordinators.groups.streams_topology import InternalTopic
 from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.slicing import InSteps
 from kafkalite.protocol.messages import (
@@ -34,6 +35,9 @@ from kafkalite.protocol.messages import (
     ShareGroupDescribeResponse,
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
+    StreamsGroupDescribeResponse,
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
     SyncGroupRequest,
     SyncGroupResponse,
     TxnOffsetCommitRequest,
@@ -237,6 +241,29 @@ class InitializeShares:
     state_epoch: int
 
 
+# -- streams groups -------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class StreamsBeat:
+    """What a member of a streams group is told, and internal topics that are to be made for it."""
+
+    response: StreamsGroupHeartbeatResponse
+    missing: dict[str, InternalTopic] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class StreamsHeartbeat(OfRequest[StreamsBeat]):
+    request: StreamsGroupHeartbeatRequest
+    client_id: str
+    client_host: str
+
+
+@dataclass(slots=True, eq=False)
+class DescribeStreamsGroups(Event[list[StreamsGroupDescribeResponse.Group] | InSteps]):
+    group_ids: list[str]
+
+
 # -- timers ---------------------------------------------------------------------------------
 
 
@@ -284,6 +311,13 @@ class ClassicStepExpired(OfGroup[None]):
 @dataclass(slots=True, eq=False)
 class GatheringOver(OfGroup[None]):
     """Nobody else has come to a new consumer group for a moment."""
+
+    group_id: str
+
+
+@dataclass(slots=True, eq=False)
+class StreamsDelayOver(OfGroup[None]):
+    """A new streams group has waited for more members."""
 
     group_id: str
 

@@ -116,6 +116,10 @@ class Groups(Shards):
         """Somebody asked where this group's coordinator is, and will come to it."""
         self._look_ups.note(group_id, client, self.env.clock.now_ms())
 
+    def streams_heartbeat_interval_ms(self, group_id: str) -> int:
+        """How often members of a streams group are heard of."""
+        return self._settings.streams_heartbeat_interval_ms(group_id)
+
     def spare(self, group_id: str, member_id: str, by_ms: int) -> None:
         """A member that cannot have given a sign of life for so long is none the deader for it."""
         runtime = self._runtime(group_id)
@@ -182,7 +186,7 @@ def _by_topic(places: Iterable[tuple[bytes, int]]) -> dict[bytes, tuple[int, ...
 
 
 def settings_of(config: BrokerConfig) -> GroupSettings:
-    """The broker's configuration, as the group coordinator reads it; but for an interval none of it
+    """The broker's configuration, as the group coordinator reads it; but for intervals none of it
     is dynamic."""
     policy = config.get_str("group.consumer.migration.policy").lower()
     return GroupSettings(
@@ -206,4 +210,10 @@ def settings_of(config: BrokerConfig) -> GroupSettings:
         share_assignment_ms=lambda: config.get_int("group.share.assignment.interval.ms"),
         share_max_size=config.get_int("group.share.max.size"),
         share_initialize_retry_ms=config.get_int("group.share.initialize.retry.interval.ms"),
+        streams_session_ms=config.get_int("group.streams.session.timeout.ms"),
+        streams_heartbeat_ms=config.get_int("group.streams.heartbeat.interval.ms"),
+        streams_assignment_ms=lambda: config.get_int("group.streams.assignment.interval.ms"),
+        streams_initial_delay_ms=config.get_int("group.streams.initial.rebalance.delay.ms"),
+        streams_standby_replicas=config.get_int("group.streams.num.standby.replicas"),
+        streams_max_size=config.get_int("group.streams.max.size"),
     )

@@ -9,14 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafkalite.coordinators.effects import Record
-from kafkalite.coordinators.groups import consumer_records, records, share_records, share_states
+from kafkalite.coordinators.groups import (
+    consumer_records,
+    records,
+    share_records,
+    share_states,
+    streams_records,
+)
 from kafkalite.coordinators.groups.classic_group import ClassicGroup
 from kafkalite.coordinators.groups.classic_timers import join_key
+from kafkalite.coordinators.groups.consumer_group import ConsumerGroup
 from kafkalite.coordinators.groups.events import DeleteGroups, OffsetSweep, TopicsDeleted
 from kafkalite.coordinators.groups.offsets import CommittedOffset, OffsetStore
 from kafkalite.coordinators.groups.other_kinds import ForeignGroup
 from kafkalite.coordinators.groups.share_group import ShareGroup
 from kafkalite.coordinators.groups.state import Group, GroupsState, Unswept
+from kafkalite.coordinators.groups.streams_group import StreamsGroup
+from kafkalite.coordinators.groups.streams_target import end_delay
 from kafkalite.coordinators.groups.turn import Turn
 from kafkalite.env.slicing import Pace
 from kafkalite.protocol.classes import ZERO_UUID
@@ -115,7 +124,7 @@ def _sweep_group(state: GroupsState, work: _Stretch, unswept: Unswept) -> None:
     unswept.places = None
     if group is not None and group.is_empty and store.count(group_id) == expired:
         # What is left of its offsets goes in this very turn, so nobody has come back for them.
-        _delete(work, group)
+        _delete(state, work, group)
 
 
 def _places(store: OffsetStore, group_id: str) -> Iterator[tuple[str, int]]:
@@ -179,19 +188,20 @@ def _delete_on_request(state: GroupsState, work: _Stretch, group_id: str) -> int
         if work.is_done:
             return None
         work.write(records.offset_tombstone(group_id, topic, partition))
-    _delete(work, group)
+    _delete(state, work, group)
     return Error.NONE
 
 
-def _delete(work: _Stretch, group: Group) -> None:
+def _delete(state: GroupsState, work: _Stretch, group: Group) -> None:
     if isinstance(group, ClassicGroup):
         work.turn.cancel(join_key(group.group_id))
         work.write(records.group_tombstone(group.group_id))
-    elif isinstance(group, ForeignGroup):
-        work.write(*group.tombstones())
     elif isinstance(group, ShareGroup):
         work.write(*share_records.group_tombstones(group))
-    else:
+    elif isinstance(group, StreamsGroup):
+        end_delay(state, work.turn, group.group_id)
+        work.write(*streams_records.group_tombstones(group.group_id))
+    elif isinstance(group, ConsumerGroup):
         work.write(*consumer_records.group_tombstones(group))
 
 

@@ -25,6 +25,7 @@ from kafkalite.coordinators.groups.offsets import NO_TIMESTAMP, CommittedOffset,
 from kafkalite.coordinators.groups.other_kinds import ForeignGroup
 from kafkalite.coordinators.groups.share_group import ShareGroup
 from kafkalite.coordinators.groups.state import Group, GroupsState
+from kafkalite.coordinators.groups.streams_group import StreamsGroup
 from kafkalite.coordinators.groups.topics import Topics
 from kafkalite.coordinators.groups.turn import Turn
 from kafkalite.env.slicing import InSteps, Steps, finish
@@ -54,8 +55,8 @@ class _AskedTopic(Protocol):
     def partitions(self) -> Sized: ...
 
 
-# Raises when the committing member does not own the partition.
-PartitionCheck = Callable[[bytes, int], None]
+# Raises when the committing member does not own the partition, of a topic by name and id.
+PartitionCheck = Callable[[str, bytes, int], None]
 
 
 def commit_offsets(state: GroupsState, turn: Turn, event: CommitOffsets) -> Steps[None] | None:
@@ -93,7 +94,7 @@ def _commit_all(
                 expire_ms,
                 topic.topic_id,
             )
-            check(topic.topic_id, index)
+            check(topic.name, topic.topic_id, index)
             code = _commit_one(state, turn, request.group_id, topic.name, index, offset)
             answer.partitions.append(
                 OffsetCommitResponse.Partition(partition_index=index, error_code=code)
@@ -115,11 +116,10 @@ def _check_commit(state: GroupsState, turn: Turn, event: CommitOffsets) -> Parti
         is_new_client = event.version >= GROUP_ID_NOT_FOUND_SINCE
         raise KafkaError(Error.GROUP_ID_NOT_FOUND if is_new_client else Error.ILLEGAL_GENERATION)
     instance_id = request.group_instance_id
-    if isinstance(group, ConsumerGroup):
-        stale = group.check_commit(
-            request.member_id, instance_id, epoch, event.version, is_transactional=False
+    if isinstance(group, (ConsumerGroup, StreamsGroup)):
+        return _check_epoch(
+            group, request.member_id, instance_id, epoch, event.version, is_transactional=False
         )
-        return _any_partition if stale is None else partial(check_owned, stale, epoch)
     group.check_commit(request.member_id, instance_id, epoch, is_transactional=False)
     if isinstance(group, (ForeignGroup, ShareGroup)):
         return _any_partition
@@ -130,7 +130,32 @@ def _check_commit(state: GroupsState, turn: Turn, event: CommitOffsets) -> Parti
     return _any_partition
 
 
-def _any_partition(topic_id: bytes, partition: int) -> None:
+def _check_epoch(
+    group: ConsumerGroup | StreamsGroup,
+    member_id: str,
+    instance_id: str | None,
+    epoch: int,
+    version: int,
+    *,
+    is_transactional: bool,
+) -> PartitionCheck:
+    """With an older epoch each partition must have been the member's then."""
+    if isinstance(group, StreamsGroup):
+        running = group.check_commit(
+            member_id, instance_id, epoch, version, is_transactional=is_transactional
+        )
+        if running is None:
+            return _any_partition
+        return lambda topic, _, index: group.check_owned(running, epoch, topic, index)
+    stale = group.check_commit(
+        member_id, instance_id, epoch, version, is_transactional=is_transactional
+    )
+    if stale is None:
+        return _any_partition
+    return lambda _, topic_id, index: check_owned(stale, epoch, topic_id, index)
+
+
+def _any_partition(topic: str, topic_id: bytes, partition: int) -> None:
     """No partition is refused."""
 
 
@@ -173,12 +198,10 @@ def _commit_all_transactional(
         answer = TxnOffsetCommitResponse.Topic(name=topic.name)
         response.topics.append(answer)
         view = state.topics.by_name(topic.name)
-        if view is None and check is not _any_partition:
-            raise KafkaError(Error.ILLEGAL_GENERATION)
         topic_id = ZERO_UUID if view is None else view.topic_id
         for asked in topic.partitions:
             index = asked.partition_index
-            check(topic_id, index)
+            check(topic.name, topic_id, index)
             offset = CommittedOffset(
                 asked.committed_offset,
                 asked.committed_leader_epoch,
@@ -210,26 +233,23 @@ def _check_transactional(
         state.create_classic_group(request.group_id, now_ms)
         return _any_partition
     epoch = request.generation_id
-    if not isinstance(group, ConsumerGroup):
+    if not isinstance(group, (ConsumerGroup, StreamsGroup)):
         group.check_commit(member_id, instance_id, epoch, is_transactional=True)
         return _any_partition
     try:
-        stale = group.check_commit(
-            member_id, instance_id, epoch, event.version, is_transactional=True
+        check = _check_epoch(
+            group, member_id, instance_id, epoch, event.version, is_transactional=True
         )
     except KafkaError as refusal:
         raise _as_generation(refusal) from None
-    if stale is None:
-        return _any_partition
-    member = stale
+    return check if check is _any_partition else partial(_check_generation, check)
 
-    def check(topic_id: bytes, partition: int) -> None:
-        try:
-            check_owned(member, epoch, topic_id, partition)
-        except KafkaError as refusal:
-            raise _as_generation(refusal) from None
 
-    return check
+def _check_generation(check: PartitionCheck, topic: str, topic_id: bytes, index: int) -> None:
+    try:
+        check(topic, topic_id, index)
+    except KafkaError as refusal:
+        raise _as_generation(refusal) from None
 
 
 def _as_generation(refusal: KafkaError) -> KafkaError:
@@ -244,7 +264,7 @@ def _as_generation(refusal: KafkaError) -> KafkaError:
 def fetch_offsets(state: GroupsState, turn: Turn, event: FetchOffsets) -> None:
     request = event.request
     group = state.groups.get(request.group_id)
-    if isinstance(group, (ConsumerGroup, ForeignGroup)):
+    if isinstance(group, (ConsumerGroup, ForeignGroup, StreamsGroup)):
         group.check_fetch(request.member_id, request.member_epoch)
     if request.topics is None:
         topics = [

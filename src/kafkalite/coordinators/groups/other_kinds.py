@@ -1,10 +1,9 @@
 """Groups that this broker does not serve: their records are kept, their ids are taken.
 
-Owns the keys of such records in a partition of __consumer_offsets: of streams groups (KIP-1071), of
-kinds nobody here knows, and of values in a newer version. Apache
-Kafka goes on with these groups in the same directory, and one group of another kind under such an
-id would keep it from loading the whole partition. So nothing is written for them, but what Apache
-Kafka itself writes when an empty streams group makes room.
+Owns the keys of such records in a partition of __consumer_offsets: of kinds nobody here knows, and
+of values in a newer version. A newer broker goes on with these groups in the same directory, and
+one group of another kind under such an id would keep it from loading the whole partition. So
+nothing is written for them.
 """
 
 from __future__ import annotations
@@ -23,27 +22,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-NO_MEMBER_EPOCH = -1
-# The key type that means a member, by which a group is known to be empty.
-STREAMS_MEMBER = 19
-# The order in which Apache Kafka deletes an empty streams group: epoch and topology come last.
-STREAMS_DELETED_LAST = (17, 23)
-
-
-class Kind(Enum):
-    """What wrote the group; its value is what ListGroups calls the type."""
-
-    STREAMS = "streams"
-    UNKNOWN = "unknown"
+# What Apache Kafka before 4.2 kept of a streams group besides, and nobody reads any more.
+STREAMS_PARTITIONS = 18
+# What ListGroups calls their type.
+UNKNOWN = "unknown"
 
 
 class ForeignState(Enum):
-    EMPTY = "Empty"
-    STABLE = "Stable"
     UNKNOWN = "Unknown"
-
-
-_KINDS = dict.fromkeys(range(17, 24), Kind.STREAMS)
 
 
 def key_type(key: bytes) -> int:
@@ -66,40 +52,27 @@ class ForeignGroup:
     """One of them: whatever is asked of it gets what Apache Kafka says of another kind of group."""
 
     group_id: str
-    kind: Kind
-    keys: dict[bytes, None]
     is_newer: bool = False
 
     @property
     def type_name(self) -> str:
-        return self.kind.value
+        return UNKNOWN
 
     @property
     def protocol_type(self) -> str:
-        return self.kind.value
-
-    @property
-    def has_members(self) -> bool:
-        return any(key_type(key) == STREAMS_MEMBER for key in self.keys)
+        return UNKNOWN
 
     @property
     def state(self) -> ForeignState:
-        if self.kind is Kind.UNKNOWN:
-            return ForeignState.UNKNOWN
-        return ForeignState.STABLE if self.has_members else ForeignState.EMPTY
+        return ForeignState.UNKNOWN
 
     @property
     def is_empty(self) -> bool:
         """Never a thing to clear away."""
         return False
 
-    @property
-    def makes_room(self) -> bool:
-        """Whether a classic group may take its place, with its offsets."""
-        return self.kind is Kind.STREAMS and not self.is_newer and not self.has_members
-
     def is_subscribed_to(self, topic: str) -> bool:
-        return self.has_members
+        return False
 
     def refusal(self) -> KafkaError:
         """For a request of another kind of group."""
@@ -114,58 +87,28 @@ class ForeignGroup:
     def check_commit(
         self, member_id: str, instance_id: str | None, epoch: int, *, is_transactional: bool
     ) -> None:
-        """An empty streams group may have its offsets set; its members' epochs are not known."""
-        if self.kind is not Kind.STREAMS or self.is_newer:
-            raise self.refusal()
-        if epoch < 0 and not self.has_members:
-            return
-        is_anonymous = epoch == NO_MEMBER_EPOCH and not member_id and instance_id is None
-        if not (is_transactional and is_anonymous):
-            raise KafkaError(
-                Error.UNKNOWN_MEMBER_ID,
-                f"Member {member_id} is not a member of group {self.group_id}.",
-            )
+        raise self.refusal()
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         if self.is_newer:
             raise self.refusal()
-        if self.kind is Kind.STREAMS and not (member_id is None and epoch < 0):
-            raise KafkaError(
-                Error.UNKNOWN_MEMBER_ID,
-                f"Member {member_id} is not a member of group {self.group_id}.",
-            )
 
     def check_offset_delete(self) -> None:
-        if self.kind is not Kind.STREAMS or self.is_newer:
-            raise self.refusal()
+        raise self.refusal()
 
     def check_delete(self) -> None:
-        """Of a kind that nobody here knows there may be more than its records."""
+        """There may be more of it than its records."""
         if self.is_newer:
             raise self.refusal()
-        if self.has_members:
-            raise KafkaError(Error.NON_EMPTY_GROUP)
-        if self.kind is not Kind.STREAMS:
-            log.warning(
-                "group %r is not deleted: this broker does not serve %s groups; delete it with"
-                " Apache Kafka on this data directory", self.group_id, self.kind.value,
-            )  # fmt: skip
-            raise KafkaError(
-                Error.UNSUPPORTED_VERSION, f"This broker does not serve {self.kind.value} groups."
-            )
+        log.warning(
+            "group %r is not deleted: this broker does not know its kind; delete it with the broker"
+            " that made it, on this data directory", self.group_id,
+        )  # fmt: skip
+        raise KafkaError(Error.UNSUPPORTED_VERSION, "This broker does not serve such groups.")
 
     def expiry_base_ms(self, commit_timestamp_ms: int) -> int | None:
         """Its offsets are the other broker's to expire."""
         return None
-
-    def tombstones(self) -> list[Record]:
-        """Everything of it, so that Apache Kafka knows the group to be gone."""
-
-        def place(key: bytes) -> int:
-            kind = key_type(key)
-            return STREAMS_DELETED_LAST.index(kind) if kind in STREAMS_DELETED_LAST else -1
-
-        return [Record(key, None) for key in sorted(self.keys, key=place)]
 
 
 @dataclass(slots=True)
@@ -179,7 +122,7 @@ class ForeignRecords:
         """A record of a type that is not ours."""
         assert record.key is not None
         group_id = group_of(record.key)
-        if group_id is None:
+        if group_id is None or key_type(record.key) == STREAMS_PARTITIONS:
             return
         if record.value is not None:
             self.other.setdefault(group_id, {})[bytes(record.key)] = None
@@ -201,13 +144,8 @@ class ForeignRecords:
                 _drop(self.newer, group_id, record.key)
 
     def groups(self) -> list[ForeignGroup]:
-        found = {}
-        for group_id, keys in self.other.items():
-            kinds = {_KINDS.get(key_type(key), Kind.UNKNOWN) for key in keys}
-            kind = next((one for one in Kind if one in kinds), Kind.UNKNOWN)
-            found[group_id] = ForeignGroup(group_id, kind, keys)
-        for group_id, keys in self.newer.items():
-            found[group_id] = ForeignGroup(group_id, Kind.UNKNOWN, keys, is_newer=True)
+        found = {group_id: ForeignGroup(group_id) for group_id in self.other}
+        found |= {group_id: ForeignGroup(group_id, is_newer=True) for group_id in self.newer}
         return list(found.values())
 
 

@@ -1,7 +1,7 @@
 """The records of __consumer_offsets, in the versions that Apache Kafka 4.3.1 writes.
 
-Owns keys and values on disk, both ways. It decides nothing. Types of streams groups are none of
-ours: they decode to None, and `foreign` sees to them.
+Owns keys and values on disk, both ways. It decides nothing. Types that nobody here knows decode to
+None, and `foreign` sees to them.
 """
 
 from __future__ import annotations
@@ -46,6 +46,12 @@ _NAMES = {
     14: "ShareGroupCurrentMemberAssignment",
     15: "ShareGroupStatePartitionMetadata",
     16: "ConsumerGroupRegularExpression",
+    17: "StreamsGroupMetadata",
+    19: "StreamsGroupMemberMetadata",
+    20: "StreamsGroupTargetAssignmentMetadata",
+    21: "StreamsGroupTargetAssignmentMember",
+    22: "StreamsGroupCurrentMemberAssignment",
+    23: "StreamsGroupTopology",
 }
 
 

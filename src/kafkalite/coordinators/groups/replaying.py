@@ -12,7 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 from kafkalite.coordinators.effects import Record
-from kafkalite.coordinators.groups import consumer_records, records, share_replaying
+from kafkalite.coordinators.groups import (
+    consumer_records,
+    records,
+    share_replaying,
+    streams_replaying,
+)
 from kafkalite.coordinators.groups.classic_group import ClassicGroup, ClassicMember, ClassicState
 from kafkalite.coordinators.groups.consumer_group import (
     LEFT_EPOCH,
@@ -265,4 +270,5 @@ _APPLY: dict[str, Callable[[GroupsState, Any, Any, Record], None]] = {
     "ConsumerGroupCurrentMemberAssignmentKey": _current_assignment,
     "ConsumerGroupRegularExpressionKey": _regular_expression,
     **share_replaying.APPLY,
+    **streams_replaying.APPLY,
 }

@@ -16,6 +16,7 @@ from kafkalite.coordinators.groups import (
     consumer_leave,
     consumer_records,
     records,
+    streams_records,
 )
 from kafkalite.coordinators.groups.classic_group import ClassicGroup
 from kafkalite.coordinators.groups.consumer_group import ConsumerGroup
@@ -23,6 +24,7 @@ from kafkalite.coordinators.groups.events import (
     Heartbeat,
     Join,
     Leave,
+    RebalanceExpired,
     SessionExpired,
     Sync,
     TopicsChanged,
@@ -31,6 +33,12 @@ from kafkalite.coordinators.groups.other_kinds import ForeignGroup
 from kafkalite.coordinators.groups.share_group import ShareGroup
 from kafkalite.coordinators.groups.share_heartbeat import on_share_session_expired
 from kafkalite.coordinators.groups.state import GroupsState
+from kafkalite.coordinators.groups.streams_group import StreamsGroup
+from kafkalite.coordinators.groups.streams_leave import (
+    on_streams_rebalance_expired,
+    on_streams_session_expired,
+)
+from kafkalite.coordinators.groups.streams_target import end_delay
 from kafkalite.coordinators.groups.turn import Turn
 from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
@@ -38,9 +46,10 @@ from kafkalite.protocol.errors import Error, KafkaError
 
 def join(state: GroupsState, turn: Turn, event: Join) -> Steps[None] | None:
     group = state.groups.get(event.request.group_id)
-    if isinstance(group, (ForeignGroup, ShareGroup)):
-        if isinstance(group, ForeignGroup) and group.makes_room:
-            _make_room(turn, event, group.tombstones())
+    if isinstance(group, (ForeignGroup, ShareGroup, StreamsGroup)):
+        if isinstance(group, StreamsGroup) and group.is_empty:
+            end_delay(state, turn, group.group_id)
+            _make_room(turn, event, streams_records.group_tombstones(group.group_id))
         else:
             code = Error.INCONSISTENT_GROUP_PROTOCOL
             turn.reply(classic_join.join_error(classic_join.NO_MEMBER_ID, code))
@@ -70,7 +79,7 @@ def _make_room(turn: Turn, event: Join, tombstones: list[Record]) -> None:
 
 def sync(state: GroupsState, turn: Turn, event: Sync) -> Steps[None] | None:
     group = state.groups.get(event.request.group_id)
-    if isinstance(group, (ForeignGroup, ShareGroup)):
+    if isinstance(group, (ForeignGroup, ShareGroup, StreamsGroup)):
         raise KafkaError(Error.INCONSISTENT_GROUP_PROTOCOL)
     if isinstance(group, ConsumerGroup):
         return classic_members.sync(state, turn, group, event)
@@ -96,6 +105,10 @@ def leave(state: GroupsState, turn: Turn, event: Leave) -> Steps[None] | None:
 def on_session_expired(
     state: GroupsState, turn: Turn, event: SessionExpired
 ) -> Steps[None] | None:
+    streams = state.streams_group(event.group_id)
+    if streams is not None:
+        on_streams_session_expired(turn, streams, event)
+        return None
     shared = state.share_group(event.group_id)
     if shared is not None:
         return on_share_session_expired(state, turn, shared, event)
@@ -105,12 +118,24 @@ def on_session_expired(
     return consumer_leave.on_consumer_session_expired(state, turn, event)
 
 
+def on_rebalance_expired(
+    state: GroupsState, turn: Turn, event: RebalanceExpired
+) -> Steps[None] | None:
+    streams = state.streams_group(event.group_id)
+    if streams is None:
+        return consumer_leave.on_rebalance_expired(state, turn, event)
+    on_streams_rebalance_expired(turn, streams, event)
+    return None
+
+
 def on_topics_changed(state: GroupsState, turn: Turn, event: TopicsChanged) -> None:
-    """Consumer and share groups look at their topics with the next heartbeat."""
+    """Groups that the coordinator assigns look at their topics with the next heartbeat."""
     names = set(event.names)
     for group in state.groups.values():
         if (isinstance(group, ConsumerGroup) and (
             group.regexes or any(group.is_subscribed_to(name) for name in names)
-        )) or (isinstance(group, ShareGroup) and any(map(group.is_subscribed_to, names))):
+        )) or (isinstance(group, ShareGroup) and any(map(group.is_subscribed_to, names))) or (
+            isinstance(group, StreamsGroup) and group.needs_any(names)
+        ):
             group.must_refresh = True
     turn.reply(None)

@@ -64,6 +64,13 @@ class GroupSettings:
     share_assignment_ms: Callable[[], int] = lambda: 1_000
     share_max_size: int = 200
     share_initialize_retry_ms: int = 30_000
+    # Streams groups (KIP-1071).
+    streams_session_ms: int = 45_000
+    streams_heartbeat_ms: int = 5_000
+    streams_assignment_ms: Callable[[], int] = lambda: 1_000
+    streams_initial_delay_ms: int = 3_000
+    streams_standby_replicas: int = 0
+    streams_max_size: int = MAX_INT
     # Dynamic configs of one group (`consumer.session.timeout.ms` …), when it has any.
     group_override: Callable[[str, str], int | None] = _no_override
 
@@ -86,3 +93,23 @@ class GroupSettings:
     def share_assignment_interval_ms(self, group_id: str) -> int:
         override = self.group_override(group_id, "share.assignment.interval.ms")
         return self.share_assignment_ms() if override is None else override
+
+    def streams_session_timeout_ms(self, group_id: str) -> int:
+        override = self.group_override(group_id, "streams.session.timeout.ms")
+        return self.streams_session_ms if override is None else override
+
+    def streams_heartbeat_interval_ms(self, group_id: str) -> int:
+        override = self.group_override(group_id, "streams.heartbeat.interval.ms")
+        return self.streams_heartbeat_ms if override is None else override
+
+    def streams_assignment_interval_ms(self, group_id: str) -> int:
+        override = self.group_override(group_id, "streams.assignment.interval.ms")
+        return self.streams_assignment_ms() if override is None else override
+
+    def streams_initial_rebalance_delay_ms(self, group_id: str) -> int:
+        override = self.group_override(group_id, "streams.initial.rebalance.delay.ms")
+        return self.streams_initial_delay_ms if override is None else override
+
+    def streams_num_standby_replicas(self, group_id: str) -> int:
+        override = self.group_override(group_id, "streams.num.standby.replicas")
+        return self.streams_standby_replicas if override is None else override

@@ -27,12 +27,15 @@ from kafkalite.coordinators.groups import (
     requests,
     share_heartbeat,
     share_states,
+    streams_heartbeat,
+    streams_target,
 )
 from kafkalite.coordinators.groups.classic_group import ClassicGroup
 from kafkalite.coordinators.groups.classic_timers import arm_session
 from kafkalite.coordinators.groups.consumer_group import ConsumerGroup
 from kafkalite.coordinators.groups.share_group import ShareGroup
 from kafkalite.coordinators.groups.state import GroupsState
+from kafkalite.coordinators.groups.streams_group import StreamsGroup
 from kafkalite.coordinators.groups.turn import Turn
 from kafkalite.env.slicing import InSteps, Steps, begun
 from kafkalite.protocol.errors import KafkaError
@@ -53,6 +56,9 @@ _DECIDE: dict[type, Callable[[GroupsState, Turn, Any], Steps[None] | None]] = {
     events.DescribeConsumerGroups: admin.describe_consumer_groups,
     events.ShareHeartbeat: share_heartbeat.share_heartbeat,
     events.DescribeShareGroups: admin.describe_share_groups,
+    events.StreamsHeartbeat: streams_heartbeat.streams_heartbeat,
+    events.DescribeStreamsGroups: admin.describe_streams_groups,
+    events.StreamsDelayOver: streams_target.on_delay_over,
     events.SharesInitialized: share_states.on_initialized,
     events.SharesNotInitialized: share_states.on_not_initialized,
     events.ListShared: share_states.list_shared,
@@ -64,7 +70,7 @@ _DECIDE: dict[type, Callable[[GroupsState, Turn, Any], Steps[None] | None]] = {
     events.TopicsDeleted: housekeeping.on_topics_deleted,
     events.GatheringOver: consumer_heartbeat.on_gathering_over,
     events.SessionExpired: requests.on_session_expired,
-    events.RebalanceExpired: consumer_leave.on_rebalance_expired,
+    events.RebalanceExpired: requests.on_rebalance_expired,
     events.ClassicStepExpired: consumer_leave.on_classic_step_expired,
     events.Downgraded: classic_members.on_downgraded,
     events.JoinPhaseExpired: classic_join.on_join_phase_expired,
@@ -131,6 +137,8 @@ class GroupShard:
                 consumer_leave.resume(self.state, turn, group)
             elif isinstance(group, ShareGroup):
                 share_heartbeat.resume(self.state, turn, group)
+            elif isinstance(group, StreamsGroup):
+                streams_heartbeat.resume_streams(self.state, turn, group)
         housekeeping.keep_sweeping(self.state, turn)
         return turn.effects
 

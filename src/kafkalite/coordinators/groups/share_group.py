@@ -87,10 +87,6 @@ class ShareGroup:
         return False
 
     @property
-    def makes_room(self) -> bool:
-        return False
-
-    @property
     def is_newer(self) -> bool:
         return False
 

@@ -17,6 +17,7 @@ from kafkalite.coordinators.groups.offsets import OffsetStore
 from kafkalite.coordinators.groups.other_kinds import ForeignGroup, ForeignRecords
 from kafkalite.coordinators.groups.settings import GroupSettings
 from kafkalite.coordinators.groups.share_group import ShareGroup
+from kafkalite.coordinators.groups.streams_group import StreamsGroup
 from kafkalite.coordinators.groups.topics import Topics
 from kafkalite.env.slicing import STRETCH_MS, Pace
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from kafkalite.protocol.messages import ConsumerGroupHeartbeatRequest
 
-Group = ClassicGroup | ConsumerGroup | ShareGroup | ForeignGroup
+Group = ClassicGroup | ConsumerGroup | ShareGroup | StreamsGroup | ForeignGroup
 
 # Groups and offsets that housekeeping looks at in a stretch of time; it takes some 6 ms.
 STRETCH_WORK = 5_000
@@ -70,6 +71,8 @@ class GroupsState:
     offsets: OffsetStore = field(default_factory=OffsetStore)
     # Who waits in new consumer groups, by group id.
     arrivals: dict[str, Arrivals] = field(default_factory=dict)
+    # Until when new streams groups wait for more members, by group id.
+    streams_delays: dict[str, int] = field(default_factory=dict)
     look_ups: LookUps = field(default_factory=LookUps)
     foreign: ForeignRecords = field(default_factory=ForeignRecords)
     # When share coordinators were asked last to initialize a topic for a group.
@@ -105,6 +108,10 @@ class GroupsState:
     def share_group(self, group_id: str) -> ShareGroup | None:
         group = self.groups.get(group_id)
         return group if isinstance(group, ShareGroup) else None
+
+    def streams_group(self, group_id: str) -> StreamsGroup | None:
+        group = self.groups.get(group_id)
+        return group if isinstance(group, StreamsGroup) else None
 
     def was_asked_of_late(self, group_id: str, topic_id: bytes, now_ms: int) -> bool:
         """Whether an answer of share coordinators may still come."""

@@ -11,7 +11,6 @@ from kafkalite.testing.comparison.conditions import (
     CLOSED,
     SILENT,
     UNSERVED_APIS,
-    UNSERVED_FEATURES,
     asked_for_nothing,
     cut_behind_a_part,
     drops_versions,
@@ -401,13 +400,6 @@ ALLOWED: tuple[Allowed, ...] = (
         two_texts,
     ),
     Allowed(
-        "features",
-        of_each("ApiVersions", "supported_features[]", "finalized_features[]"),
-        "Features of groups that kafkalite does not serve so far (streams.version).",
-        lambda difference: difference.ours is ABSENT
-        and difference.theirs["name"] in UNSERVED_FEATURES,
-    ),
-    Allowed(
         "old versions",
         of_each("ApiVersions", "api_keys[].min_version"),
         "kafkalite also serves the old versions that Apache Kafka 4 dropped.",
@@ -416,7 +408,8 @@ ALLOWED: tuple[Allowed, ...] = (
     Allowed(
         "APIs",
         of_each("ApiVersions", "api_keys[]"),
-        "kafkalite advertises only the APIs that it serves: no streams groups so far.",
+        "kafkalite advertises only the APIs that it serves: its one controller has no voters that"
+        " come and go.",
         lambda difference: difference.ours is ABSENT
         and difference.theirs["api_key"] in UNSERVED_APIS,
     ),
