@@ -34,6 +34,9 @@ from kafkalite.protocol.errors import Error, KafkaError
 TRANSACTIONS_TOPIC = "__transaction_state"
 RETRY_MS = 20
 RETRY_FOR_MS = 100
+# Told, never raised: one of each is for all partitions.
+FENCED = KafkaError(Error.INVALID_PRODUCER_EPOCH)
+NOT_ADDED = KafkaError(Error.INVALID_TXN_STATE, "Partition was not added to the transaction")
 
 log = logging.getLogger(__name__)
 
@@ -201,9 +204,9 @@ class _Asking:
     def _told(self, error: KafkaError) -> KafkaError:
         """What the producer is told of a refusal."""
         if error.code == Error.PRODUCER_FENCED:
-            return KafkaError(Error.INVALID_PRODUCER_EPOCH)
+            return FENCED
         if error.code == Error.TRANSACTION_ABORTABLE and not self._knows_abortable:
-            return KafkaError(Error.INVALID_TXN_STATE, "Partition was not added to the transaction")
+            return NOT_ADDED
         return error
 
 
