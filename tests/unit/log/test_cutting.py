@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,24 @@ QUIET = LogSettings(log_cleaner_enable=False, log_retention_check_interval_ms=1 
 START, COUNT = 10, 20
 
 
+class Workers(QueuedBackground):
+    """Jobs wait in a queue, and are known for jobs while they run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_at_work = False
+
+    def submit(self, job: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        def work() -> Any:
+            self.is_at_work = True
+            try:
+                return job()
+            finally:
+                self.is_at_work = False
+
+        super().submit(work, done)
+
+
 class Cutting:
     """A log from ten to thirty in several segments, whose disk is waited for by jobs in a queue."""
 
@@ -35,7 +54,7 @@ class Cutting:
             self.log.append_as_leader(batch([b"v%03d" % number]), 0)
         self.log.flush()
         self.world.manager.checkpoint(RECOVERY_POINTS)
-        self.jobs = QueuedBackground()
+        self.jobs = Workers()
         self.world.env.background = self.jobs
         self.is_wanted = True
         self.outcomes: list[KafkaError | None] = []
@@ -84,6 +103,23 @@ def test_a_cut_leaves_what_it_leaves_at_once(
     cutting.world.env.background = World().env.background
     log = cutting.world.restart(clean=False)
     assert (log.log_start_offset, log.log_end_offset) == (start, end + 1)
+
+
+@pytest.mark.parametrize(("offset", "is_whole"), [(17, False), (4, False), (40, True)])
+def test_the_loop_waits_for_no_sync(cutting: Cutting, offset: int, is_whole: bool) -> None:
+    disk = cutting.world.disk
+    assert isinstance(disk, CrashDisk)
+    synced: list[bool] = []
+
+    def look(kind: str, path: str, size: int) -> None:
+        if kind.startswith("sync"):
+            synced.append(cutting.jobs.is_at_work)
+
+    disk.before_operation = look
+    cutting.begin(offset, is_whole=is_whole)
+    cutting.jobs.run_all()
+    assert len(synced) > 3
+    assert all(synced)
 
 
 def test_a_cut_where_nothing_reaches_is_over_at_once(cutting: Cutting) -> None:
