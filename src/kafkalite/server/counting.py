@@ -56,11 +56,8 @@ class Counts:
         self.errors: dict[str, Errors] = {}
 
     def found(self, number: int) -> RequestCount:
-        """Of an API and a version as one number, as frames begin with."""
-        count = self.by_route.get(number)
-        return self._begun(number) if count is None else count
-
-    def _begun(self, number: int) -> RequestCount:
+        """Of an API and a version that comes for the first time, as the number that frames begin
+        with."""
         key, version = number >> 16 & 0xFFFF, number & 0xFFFF
         is_served = key in spec.api_files() and version in handlers.versions(spec.api(key))
         if not is_served:
@@ -81,23 +78,27 @@ class Counted:
 
     def __init__(self, inner: Service, counts: Counts, long_work: LongWork) -> None:
         self._inner = inner
+        self._inner_answer = inner.answer
         self._counts = counts
         self._by_route = counts.by_route
         self._now_ns = counts.watch.now_ns
         self._long_work = long_work
 
     def answer(self, frame: memoryview, connection: ConnectionInfo) -> Answer:
-        if len(frame) < _HEAD_BYTES:
-            return self._inner.answer(frame, connection)
+        size = len(frame)
+        if size < _HEAD_BYTES:
+            return self._inner_answer(frame, connection)
         number: int = _route_at(frame)[0]
         if connection.is_follower:
             number |= _FOLLOWERS
-        count = self._by_route.get(number) or self._counts.found(number)
+        count = self._by_route.get(number)
+        if count is None:
+            count = self._counts.found(number)
         count.requests += 1
-        count.request_bytes += len(frame)
+        count.request_bytes += size
         if count.left > 1:
             count.left -= 1
-            return self._inner.answer(frame, connection)
+            return self._inner_answer(frame, connection)
         count.left = count.times.every
         return self._timed(count.times, frame, connection)
 

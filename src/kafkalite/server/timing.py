@@ -55,8 +55,8 @@ class Times:
 
     def _pace(self, now_ns: int) -> None:
         took_ns, self._since_ns = now_ns - self._since_ns, now_ns
-        if took_ns < SHORT_NS and self.every < MOST_EVERY:
-            self.every *= 2
+        if took_ns < SHORT_NS:
+            self.every = min(self.every * (1 + SHORT_NS // max(took_ns, 1)), MOST_EVERY)
         elif took_ns > LONG_NS and self.every > 1:
             self.every //= 2
 

@@ -32,6 +32,10 @@ def test_of_many_one_stands_for_several() -> None:
     for _ in range(SAMPLES):
         times.take(SAMPLE, SHORT_NS - 1)
     assert times.every == 2
+    fast = Times(0)
+    for _ in range(SAMPLES):
+        fast.take(SAMPLE, SHORT_NS // 100)
+    assert fast.every == 101
     times.take(SAMPLE, SHORT_NS)
     assert times.timed == SAMPLES + 2
     assert times.sums[0] == SAMPLES + 2
