@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.compat import secured_page
 from tests.compat.brokers import APACHE_KAFKA, APACHE_KAFKA_3, KAFKALITE
 from tests.compat.differences import DIFFERENCES
 
@@ -64,6 +65,7 @@ class Matrix:
         text = json.dumps(outcomes, indent=0, sort_keys=True, ensure_ascii=False)
         kept_in.write_text(re.sub(r"\[\n(.*),\n(.*)\n\]", r"[\1, \2]", text) + "\n", "utf-8")
         self.path.write_text("\n".join(page(outcomes)) + "\n", "utf-8")
+        secured_page.write(self.path, outcomes.get(secured_page.FILE, {}))
 
 
 def parts_of(node: str) -> tuple[str, str, str]:

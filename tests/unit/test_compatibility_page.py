@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.compat import matrix
+from tests.compat import matrix, secured_page
 from tests.compat.matrix import Outcomes
 
 PASSED, FAILED = ["kcat", "passed"], ["kcat", "failed"]
@@ -57,3 +57,25 @@ def test_a_page_counts_the_cases_of_a_feature() -> None:
     lines = matrix.page(outcomes)
     assert "| kcat | 1 failed, 1 passed | 1 skipped: no kcat |" in lines
     assert "| keys and values | 1 failed, 1 passed | 1 skipped: no kcat |" in lines
+
+
+def test_an_answer_stands_once_with_its_ways() -> None:
+    first = secured_page.with_found({}, "kcat", "SSL", {"wrong": "no", "no rule": "refused"})
+    both = secured_page.with_found(first, "kcat", "mutual TLS", {"wrong": "no"})
+    assert both["kcat"] == {"wrong": {"no": ["SSL", "mutual TLS"]}, "no rule": {"refused": ["SSL"]}}
+    other = secured_page.with_found(both, "kcat", "SSL", {"wrong": "never"})
+    assert other["kcat"]["wrong"] == {"no": ["mutual TLS"], "never": ["SSL"]}
+    assert secured_page.heard_on(other, "kcat", "SSL") == {"wrong": "never", "no rule": "refused"}
+
+
+def test_the_page_of_secured_clients_says_on_which_broker_it_was_shown() -> None:
+    cases = {
+        "kafkalite-franz-go 1.22 on SSL": ["", "passed"],
+        "apache-kafka-4.3.1-franz-go 1.22 on SSL": ["", "passed"],
+        "kafkalite-franz-go 1.22 on mutual TLS": ["", "passed"],
+        "apache-kafka-4.3.1-franz-go 1.22 on mutual TLS": ["", "failed"],
+        "kafkalite-sarama 1.61 on SSL": ["", "skipped: no Go toolchain on PATH"],
+    }
+    rows = [line for line in secured_page.page(cases) if line.startswith(("| franz", "| sarama"))]
+    assert rows[0].startswith("| franz-go 1.22 | both | kafkalite alone | not shown |")
+    assert rows[1].startswith("| sarama 1.61 | skipped: no Go toolchain on PATH | not shown |")

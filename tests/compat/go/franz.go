@@ -13,6 +13,7 @@ import (
 
 type franz struct {
 	bootstrap string
+	security  []kgo.Opt
 	member    *kgo.Client
 	producer  *kgo.Client // with a transactional id
 	lock      sync.Mutex  // of what the callbacks of a rebalance write
@@ -23,6 +24,7 @@ type franz struct {
 func franzGo(bootstrap string) library {
 	f := &franz{bootstrap: bootstrap, owned: map[string]map[int32]bool{}}
 	return franzAdmin(bootstrap, library{
+		"secure":     f.secure,
 		"produce":    f.produce,
 		"read":       f.read,
 		"join":       f.join,
@@ -45,7 +47,17 @@ func (f *franz) client(options ...kgo.Opt) (*kgo.Client, error) {
 		kgo.RetryTimeout(deadline),
 		kgo.FetchMaxWait(200 * time.Millisecond), kgo.MetadataMinAge(50 * time.Millisecond),
 	}
-	return kgo.NewClient(append(common, options...)...)
+	client, err := kgo.NewClient(append(append(common, f.security...), options...)...)
+	if err != nil || f.security == nil {
+		return client, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	defer cancel()
+	if err := client.Ping(ctx); err != nil { // or who is kept out would be told that time is over
+		client.Close()
+		return nil, err
+	}
+	return client, nil
 }
 
 var franzCodecs = map[string]kgo.CompressionCodec{

@@ -54,6 +54,8 @@ type command struct {
 	TimeoutMs  int               `json:"timeout_ms"`
 	Target     string            `json:"target"`
 	Configs    map[string]string `json:"configs"`
+	Bootstrap  string            `json:"bootstrap"`
+	Security   security          `json:"security"`
 }
 
 // library answers commands by name; one that it lacks is refused.

@@ -11,13 +11,14 @@ import (
 
 type saramaClient struct {
 	bootstrap string
+	security  func(*sarama.Config)
 	member    *saramaMember
 	producer  sarama.SyncProducer // with a transactional id
 }
 
 func saramaOf(bootstrap string) library {
-	s := &saramaClient{bootstrap: bootstrap}
-	return saramaTransactions(s, saramaAdmin(s, library{
+	s := &saramaClient{bootstrap: bootstrap, security: func(*sarama.Config) {}}
+	return saramaNewer(s, saramaAdmin(s, library{
 		"produce":    s.produce,
 		"read":       s.read,
 		"join":       s.join,
@@ -37,6 +38,7 @@ func (s *saramaClient) config() *sarama.Config {
 	config.Consumer.MaxWaitTime = 200 * time.Millisecond
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
 	config.Consumer.Group.Heartbeat.Interval = 200 * time.Millisecond
+	s.security(config)
 	return config
 }
 

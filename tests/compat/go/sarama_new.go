@@ -40,7 +40,9 @@ func saramaError(err error) error {
 	return err
 }
 
-func saramaTransactions(s *saramaClient, known library) library {
+// saramaNewer adds what only newer versions have, or what comes with it.
+func saramaNewer(s *saramaClient, known library) library {
+	known["secure"] = s.secure
 	known["init"] = s.init
 	known["begin"] = func(command) (any, error) { return nil, s.producer.BeginTxn() }
 	known["send"] = func(c command) (any, error) { return saramaSend(s.producer, c) }

@@ -17,7 +17,7 @@ func (s *saramaClient) lookUp(c command) (any, error) {
 	return client.GetOffset(c.Topic, c.Partition, c.Timestamp)
 }
 
-// saramaTransactions adds nothing: the library has none yet.
-func saramaTransactions(_ *saramaClient, known library) library {
+// saramaNewer adds nothing.
+func saramaNewer(_ *saramaClient, known library) library {
 	return known
 }

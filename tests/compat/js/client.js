@@ -6,6 +6,7 @@
 'use strict'
 
 const { randomUUID } = require('node:crypto')
+const { readFileSync } = require('node:fs')
 const readline = require('node:readline')
 const [library, bootstrap] = process.argv.slice(2)
 const kafkajs = require(library)
@@ -17,10 +18,31 @@ const zstd = require('@bokuweb/zstd-wasm')
 const DEADLINE_MS = 30_000
 const EARLIEST = -2
 
-const kafka = new kafkajs.Kafka({
-  clientId: 'compat', brokers: [bootstrap], logLevel: kafkajs.logLevel.NOTHING, retry: { initialRetryTime: 50 },
+const clientOf = (address, security) => new kafkajs.Kafka({
+  clientId: 'compat', brokers: [address], logLevel: kafkajs.logLevel.NOTHING, retry: { initialRetryTime: 50 },
+  ...security,
 })
+let kafka = clientOf(bootstrap, {})
 const codecs = { none: 0, gzip: 1, snappy: 2, lz4: 3, zstd: 4 }
+
+// --- security ---------------------------------------------------------------------------------------
+
+// Has all that follows go to these brokers, in this way.
+function secure(c) {
+  kafka = clientOf(c.bootstrap, { ...encryption(c.security), ...login(c.security) })
+}
+
+function encryption({ protocol, ca, certificate }) {
+  if (!protocol.endsWith('SSL')) return {}
+  const own = certificate && readFileSync(certificate)
+  return { ssl: { ca: [readFileSync(ca)], ...(own && { cert: own, key: own }) } }
+}
+
+function login({ mechanism, user, password, token }) {
+  if (!mechanism) return {}
+  const oauthBearerProvider = async () => ({ value: token })
+  return { sasl: { mechanism: mechanism.toLowerCase(), username: user, password, oauthBearerProvider } }
+}
 
 // --- codecs, which the library leaves to others ---------------------------------------------------
 
@@ -128,6 +150,9 @@ class Member {
       this.partitions = payload.memberAssignment[this.topic] || []
       this.assigned += this.partitions.length
     })
+    this.consumer.on(this.consumer.events.CRASH, ({ payload }) => {
+      if (payload.restart === false) this.crash = payload.error // and it is not tried again
+    })
   }
 
   async run() {
@@ -163,6 +188,7 @@ class Member {
     for (const end = Date.now() + c.wait_ms; taken.length < c.count && Date.now() < end;) {
       const offer = this.offered.find(each => !each.isTaken)
       if (!offer) {
+        if (this.crash) throw this.crash
         await pause(5)
         continue
       }
@@ -190,14 +216,17 @@ const pause = ms => new Promise(resolve => setTimeout(resolve, ms))
 // The library reads in groups only.
 async function read(c) {
   const reader = new Member(c, `read-${randomUUID()}`)
-  await reader.run()
   const taken = []
-  const end = Date.now() + c.wait_ms
-  while (taken.length < c.count && Date.now() < end) {
-    const more = await reader.take({ count: 1, wait_ms: end - Date.now() })
-    taken.push(...more.filter(each => each.partition === c.partition && each.offset >= c.offset))
+  try {
+    await reader.run()
+    const end = Date.now() + c.wait_ms
+    while (taken.length < c.count && Date.now() < end) {
+      const more = await reader.take({ count: 1, wait_ms: end - Date.now() })
+      taken.push(...more.filter(each => each.partition === c.partition && each.offset >= c.offset))
+    }
+  } finally {
+    await reader.leave()
   }
-  await reader.leave()
   return taken
 }
 
@@ -271,6 +300,7 @@ async function administer(act, c) {
 // --- commands -----------------------------------------------------------------------------------------
 
 const commands = {
+  secure,
   produce,
   read,
   join: c => {

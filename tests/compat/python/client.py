@@ -53,7 +53,8 @@ def answer(act: Callable[[dict[str, Any]], Any], given: dict[str, Any]) -> dict[
     try:
         return {"ok": act(given)}
     except Exception as error:  # noqa: BLE001 - whatever the library raises is its answer
-        return {"error": f"{type(error).__name__}: {error}"}
+        said = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())]
+        return {"error": " ".join(said)}
 
 
 main()

@@ -1,12 +1,13 @@
 //! Consumers, with a partition of their own or as members of a group.
 
-use crate::{config, text, Answer, Command};
-use rdkafka::client::ClientContext;
+use crate::{config, security, text, Answer, Command};
+use rdkafka::client::{ClientContext, OAuthToken};
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer, ConsumerContext, Rebalance};
 use rdkafka::error::{KafkaError, KafkaResult};
 use rdkafka::message::{Headers, Message};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use serde_json::{json, Value};
+use std::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,17 @@ impl Assigned {
     }
 }
 
-impl ClientContext for Assigned {}
+impl ClientContext for Assigned {
+    const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        security::heard(&error, reason);
+    }
+
+    fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn Error>> {
+        security::token()
+    }
+}
 
 impl ConsumerContext for Assigned {
     #[cfg(not(feature = "old"))]
@@ -116,6 +127,9 @@ fn take(consumer: &Member, c: &Command) -> Answer {
         let left = end.saturating_duration_since(Instant::now());
         if let Some(found) = consumer.poll(left.min(Duration::from_millis(200))) {
             taken.push(record(&found?));
+        }
+        if let Some(told) = security::refused() {
+            return Err(told.into());
         }
     }
     Ok(Value::Array(taken))

@@ -7,6 +7,7 @@
 mod admin;
 mod consuming;
 mod producing;
+mod security;
 
 use base64::{engine::general_purpose::STANDARD, Engine};
 use rdkafka::config::ClientConfig;
@@ -72,6 +73,7 @@ pub fn config(bootstrap: &str) -> ClientConfig {
     config
         .set("bootstrap.servers", bootstrap)
         .set("log_level", "0");
+    security::apply(&mut config);
     config
 }
 
@@ -84,6 +86,10 @@ struct Session {
 impl Session {
     fn act(&mut self, c: &Command) -> Answer {
         match c.text("do") {
+            "secure" => {
+                self.bootstrap = c.text("bootstrap").to_string();
+                security::secure(c)
+            }
             "produce" => producing::produce(&self.bootstrap, c),
             "init" => {
                 self.producer = Some(producing::transactional(&self.bootstrap, c)?);

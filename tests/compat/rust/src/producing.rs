@@ -1,7 +1,7 @@
 //! Producers, plain and transactional.
 
-use crate::{bytes, config, text, Answer, Command, DEADLINE};
-use rdkafka::client::ClientContext;
+use crate::{bytes, config, security, text, Answer, Command, DEADLINE};
+use rdkafka::client::{ClientContext, OAuthToken};
 use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
@@ -9,13 +9,25 @@ use rdkafka::message::{Header, Message, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, DeliveryResult, Producer, ProducerContext};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use serde_json::{json, Value};
+use std::error::Error;
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 /// Collects what became of each record, by its place in the command.
 #[derive(Default)]
 pub struct Reports(Mutex<Vec<(usize, Result<Value, KafkaError>)>>);
 
-impl ClientContext for Reports {}
+impl ClientContext for Reports {
+    const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        security::heard(&error, reason);
+    }
+
+    fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn Error>> {
+        security::token()
+    }
+}
 
 impl ProducerContext for Reports {
     type DeliveryOpaque = Box<usize>;
@@ -104,6 +116,13 @@ fn send(producer: &Writer, c: &Command) -> Answer {
             one = one.timestamp(record["timestamp"].as_i64().unwrap());
         }
         producer.send(one).map_err(|(error, _)| error)?;
+    }
+    let end = Instant::now() + c.wait();
+    while producer.in_flight_count() > 0 && Instant::now() < end {
+        producer.poll(Duration::from_millis(50));
+        if let Some(told) = security::refused() {
+            return Err(told.into());
+        }
     }
     producer.flush(DEADLINE)?;
     let mut reports = producer.context().0.lock().unwrap();

@@ -1,0 +1,1 @@
+"""Today's Python libraries as programs that secured brokers are asked with."""
