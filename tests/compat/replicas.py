@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
@@ -11,7 +12,13 @@ from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaProducer
 from aiokafka import TopicPartition as AiokafkaPartition
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 from kafka import KafkaProducer
 
 from kafkalite.testing.embedded import EmbeddedKafka
@@ -19,6 +26,7 @@ from kafkalite.testing.running import Run
 
 PARTITIONS = 6
 PATIENCE_S = 60
+OFFSET_NOT_AVAILABLE = 78
 
 T = TypeVar("T")
 
@@ -169,10 +177,7 @@ def read_all(servers: str, topic: str, partitions: int = 1) -> Iterator[bytes]:
         }
     )  # fmt: skip
     consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
-    left = {
-        index: consumer.get_watermark_offsets(TopicPartition(topic, index), PATIENCE_S)[1]
-        for index in range(partitions)
-    }
+    left = {index: end_of(consumer, topic, index) for index in range(partitions)}
     while left:
         message = consumer.poll(20)
         assert message is not None, "nothing comes, not even an end"
@@ -185,6 +190,19 @@ def read_all(servers: str, topic: str, partitions: int = 1) -> Iterator[bytes]:
         if is_end and message.offset() >= left.get(index, 0):
             left.pop(index, None)
     consumer.close()
+
+
+def end_of(consumer: Consumer, topic: str, index: int) -> int:
+    """As soon as its leader knows it: Java's client tries again by itself (KIP-207)."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return consumer.get_watermark_offsets(TopicPartition(topic, index), PATIENCE_S)[1]
+        except KafkaException as refused:
+            is_known = refused.args[0].code() != OFFSET_NOT_AVAILABLE
+            if is_known or time.monotonic() > deadline:
+                raise
+        time.sleep(0.05)
 
 
 def everything(servers: str, topic: str) -> dict[str, list[int]]:
