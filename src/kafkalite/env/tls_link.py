@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from kafkalite.env.client_hello import RECORD_HEAD_BYTES, ClientHello, record_size
+from kafkalite.env.client_hello import RECORD_HEAD_BYTES, ClientHello, is_slow, record_size
 from kafkalite.env.disk import FileRange
 from kafkalite.env.network import Address, Link, Part, Receiver
 from kafkalite.env.parts import rest_of, start_of
@@ -244,6 +244,10 @@ class TlsLink:
         if hello is not None and not hello.is_settled(self._raw):
             if hello.is_too_large:
                 on_flight(TlsFailure("its part of the handshake is too large"))
+            return
+        if hello is not None and is_slow(self._raw):
+            why = "it would exchange keys over a finite field of 4,096 bits or more, which takes "
+            on_flight(TlsFailure(f"{why}the time of others: have it offer X25519 or secp256r1"))
             return
         self._link.pause()
         on_flight(None)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import ssl
 import struct
+from contextlib import suppress
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkalite.env.client_hello import HELLO_BYTES, RECORD_BYTES, ClientHello, record_size
+from kafkalite.env.client_hello import (
+    HELLO_BYTES,
+    RECORD_BYTES,
+    ClientHello,
+    is_slow,
+    record_size,
+)
 
 
 def message(size: int, kind: int = 1) -> bytes:
@@ -63,6 +71,42 @@ def test_a_claim_is_too_large_before_it_has_come() -> None:
     said[3:5] = RECORD_BYTES.to_bytes(2, "big")
     assert not hello.is_settled(said)
     assert hello.is_too_large
+
+
+GROUPS = ("X25519", "X448", "prime256v1", "secp384r1", "secp521r1", "ffdhe2048", "ffdhe3072")
+SLOW_GROUPS = ("ffdhe4096", "ffdhe6144", "ffdhe8192")
+
+
+def hello_with(group: str) -> bytes:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.set_ecdh_curve(group)
+    said = ssl.MemoryBIO()
+    with suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), said, server_hostname="localhost").do_handshake()
+    return said.read()
+
+
+@pytest.mark.parametrize("group", GROUPS + SLOW_GROUPS)
+def test_a_slow_exchange_of_keys_is_seen(group: str) -> None:
+    whole = hello_with(group)
+    assert is_slow(whole) is (group in SLOW_GROUPS)
+    assert is_slow(records(whole[5:], [3, 7, 90, 200])) is (group in SLOW_GROUPS)
+
+
+def test_who_could_do_otherwise_may_offer_it() -> None:
+    whole = hello_with("ffdhe8192")
+    share, large, fast = b"\0\x33\x04\x06\x04\x04", b"\x01\x04", b"\0\x1d"
+    offer = b"\0\x0a\0\x04\0\x02"
+    assert (whole.count(share + large), whole.count(offer + large)) == (1, 1)
+    without_share = whole.replace(share + large, share + b"\0\0")
+    assert is_slow(without_share), "it can do nothing else"
+    assert not is_slow(without_share.replace(offer + large, offer + fast))
+
+
+@given(st.binary(max_size=400))
+def test_garbage_is_left_to_openssl(body: bytes) -> None:
+    is_slow(records(message(0) + body, []))
+    is_slow(body)
 
 
 @pytest.mark.parametrize(

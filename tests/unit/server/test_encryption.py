@@ -202,6 +202,16 @@ def test_a_handshake_that_is_never_over_is_ended_and_holds_no_place(start, caplo
     assert "it is not over within 50 ms" in caplog.text
 
 
+def test_a_slow_exchange_of_keys_is_refused_in_one_line(start, caplog) -> None:
+    guarded = start()
+    how = context()
+    how.set_ecdh_curve("ffdhe8192")
+    with pytest.raises((OSError, AssertionError)):
+        assert guarded.call(echo, how, b"hello")
+    guarded.until_empty()
+    assert "finite field of 4,096 bits or more" in caplog.text
+
+
 @pytest.mark.parametrize("words", [b"no TLS", b"\x16\x03\x01\x02\x00\x01", b""])
 def test_who_has_failed_leaves_nothing_to_the_collector(start, words) -> None:
     guarded = start(kafkalite_frame_timeout_ms="50")
