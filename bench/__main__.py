@@ -61,6 +61,7 @@ SUITES = (
     Suite("stand-in", "stand_in", False, False, "what a test suite pays for its broker"),
     Suite("growth", "scale", False, False, "topics, partitions, connections, a long log"),
     Suite("fairness", "fairness", False, False, "what others wait beside large requests"),
+    Suite("security", "security", False, False, "TLS, handshakes, logins and access rules"),
     Suite("log", "log", False, False, "the log alone: append, open, compaction, partitions"),
     Suite("spark", "spark", True, False, "a million records through Spark"),
 )

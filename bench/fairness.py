@@ -90,7 +90,7 @@ def _waits(stage: Stage, name: str) -> Waits:
     steps = ROWS[name](stage)
     next(steps)  # up to here nobody looks
     waits = Waits()
-    with _bystander(stage.host, stage.port, waits):
+    with bystander(stage.host, stage.port, waits):
         next(steps, None)
     next(steps, None)
     stage.tidy_up()
@@ -98,7 +98,7 @@ def _waits(stage: Stage, name: str) -> Waits:
 
 
 @contextmanager
-def _bystander(host: str, port: int, waits: Waits) -> Iterator[None]:
+def bystander(host: str, port: int, waits: Waits) -> Iterator[None]:
     command = [sys.executable, "-m", "bench.bystander", host, str(port), BYSTANDERS_TOPIC]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None

@@ -80,6 +80,11 @@ class RawClient:
     def close(self) -> None:
         self._socket.close()
 
+    def leave(self) -> None:
+        """Closes it so that its port can be had again at once: for those who come by thousands."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._socket.close()
+
     def fileno(self) -> int:
         return self._socket.fileno()
 

@@ -14,7 +14,8 @@ import kafkalite
 from kafkalite.env.reading import Reading
 from kafkalite.env.slicing import Slices
 from kafkalite.env.sockets import SocketLink
-from kafkalite.server.connection import Common, Connection
+from kafkalite.server.common import Common
+from kafkalite.server.connection import Connection
 from kafkalite.server.limits import Deadlines, Limits, RequestMemory
 from kafkalite.server.terms import Terms
 from tests.unit.handlers.producing import batch_of, by_producer, request

@@ -2,7 +2,9 @@
 
 Owns the links on which no handshake is over yet, and whose step is next. A signature costs the loop
 about a millisecond; many peers that come at once are taken in turn, and everything else goes on
-between them. Invariant: whoever began one is told once how it ended, unless it was dropped.
+between them. A peer that was answered costs memory until it goes on: there are never more than
+`MOST_HALFWAY` of them, the hellos of others wait, and who lets them wait is cut off. Invariant:
+whoever began one is told once how it ended, unless it was dropped.
 """
 
 from __future__ import annotations
@@ -19,6 +21,10 @@ from kafkalite.env.tls_link import BUFFER_BYTES, TlsFailure, TlsLink
 STEPS_PER_TURN = 4
 TURN_MS = 2
 LAST_WORDS_MS = 1_000
+# Each has 50 KB of OpenSSL's, and may have sent 32 KB.
+MOST_HALFWAY = 256
+# Within which one of them goes on, or makes room for who waits.
+HALFWAY_MS = 1_000
 
 Done = Callable[[TlsLink | TlsFailure], None]
 
@@ -47,6 +53,10 @@ class Handshakes:
         self._timeout_ms = timeout_ms
         self._open: dict[Handshake, None] = {}
         self._ready: deque[Handshake] = deque()
+        self._hellos: deque[Handshake] = deque()  # of whom nothing is kept but that
+        self._halfway: dict[Handshake, int] = {}  # since when they have been answered
+        self._room: Timer | None = None
+        self._is_flooded = False  # since somebody was cut off to make room
         self._is_due = False
         self._scratch: memoryview | None = None
 
@@ -77,6 +87,9 @@ class Handshakes:
 
     def stop(self) -> None:
         """Ends all that are under way: they have failed."""
+        self._hellos.clear()
+        if self._room is not None:
+            self._room.cancel()
         for handshake in list(self._open):
             self._fail(handshake, TlsFailure("this side ends", is_silent=True))
 
@@ -100,24 +113,57 @@ class Handshakes:
         if failure is not None:
             self._fail(handshake, failure)
             return
-        self._ready.append(handshake)
+        (self._ready if handshake.link.is_heard else self._hellos).append(handshake)
         self._go_on()
 
     def _go_on(self) -> None:
-        if self._ready and not self._is_due:
+        if not self._is_due and (self._ready or self._may_hear):
             self._is_due = True
             self._soon(self._turn)
+        if self._hellos and not self._may_hear and self._room is None:
+            self._wait_for_room()
+
+    @property
+    def _may_hear(self) -> bool:
+        return bool(self._hellos) and len(self._halfway) < MOST_HALFWAY
+
+    def _wait_for_room(self) -> None:
+        """Has whoever was answered first cut off, once it has had its time."""
+        since_ms = next(iter(self._halfway.values()))
+        wait_ms = max(0, since_ms + HALFWAY_MS - self._clock.monotonic_ms())
+        self._room = self._clock.call_later(wait_ms, self._make_room)
+
+    def _make_room(self) -> None:
+        self._room = None
+        late_ms = self._clock.monotonic_ms() - HALFWAY_MS
+        why = f"it did not go on within {HALFWAY_MS} ms, and others waited for their turn"
+        late = [each for each, since_ms in self._halfway.items() if since_ms <= late_ms]
+        self._is_flooded |= bool(late)
+        for each in late[: len(self._hellos)]:
+            self._fail(each, TlsFailure(why))
+        self._go_on()
 
     def _turn(self) -> None:
         self._is_due = False
         end_ms = self._clock.monotonic_ms() + TURN_MS
-        for _ in range(STEPS_PER_TURN):
-            if not self._ready:
-                return
-            self._step(self._ready.popleft())
+        for number in range(STEPS_PER_TURN):
+            if self._may_hear and (number % 2 or not self._ready):
+                self._hear()
+            elif self._ready:
+                self._step(self._ready.popleft())
+            else:
+                break
             if self._clock.monotonic_ms() >= end_ms:
                 break
         self._go_on()
+
+    def _hear(self) -> None:
+        """Takes up the next hello; in a flood the last one, whose peer is the likeliest to wait."""
+        handshake = self._hellos.pop() if self._is_flooded else self._hellos.popleft()
+        self._is_flooded &= bool(self._hellos)
+        if handshake in self._open:
+            self._halfway[handshake] = self._clock.monotonic_ms()
+            self._step(handshake)
 
     def _step(self, handshake: Handshake) -> None:
         if handshake not in self._open:
@@ -128,18 +174,26 @@ class Handshakes:
             self._fail(handshake, failure)
             return
         if is_over and handshake in self._open:
-            self._over(handshake)
-            handshake.done(handshake.link)
+            self._over(handshake)(handshake.link)
 
     def _fail(self, handshake: Handshake, failure: TlsFailure) -> None:
         if handshake in self._open:
-            self._over(handshake)
+            done = self._over(handshake)
             self.dismiss(handshake.link)
-            handshake.done(failure)
+            done(failure)
 
-    def _over(self, handshake: Handshake) -> None:
+    def _over(self, handshake: Handshake) -> Done:
+        """Whom to tell. Each knows the other: what is over lets go, so that both are freed."""
         del self._open[handshake]
         handshake.timer.cancel()
+        if self._halfway.pop(handshake, None) is not None:
+            self._go_on()
+        done, handshake.done = handshake.done, _told
+        return done
+
+
+def _told(_: TlsLink | TlsFailure) -> None:
+    """Nobody is told twice."""
 
 
 class _Call:

@@ -1,10 +1,11 @@
 """TLS as a link over another link: plain bytes on this side, records on the other.
 
-Owns the records that are not whole yet and what waits to be encrypted. What is sent is encrypted in
-pieces, no faster than the other link takes them: parts of files wait unread. The handshake is done
-in steps, which handshakes.py has done in turn; a link is given to its receiver after that.
-Invariants: memory is bounded by the link below, whatever the peer sends; a receiver hears of the
-end exactly once.
+Owns the records that are not whole yet and what waits to be encrypted. OpenSSL is given whole
+records alone, one or two at a time: what it sets aside for a peer is what that has sent, and its
+buffers stay small. What is sent is encrypted in pieces, no faster than the other link takes them:
+parts of files wait unread. The handshake is done in steps, which handshakes.py has done in turn; a
+link is given to its receiver after that. Invariants: memory is bounded by what the link below has
+brought, whatever the peer claims; a receiver hears of the end exactly once.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from kafkalite.env.client_hello import RECORD_HEAD_BYTES, ClientHello, is_slow, record_size
 from kafkalite.env.disk import FileRange
 from kafkalite.env.network import Address, Link, Part, Receiver
 from kafkalite.env.parts import rest_of, start_of
@@ -23,8 +25,9 @@ from kafkalite.env.tls import reason_of
 _LOG = logging.getLogger(__name__)
 
 BUFFER_BYTES = 131_072
+RECORD_PAYLOAD_BYTES = 16_384
 # Encrypted at a time: eight records.
-PIECE_BYTES = 131_072
+PIECE_BYTES = 8 * RECORD_PAYLOAD_BYTES
 # Or so many parts, each of which may have to be read from a file.
 PIECE_PARTS = 64
 # No more is encrypted while so much waits for the peer; nor more than this in one turn.
@@ -33,10 +36,14 @@ TURN_BYTES = 524_288
 TURN_PIECES = 8
 # A hello or certificates that are larger are none.
 HANDSHAKE_BYTES = 262_144
+# Read at a time of a hello, and of what comes after it in a handshake.
+HELLO_ROOM, HANDSHAKE_ROOM = 1_024, 16_384
 # A peer that has us answer (with new keys) and takes no answers is cut off.
 ANSWERS_BYTES = 4_194_304
 
 TLS_HANDSHAKE = b"\x16"
+_NOTHING = memoryview(b"")
+_NOBODYS: deque[Part] = deque()
 _HEAD_BYTES = 4
 
 
@@ -50,6 +57,13 @@ class TlsFailure(Exception):
 
 class TlsLink:
     """An encrypted link; without a receiver until the handshake is over."""
+
+    __slots__ = (
+        "_context", "_fresh", "_has_ended", "_hello", "_incoming", "_is_closing", "_is_paused",
+        "_is_pumping", "_is_reading", "_link", "_on_flight", "_outgoing", "_peer_is_done", "_queue",
+        "_queued_bytes", "_raw", "_received_bytes", "_receiver", "_scratch", "_soon", "_tls",
+        "_told_done", "head", "peer_address",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -65,19 +79,31 @@ class TlsLink:
         self.peer_address = link.peer_address
         self._soon = soon
         self._scratch = scratch
-        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(
-            self._incoming, self._outgoing, server_side=called is None, server_hostname=called
-        )
+        self._context = context
+        self._hello: ClientHello | None = None
+        self._fresh = _NOTHING  # what has just come, and lies in the scratch buffer
+        self._raw = bytearray()  # what came before that and was not given to OpenSSL
+        if called is None:
+            self._hello = ClientHello()
+        else:
+            self._begin(called)
         self._on_flight: Callable[[TlsFailure | None], None] | None = None
         self._received_bytes = 0
         self.head = b""  # the first bytes that the peer has sent
         self._receiver: Receiver | None = None
-        self._queue: deque[Part] = deque()
+        self._queue = _NOBODYS  # an empty one takes 600 bytes
         self._queued_bytes = 0
         self._is_paused = self._is_closing = self._is_reading = self._is_pumping = False
         self._peer_is_done = self._told_done = False
         self._has_ended = False
+
+    def _begin(self, called: str | None = None) -> None:
+        """From here on it costs memory."""
+        self._hello = None
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = self._context.wrap_bio(
+            self._incoming, self._outgoing, server_side=called is None, server_hostname=called
+        )
 
     @property
     def local_address(self) -> Address:
@@ -115,15 +141,11 @@ class TlsLink:
 
     def advance(self) -> bool:
         """A step of the handshake; whether it is over. Raises TlsFailure."""
+        if self._hello is not None:
+            self._begin()
         try:
-            self._tls.do_handshake()
-        except ssl.SSLWantReadError:
-            self._flush()
-            if self._received_bytes > HANDSHAKE_BYTES:
-                raise TlsFailure("its part of the handshake is too large") from None
-            if not self._has_ended:
-                self._link.resume()
-            return False
+            if not self._shake():
+                return False
         except ssl.SSLError as error:
             self._flush()
             raise TlsFailure(reason_of(error)) from None
@@ -134,6 +156,26 @@ class TlsLink:
         if self._has_ended:  # as the last words found
             raise self._gone()
         return True
+
+    def _shake(self) -> bool:
+        while True:
+            try:
+                self._tls.do_handshake()
+                return True
+            except ssl.SSLWantReadError:
+                if self._give():
+                    continue
+                self._flush()
+                if self._received_bytes > HANDSHAKE_BYTES:
+                    raise TlsFailure("its part of the handshake is too large") from None
+                if not self._has_ended:
+                    self._link.resume()
+                return False
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether the peer's hello was read, so that it costs memory."""
+        return self._hello is None
 
     @property
     def has_ended(self) -> bool:
@@ -161,6 +203,8 @@ class TlsLink:
     # --- reading ----------------------------------------------------------------------------------
 
     def start(self, receiver: Receiver) -> None:
+        if self._receiver is None:
+            self._queue = deque()
         self._receiver = receiver
         self.resume()
 
@@ -177,18 +221,36 @@ class TlsLink:
         self._soon(self._read)  # what was left, or came with the end of the handshake
 
     def buffer(self) -> memoryview:
-        return self._scratch
+        if self._on_flight is None:
+            return self._scratch
+        return self._scratch[: HELLO_ROOM if self._hello is not None else HANDSHAKE_ROOM]
 
     def received(self, count: int) -> None:
-        self._incoming.write(self._scratch[:count])
         if self._on_flight is None:
+            self._fresh = self._scratch[:count]
             self._read()
+            self._raw += self._fresh
+            self._fresh = _NOTHING
             return
+        self._raw += self._scratch[:count]
         if len(self.head) < _HEAD_BYTES:
-            self.head += bytes(self._scratch[: min(count, _HEAD_BYTES - len(self.head))])
+            self.head = bytes(self._raw[:_HEAD_BYTES])
         self._received_bytes += count
+        self._listen(self._on_flight)
+
+    def _listen(self, on_flight: Callable[[TlsFailure | None], None]) -> None:
+        """Has a step done, unless a hello is still to come."""
+        hello = self._hello
+        if hello is not None and not hello.is_settled(self._raw):
+            if hello.is_too_large:
+                on_flight(TlsFailure("its part of the handshake is too large"))
+            return
+        if hello is not None and is_slow(self._raw):
+            why = "it would exchange keys over a finite field of 4,096 bits or more, which takes "
+            on_flight(TlsFailure(f"{why}the time of others: have it offer X25519 or secp256r1"))
+            return
         self._link.pause()
-        self._on_flight(None)
+        on_flight(None)
 
     def _read(self) -> None:
         """Gives the receiver all that has come, as long as it takes it."""
@@ -216,20 +278,41 @@ class TlsLink:
         """Decrypts as much as there is, or as there is room for."""
         filled = 0
         try:
-            while filled < len(view) and (self._incoming.pending or self._tls.pending()):
-                count = self._tls.read(len(view) - filled, view[filled:])
-                if not count:
-                    self._peer_is_done = True
-                    break
-                filled += int(count)
-        except ssl.SSLWantReadError:
-            pass
+            while filled < len(view) and (
+                self._incoming.pending or self._tls.pending() or self._give()
+            ):
+                with suppress(ssl.SSLWantReadError):  # what TLS says to itself
+                    count = self._tls.read(len(view) - filled, view[filled:])
+                    if not count:
+                        self._peer_is_done = True
+                        break
+                    filled += int(count)
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
             self._peer_is_done = True
         except ssl.SSLError as error:
             if not filled:
                 raise TlsFailure(reason_of(error)) from None
         return filled
+
+    def _give(self) -> bool:
+        """Gives OpenSSL the next record; False when none is whole."""
+        raw, fresh = self._raw, self._fresh
+        if raw:
+            while (missing := _missing(raw)) > 0:
+                if not fresh:
+                    return False
+                raw += fresh[:missing]
+                self._fresh = fresh = fresh[missing:]
+            size = record_size(raw)
+            self._incoming.write(memoryview(raw)[:size])
+            self._raw = raw[size:]
+            return True
+        if _missing(fresh) > 0:
+            return False
+        size = record_size(fresh)
+        self._incoming.write(fresh[:size])
+        self._fresh = fresh[size:]
+        return True
 
     def _answer(self) -> None:
         """What TLS itself has to say."""
@@ -267,9 +350,7 @@ class TlsLink:
             while self._queue and left > 0 and self._link.unsent_bytes < WINDOW_BYTES:
                 piece = memoryview(self._next_piece())
                 left -= max(len(piece), TURN_BYTES // TURN_PIECES)
-                while piece:
-                    piece = piece[self._tls.write(piece) :]
-                self._flush()
+                self._link.send(self._encrypted(piece))
         except OSError as error:  # SSLError is one, too
             _LOG.error("a reply to %s:%d was cut off: %s", *self.peer_address, error)
             self.abort()
@@ -280,6 +361,14 @@ class TlsLink:
             self._pump_soon()
         elif not self._queue and self._is_closing:
             self._say_goodbye()
+
+    def _encrypted(self, piece: memoryview) -> list[Part]:
+        """Record by record: OpenSSL keeps the largest buffer that it has needed."""
+        records: list[Part] = []
+        while piece:
+            piece = piece[self._tls.write(piece[:RECORD_PAYLOAD_BYTES]) :]
+            records.append(self._outgoing.read())
+        return records
 
     def _pump_soon(self) -> None:
         if not self._is_pumping:
@@ -309,7 +398,7 @@ class TlsLink:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _flush(self) -> None:
-        if self._outgoing.pending:
+        if self._hello is None and self._outgoing.pending:
             self._link.send([self._outgoing.read()])
 
     def sent(self) -> None:
@@ -341,6 +430,8 @@ class TlsLink:
 
     def _notify(self) -> None:
         """Tells the peer that nothing more comes; it need not answer that."""
+        if self._hello is not None:
+            return
         with suppress(OSError, ValueError):  # it wants the peer's answer, or there is nobody
             self._tls.unwrap()
         self._flush()
@@ -353,6 +444,7 @@ class TlsLink:
 
     def ended(self) -> None:
         self._has_ended = self._is_closing = True
+        self._raw.clear()
         self._queue.clear()
         self._queued_bytes = 0
         on_flight, self._on_flight = self._on_flight, None
@@ -361,3 +453,10 @@ class TlsLink:
             on_flight(self._gone())
         if receiver is not None:
             receiver.ended()
+
+
+def _missing(data: bytearray | memoryview) -> int:
+    """How many bytes have to come until the record that begins here, or its head, is whole."""
+    if len(data) < RECORD_HEAD_BYTES:
+        return RECORD_HEAD_BYTES - len(data)
+    return record_size(data) - len(data)

@@ -8,7 +8,7 @@ from kafkalite.env.later import Later
 from kafkalite.env.slicing import ELEMENTS_PER_STEP, LOOKS_PER_STEP, InSteps, Steps, begun
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.permission import may, require
+from kafkalite.handlers.permission import may
 from kafkalite.handlers.share_replies import serves_share_groups
 from kafkalite.protocol.classes import ZERO_UUID
 from kafkalite.protocol.errors import Error, KafkaError
@@ -27,7 +27,9 @@ def alter_share_group_offsets(
 ) -> Later[Response | InSteps] | InSteps:
     if not serves_share_groups(context):
         raise KafkaError(Error.UNSUPPORTED_VERSION, Error.UNSUPPORTED_VERSION.message)
-    require(context, call, READ, GROUP, request.group_id)
+    if not may(context, call, READ, GROUP, request.group_id):
+        code = Error.GROUP_AUTHORIZATION_FAILED
+        raise KafkaError(code, code.message)
     if not request.group_id:
         raise KafkaError(Error.INVALID_GROUP_ID, Error.INVALID_GROUP_ID.message)
     return begun(_altered(context, call, request))

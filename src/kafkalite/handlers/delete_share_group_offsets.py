@@ -10,7 +10,7 @@ from kafkalite.env.later import Later
 from kafkalite.env.slicing import ELEMENTS_PER_STEP, LOOKS_PER_STEP, InSteps, Steps, begun
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.permission import may, require
+from kafkalite.handlers.permission import may
 from kafkalite.handlers.share_replies import serves_share_groups
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
@@ -28,7 +28,9 @@ def delete_share_group_offsets(
 ) -> Later[Response] | InSteps:
     if not serves_share_groups(context):
         raise KafkaError(Error.UNSUPPORTED_VERSION, Error.UNSUPPORTED_VERSION.message)
-    require(context, call, DELETE, GROUP, request.group_id)
+    if not may(context, call, DELETE, GROUP, request.group_id):
+        code = Error.GROUP_AUTHORIZATION_FAILED
+        raise KafkaError(code, code.message)
     if not request.group_id:
         raise KafkaError(Error.INVALID_GROUP_ID, Error.INVALID_GROUP_ID.message)
     return begun(_looked_at(context, call, request))

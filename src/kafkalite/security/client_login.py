@@ -46,7 +46,7 @@ class Login:
         """The first token, and what makes of each answer the next one; None: it is over."""
         if self.mechanism == PLAIN:
             return plain_token(self.user, self.password), lambda _: None
-        exchange = _ScramClient(BY_NAME[self.mechanism], self.user, self.password, random)
+        exchange = ScramClient(BY_NAME[self.mechanism], self.user, self.password, random)
         return exchange.first, exchange.take
 
 
@@ -61,7 +61,7 @@ class Security:
 OPEN = Security()
 
 
-class _ScramClient:
+class ScramClient:
     def __init__(self, scram: Scram, user: str, password: str, random: Random) -> None:
         name = user.replace("=", "=3D").replace(",", "=2C")
         self._scram, self._password = scram, password

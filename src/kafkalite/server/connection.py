@@ -10,84 +10,28 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from kafkalite.env.disk import FileRange
 from kafkalite.env.later import Later
 from kafkalite.env.network import Link, Part
 from kafkalite.handlers.call import CloseConnection
+from kafkalite.server.common import Common
 from kafkalite.server.connection_info import ConnectionInfo
-from kafkalite.server.in_turn import InTurn
-from kafkalite.server.limits import Deadlines, Limits, RequestMemory
+from kafkalite.server.limits import RequestMemory
 from kafkalite.server.terms import Answer, NewTerms, Outcome, Reply, Terms, Throttled
-from kafkalite.server.timing import Watch
 
 SIZE_BYTES = 4
-RECEIVE_BUFFER_BYTES = 524_288
 # What is kept of a frame up to here is put before the next bytes in the common buffer; beyond, the
 # frame gets a buffer of its own, and its rest is received straight into that.
 SMALL_BYTES = 8_192
-SPARE_BYTES = 4 * 1024 * 1024  # kept of such buffers, over all connections
+# The same of a peer that has not logged in: there may be very many.
+STRANGERS_SMALL_BYTES = 256
 # Per connection; whoever has more than this open must take replies before it is read from again.
 OWED_REQUEST_BYTES = 16 * 1024 * 1024
 UNSENT_BYTES = 1024 * 1024  # of which lie in memory
 UNSENT_FILE_BYTES = 16 * 1024 * 1024  # in all: parts of files cost nothing while they wait
 
-View = memoryview  # mypyc looks for the types of a dataclass among the names of its module
-
 _size_at = struct.Struct(">i").unpack_from
-
-
-@dataclass(slots=True)
-class Common:
-    """What the connections of one loop share."""
-
-    limits: Limits
-    memory: RequestMemory
-    deadlines: Deadlines
-    soon: Callable[[Callable[[], None]], None]
-    buffer: View = field(
-        default_factory=lambda: memoryview(bytearray(RECEIVE_BUFFER_BYTES)), repr=False
-    )
-    watch: Watch | None = None  # where requests are counted and timed
-    _flushing: list[Connection] = field(default_factory=list)
-    _spare: dict[int, list[bytearray]] = field(default_factory=dict, repr=False)  # by size
-    spare_bytes: int = 0
-    in_turn: InTurn = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.in_turn = InTurn(self.deadlines.clock, self.soon)
-
-    def room(self, held: int, needed: int) -> bytearray:
-        """A buffer for what is needed: one that was used before, however large, since the peer's
-        word costs no memory then; or a new one of no more than twice what is held."""
-        most = 1 << (needed - 1).bit_length()
-        size = min(1 << (2 * held).bit_length() - 1, most)
-        return self._take_spare(most) or self._take_spare(size) or bytearray(size)
-
-    def _take_spare(self, size: int) -> bytearray | None:
-        spares = self._spare.get(size)
-        if not spares:
-            return None
-        self.spare_bytes -= size
-        return spares.pop()
-
-    def spare(self, buffer: bytearray) -> None:
-        """Keeps a buffer for the next large frame: new memory costs more than what is put in it."""
-        if self.spare_bytes + len(buffer) <= SPARE_BYTES:
-            self.spare_bytes += len(buffer)
-            self._spare.setdefault(len(buffer), []).append(buffer)
-
-    def flush_soon(self, connection: Connection) -> None:
-        """Sends what has become ready, once per turn however many replies that were."""
-        if not self._flushing:
-            self.soon(self._flush_all)
-        self._flushing.append(connection)
-
-    def _flush_all(self) -> None:
-        flushing, self._flushing = self._flushing, []
-        for connection in flushing:
-            connection.flush()
 
 
 class _Owed:
@@ -116,9 +60,9 @@ class Connection:
 
     __slots__ = (
         "_common", "_has_backlog", "_held", "_is_closing", "_is_leaving", "_is_muted", "_is_paused",
-        "_is_taking", "_is_waiting", "_largest", "_link", "_most_owed", "_needed", "_on_end",
-        "_out", "_out_bytes", "_owed", "_owed_bytes", "_own", "_own_filled", "_service", "_watch",
-        "info", "last_active_ms",
+        "_is_taking", "_is_waiting", "_largest", "_link", "_memory", "_most_owed", "_needed",
+        "_on_end", "_out", "_out_bytes", "_owed", "_owed_bytes", "_own", "_own_filled", "_service",
+        "_small", "_watch", "info", "last_active_ms",
     )  # fmt: skip
 
     def __init__(
@@ -144,6 +88,7 @@ class Connection:
         self._has_backlog = self._is_waiting = self._is_paused = False
         self._is_taking = self._is_closing = self._is_leaving = self._is_muted = False
         self.last_active_ms = 0
+        self._memory = common.memory
         common.deadlines.add(self)
         self.agree(terms)
 
@@ -152,8 +97,24 @@ class Connection:
         self._service = terms.service
         self._largest = min(terms.max_frame_bytes, self._common.limits.max_request_bytes)
         self._most_owed = terms.owed_replies
-        if not self.info.has_ended:
-            self._common.deadlines.login_within(self, terms.login_ms)
+        if self.info.has_ended:
+            return
+        common, is_stranger = self._common, terms.login_ms is not None
+        common.deadlines.login_within(self, terms.login_ms, self.info.is_encrypted)
+        self._small = STRANGERS_SMALL_BYTES if is_stranger else SMALL_BYTES
+        self._hold_in(common.deadlines.strangers_memory if is_stranger else common.memory)
+
+    def _hold_in(self, memory: RequestMemory) -> None:
+        """Strangers have a memory of their own, so that they cannot take that of others."""
+        if memory is self._memory:
+            return
+        held = len(self._held) + len(self._own or b"") + self._owed_bytes
+        self._memory.give_back(held)
+        self._memory.leave(self)
+        self._memory = memory
+        memory.take(held)
+        if self._is_waiting:
+            self._grow()
 
     # --- bytes in ---------------------------------------------------------------------------------
 
@@ -164,8 +125,8 @@ class Connection:
         common = self._common
         held = self._held
         buffer = common.buffer
-        if common.memory.is_short:
-            buffer = buffer[: 2 * SMALL_BYTES]
+        if self._memory.is_short:
+            buffer = buffer[: 2 * self._small]
         if self._largest < len(buffer):
             buffer = buffer[: SIZE_BYTES + max(self._largest, len(held))]
         if held:
@@ -225,15 +186,15 @@ class Connection:
         """Keeps what cannot be answered yet; the buffer it lies in is used again at once."""
         count = len(rest)
         needed = SIZE_BYTES + _size_at(rest)[0] if count >= SIZE_BYTES else SIZE_BYTES
-        if self._has_backlog or count <= SMALL_BYTES:
+        if self._has_backlog or count <= self._small:
             self._held = bytearray(rest)
-            self._common.memory.take(count)
+            self._memory.take(count)
         else:
             self._own = self._common.room(count, needed)
             self._own[:count] = rest
             self._own_filled = count
             self._needed = needed
-            self._common.memory.take(len(self._own))
+            self._memory.take(len(self._own))
         if not self._has_backlog:
             self._common.deadlines.frame_begun(self)
 
@@ -241,7 +202,7 @@ class Connection:
         """Doubles the room of a large frame, of which half has come; or waits for memory."""
         own = self._own
         assert own is not None
-        memory = self._common.memory
+        memory = self._memory
         self._is_waiting = not memory.may_grow(self, len(own))
         if self._is_waiting:
             memory.wait(self)
@@ -259,14 +220,14 @@ class Connection:
 
     def _take_held(self) -> bytearray:
         held, self._held = self._held, bytearray()
-        self._common.memory.give_back(len(held))
+        self._memory.give_back(len(held))
         return held
 
     def _take_own(self) -> bytearray:
         own, self._own = self._own, None
         assert own is not None
-        self._common.memory.give_back(len(own))
-        self._common.memory.leave(self)
+        self._memory.give_back(len(own))
+        self._memory.leave(self)
         return own
 
     # --- replies out ------------------------------------------------------------------------------
@@ -293,7 +254,7 @@ class Connection:
         owed = _Owed(self, request_bytes)
         self._owed.append(owed)
         self._owed_bytes += request_bytes
-        self._common.memory.take(request_bytes)
+        self._memory.take(request_bytes)
         if isinstance(answer, Later):
             answer.then(owed.fill)
         else:
@@ -303,7 +264,7 @@ class Connection:
         """A reply that was owed has come; it can go when it is the next in order."""
         if self._is_taking or not self._owed or self._owed[0] is not owed:
             if self.info.has_ended and not self._owed:
-                self._common.memory.give_back(owed.request_bytes)
+                self._memory.give_back(owed.request_bytes)
             return
         if len(self._owed) == 1:
             self.flush()
@@ -337,7 +298,7 @@ class Connection:
                 return
             request_bytes = owed.pop(0).request_bytes
             self._owed_bytes -= request_bytes
-            self._common.memory.give_back(request_bytes)
+            self._memory.give_back(request_bytes)
             if isinstance(outcome, CloseConnection):
                 self._is_closing = True
             else:
@@ -481,11 +442,11 @@ class Connection:
         # What is still worked on is in memory until that is over.
         done_bytes = sum(each.request_bytes for each in self._owed if each.outcome is not None)
         self._owed.clear()
-        self._common.memory.give_back(done_bytes)
+        self._memory.give_back(done_bytes)
         self._owed_bytes = 0
         self._out.clear()
         self._common.deadlines.remove(self)
-        self._common.memory.leave(self)
+        self._memory.leave(self)
         if self._held:
             self._take_held()
         if self._own is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kafkalite.config.listeners import BROKER, PLAINTEXT, SASL_PROTOCOLS
+from kafkalite.config.listeners import BROKER, PLAINTEXT, SASL_PROTOCOLS, SASL_SSL, SSL
 from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.network import Address
 from kafkalite.handlers.call import ANONYMOUS
@@ -39,6 +39,10 @@ class ConnectionInfo:
     def __str__(self) -> str:
         host, port = self.peer_address
         return f"{host}:{port} ({self.software_name} {self.software_version})"
+
+    @property
+    def is_encrypted(self) -> bool:
+        return self.protocol in (SSL, SASL_SSL)
 
     @property
     def is_logging_in(self) -> bool:

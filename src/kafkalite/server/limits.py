@@ -30,6 +30,13 @@ PRESSED_FRAME_MS = 5_000
 # When memory for replies is short, a peer that took none for so long makes room for others.
 PRESSED_READER_MS = 1_000
 
+# Of encrypted connections without a login, 25 KB each, more cost too much: the oldest have this
+# long, and of twice as many half of that.
+MOST_STRANGERS = 500
+CROWDED_LOGIN_MS = 2_000
+# Of frames that are not whole yet, of all who have not logged in.
+STRANGERS_BYTES = 8 * 1024 * 1024
+
 LINES_PER_SECOND = 5
 BURST_LINES = 20
 LOGGED_KINDS = 100
@@ -171,11 +178,13 @@ class Deadlines:
         self._slices = slices
         self._limits = limits
         self._memory = memory
+        self.strangers_memory = RequestMemory(STRANGERS_BYTES)
         # When each was last found to grow, oldest first, and how large it was then.
         self._frames: dict[Expiring, tuple[int, int]] = {}
         self._readers: dict[Expiring, None] = {}  # those that have replies to take
         self._leaving: dict[Expiring, int] = {}  # since when, oldest first
         self._logging_in: dict[Expiring, tuple[int, int]] = {}  # until when, and how long that is
+        self._costly: dict[Expiring, int] = {}  # those of them who are encrypted, since when
         self._muted: dict[Expiring, tuple[int, Timer]] = {}  # until when
         self._open: dict[Expiring, None] = {}
         self._timer: Timer | None = None
@@ -206,6 +215,7 @@ class Deadlines:
         self._readers.pop(connection, None)
         self._leaving.pop(connection, None)
         self._logging_in.pop(connection, None)
+        self._costly.pop(connection, None)
         _, timer = self._muted.pop(connection, (0, None))
         if timer is not None:
             timer.cancel()
@@ -227,12 +237,15 @@ class Deadlines:
 
         self._muted[connection] = end_ms, self.clock.call_later(wait_ms, over)
 
-    def login_within(self, connection: Expiring, login_ms: int | None) -> None:
+    def login_within(self, connection: Expiring, login_ms: int | None, is_costly: bool) -> None:
         """Gives the peer this long to log in; None: it need not, or has done so."""
         if login_ms is None:
             self._logging_in.pop(connection, None)
-        else:
-            self._logging_in[connection] = (self.now_ms + login_ms, login_ms)
+            self._costly.pop(connection, None)
+            return
+        self._logging_in[connection] = (self.now_ms + login_ms, login_ms)
+        if is_costly:
+            self._costly.setdefault(connection, self.now_ms)
 
     def leaves(self, connection: Expiring) -> None:
         """The peer sends nothing more."""
@@ -263,7 +276,8 @@ class Deadlines:
 
     def _sweeping(self) -> Steps[None]:
         looked_at = chain(
-            self._slow_frames(), self._slow_readers(), self._leavers(), self._logins(), self._idle()
+            self._slow_frames(), self._slow_readers(), self._leavers(), self._logins(),
+            self._crowd(), self._idle(),
         )
         for number, looked in enumerate(looked_at, 1):
             if looked is not None:
@@ -274,8 +288,39 @@ class Deadlines:
 
     def _logins(self) -> Iterator[_Looked]:
         for connection, (due_ms, login_ms) in list(self._logging_in.items()):
-            is_late = self.now_ms >= due_ms and connection in self._logging_in
-            yield (connection, f"it did not log in within {login_ms} ms") if is_late else None
+            if connection not in self._logging_in:
+                yield None
+            elif self.now_ms >= due_ms:
+                yield connection, f"it did not log in within {login_ms} ms"
+            else:
+                yield self._greedy(connection, self.now_ms - (due_ms - login_ms))
+
+    def _greedy(self, connection: Expiring, known_ms: int) -> _Looked:
+        """One that holds memory for which others wait who have not logged in, and is not waiting
+        itself."""
+        may_stay = known_ms < CROWDED_LOGIN_MS or not self.strangers_memory.is_waited_for
+        if may_stay or connection.is_held_up or not connection.frame_bytes:
+            return None
+        return connection, (
+            f"its frame was not whole within {CROWDED_LOGIN_MS} ms, and memory for logins was short"
+        )
+
+    def _crowd(self) -> Iterator[_Looked]:
+        """The first of too many who come by TLS and do not log in; a step of a login that takes
+        this side so long is not theirs to answer for."""
+        surplus = len(self._costly) - MOST_STRANGERS
+        if surplus <= 0:
+            return
+        patience_ms = CROWDED_LOGIN_MS * MOST_STRANGERS // len(self._costly)
+        why = f"it did not log in within {patience_ms} ms, and very many had not"
+        for connection, since_ms in list(self._costly.items()):
+            if surplus <= 0 or self.now_ms - since_ms < patience_ms:
+                return
+            if connection in self._costly and not connection.is_busy:
+                surplus -= 1
+                yield connection, why
+            else:
+                yield None
 
     def _leavers(self) -> Iterator[_Looked]:
         while self._leaving:

@@ -16,7 +16,8 @@ from kafkalite.env.clock import Clock, Timer
 from kafkalite.env.later import Later
 from kafkalite.env.network import Address, Buffers, Link, Network, Port
 from kafkalite.env.slicing import Slices
-from kafkalite.server.connection import Common, Connection
+from kafkalite.server.common import Common
+from kafkalite.server.connection import Connection
 from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.door import Door
 from kafkalite.server.encryption import Encrypted, Encryption

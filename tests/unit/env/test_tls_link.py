@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from kafkalite.env.client_hello import RECORD_BYTES, RECORD_HEAD_BYTES
 from kafkalite.env.disk import FileRange
 from kafkalite.env.handshakes import LAST_WORDS_MS, STEPS_PER_TURN
 from kafkalite.env.memory import MemoryDisk
@@ -19,6 +20,7 @@ from kafkalite.env.tls_link import (
     PIECE_BYTES,
     TURN_BYTES,
     WINDOW_BYTES,
+    TlsLink,
 )
 from tests.unit.security import keys
 from tests.unit.security.wire import TIMEOUT_MS, End, Listening, World, offer
@@ -358,17 +360,65 @@ def test_no_more_steps_than_a_share_are_done_in_a_turn(monkeypatch: pytest.Monke
         near, far = End(f"client-{number}", 1 << 20), End("server", 1 << 20)
         near.other, far.other = far, near
         context = server_context(offer(keys.server()))
-        handshake = world.handshakes.answer(near, context, lambda outcome: None)
-        monkeypatch.setattr(handshake.link, "advance", lambda number=number: steps.append(number))
+        world.handshakes.answer(near, context, lambda outcome: None)
         ends.append(far)
+    monkeypatch.setattr(TlsLink, "advance", lambda link: steps.append(1))
     for far in ends:
-        far.send([b"\x16"])
+        far.send([b"no TLS"])
         far.carry()
     turns = []
     while world.soon:
         world.soon.popleft()()
         turns.append(len(steps))
     assert turns == [STEPS_PER_TURN, 2 * STEPS_PER_TURN, 3 * STEPS_PER_TURN]
+
+
+def test_a_record_that_is_not_whole_is_kept_as_it_came() -> None:
+    world = World(client=offer()).meet()
+    world.client.link.send([bytes(16_000)])
+    record = bytes(world.far.out)
+    world.far.out = bytearray(record[:-1])
+    world.run()
+    assert world.server.link._incoming.pending == 0
+    assert not world.server.read
+    world.far.send([record[-1:]])
+    world.run()
+    assert world.server.read == bytes(16_000)
+
+
+def test_openssl_is_given_no_more_than_a_record_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(client=offer()).meet()
+    given: list[int] = []
+    link = world.server.link
+    give = TlsLink._give
+
+    def counted(link: TlsLink) -> bool:
+        has_more = give(link)
+        given.append(link._incoming.pending)
+        return has_more
+
+    monkeypatch.setattr(TlsLink, "_give", counted)
+    world.client.link.send([bytes(500_000)])
+    world.run()
+    assert len(world.server.read) == 500_000
+    assert link is world.server.link
+    assert max(given) <= RECORD_HEAD_BYTES + RECORD_BYTES
+
+
+def test_what_is_sent_leaves_in_one_piece_for_each_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(client=offer()).meet()
+    sizes: list[int] = []
+    send = world.near.send
+
+    def measured(parts: Sequence[Part]) -> None:
+        sizes.extend(map(len, parts))
+        send(parts)
+
+    monkeypatch.setattr(world.near, "send", measured)
+    world.server.link.send([bytes(500_000)])
+    world.run()
+    assert len(world.client.read) == 500_000
+    assert max(sizes) <= RECORD_HEAD_BYTES + RECORD_BYTES, "OpenSSL keeps a buffer as large as that"
 
 
 def test_renegotiation_is_refused() -> None:

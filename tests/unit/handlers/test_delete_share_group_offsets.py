@@ -2,8 +2,11 @@
 
 from typing import Any
 
+import pytest
+
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
+    AlterShareGroupOffsetsRequest,
     DeleteGroupsRequest,
     DeleteShareGroupOffsetsRequest,
     ShareGroupDescribeRequest,
@@ -49,6 +52,24 @@ def test_a_group_with_members_and_one_that_is_none_are_refused() -> None:
         Error.GROUP_ID_NOT_FOUND, "Group nobody not found."
     )  # fmt: skip
     assert delete(desk, "t", group="").error_code == Error.INVALID_GROUP_ID
+
+
+RULES = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+
+
+@pytest.mark.parametrize(
+    "request_of", [DeleteShareGroupOffsetsRequest, AlterShareGroupOffsetsRequest]
+)
+def test_who_may_not_is_told_so_in_words(request_of: Any) -> None:
+    desk = ShareDesk(RULES)
+    desk.connection.principal = "User:alice"
+    refused = desk.ask(request_of(group_id=GROUP, topics=[]), 0)
+    assert (refused.error_code, refused.error_message) == (
+        Error.GROUP_AUTHORIZATION_FAILED, "Group authorization failed."
+    )  # fmt: skip
 
 
 def test_a_topic_that_is_not_there_is_told_so() -> None:

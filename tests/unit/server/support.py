@@ -6,12 +6,14 @@ import struct
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from kafkalite.config.listeners import PLAINTEXT
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import Later
 from kafkalite.env.network import Address, Part, Receiver
 from kafkalite.env.slicing import Slices
 from kafkalite.handlers.call import CloseConnection
-from kafkalite.server.connection import Common, Connection
+from kafkalite.server.common import Common
+from kafkalite.server.connection import Connection
 from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.limits import SWEEP_MS, Deadlines, Limits, RequestMemory
 from kafkalite.server.terms import Answer, Outcome, Terms
@@ -157,8 +159,12 @@ class World:
         )
         self.ended: list[Connection] = []
 
-    def connect(self, link: FakeLink, terms: Terms | None = None) -> Connection:
-        info = ConnectionInfo("PLAINTEXT", link.local_address, link.peer_address)
+    def connect(
+        self, link: FakeLink, terms: Terms | None = None, protocol: str = PLAINTEXT
+    ) -> Connection:
+        info = ConnectionInfo(
+            protocol, link.local_address, link.peer_address, protocol=protocol
+        )
         terms = terms or Terms(self.service)
         connection = Connection(self.common, terms, link, info, self.ended.append)
         link.start(connection)

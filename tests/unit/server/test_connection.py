@@ -7,12 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkalite.server.connection import (
-    RECEIVE_BUFFER_BYTES,
-    SMALL_BYTES,
-    SPARE_BYTES,
-    UNSENT_BYTES,
-)
+from kafkalite.server.common import RECEIVE_BUFFER_BYTES, SPARE_BYTES
+from kafkalite.server.connection import SMALL_BYTES, UNSENT_BYTES
 from kafkalite.server.in_turn import FRAMES_PER_TURN
 from kafkalite.server.limits import LEAVING_MS, SWEEP_MS, Limits
 from kafkalite.server.terms import OWED_REPLIES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import socket
 import ssl
@@ -12,8 +13,10 @@ import pytest
 
 from kafkalite.config.broker import BrokerConfig
 from kafkalite.env.clock import RealClock
+from kafkalite.env.handshakes import Handshake
 from kafkalite.env.slicing import Slices
 from kafkalite.env.sockets import SocketNetwork
+from kafkalite.env.tls_link import TlsLink
 from kafkalite.handlers.call import ANONYMOUS
 from kafkalite.security.authority import pem_of
 from kafkalite.security.tls_settings import tls_of
@@ -197,6 +200,41 @@ def test_a_handshake_that_is_never_over_is_ended_and_holds_no_place(start, caplo
     guarded.call(say, b"\x16\x03\x01\x02\x00\x01")
     guarded.until_empty()
     assert "it is not over within 50 ms" in caplog.text
+
+
+def test_a_slow_exchange_of_keys_is_refused_in_one_line(start, caplog) -> None:
+    guarded = start()
+    how = context()
+    how.set_ecdh_curve("ffdhe8192")
+    with pytest.raises((OSError, AssertionError)):
+        assert guarded.call(echo, how, b"hello")
+    guarded.until_empty()
+    assert "finite field of 4,096 bits or more" in caplog.text
+
+
+@pytest.mark.parametrize("words", [b"no TLS", b"\x16\x03\x01\x02\x00\x01", b""])
+def test_who_has_failed_leaves_nothing_to_the_collector(start, words) -> None:
+    guarded = start(kafkalite_frame_timeout_ms="50")
+    gc.collect()
+    gc.disable()
+    try:
+        guarded.call(say, words)
+        guarded.until_empty()
+        assert not [each for each in gc.get_objects() if isinstance(each, (Handshake, TlsLink))]
+    finally:
+        gc.enable()
+
+
+def test_who_was_let_in_leaves_nothing_to_the_collector(start) -> None:
+    guarded = start()
+    gc.collect()
+    gc.disable()
+    try:
+        assert guarded.call(echo, context(), b"hello") == frame(b"hello")
+        guarded.until_empty()
+        assert not [each for each in gc.get_objects() if isinstance(each, (Handshake, TlsLink))]
+    finally:
+        gc.enable()
 
 
 def test_a_stop_ends_handshakes_that_are_under_way(start, loop) -> None:

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkalite.config.listeners import SASL_SSL
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import ANONYMOUS
-from kafkalite.server.limits import SWEEP_MS
+from kafkalite.server import limits
+from kafkalite.server.limits import CROWDED_LOGIN_MS, SWEEP_MS
 from kafkalite.server.terms import NewTerms, Outcome, Terms
 from tests.unit.server.support import FakeLink, FakeService, World, frame
 
@@ -156,6 +158,88 @@ def test_who_has_gone_is_not_waited_for(entry):
         world.sweep()
     assert login.expired_reasons == world.service.expired_reasons == []
     assert world.memory.used == 0
+
+
+def test_what_strangers_send_is_in_a_memory_of_their_own_until_they_are_let_in():
+    world, link, login, _ = start()
+    strangers = world.deadlines.strangers_memory
+    world.feed(link, frame(b"x" * 900)[:600])
+    assert (world.memory.used, strangers.used) == (0, 1024)
+    world.feed(link, frame(b"x" * 900)[600:] + frame(b"enter-later") + frame(b"later-1")[:7])
+    assert (world.memory.used, strangers.used) == (0, len(b"enter-later") + 7)
+    login.resolve_entry()
+    world.turn()
+    assert (world.memory.used, strangers.used) == (7, 0)
+    world.feed(link, frame(b"later-1")[7:])
+    world.service.resolve(b"later-1")
+    world.turn()
+    assert world.memory.used == 0
+
+
+def test_who_waited_for_the_memory_of_strangers_goes_on_in_that_of_others(monkeypatch):
+    monkeypatch.setattr(limits, "STRANGERS_BYTES", 2_048)
+    world, link, login, _ = start()
+    greedy = [FakeLink(), FakeLink()]
+    for each in greedy:
+        world.connect(each, login.terms)
+        world.feed(each, frame(b"g" * MOST_BYTES)[:1_000])
+    world.feed(link, frame(b"enter-later") + frame(b"x" * MOST_BYTES)[:400])
+    assert link.is_reading is False
+    login.resolve_entry()
+    world.turn()
+    world.feed(link, frame(b"x" * MOST_BYTES)[400:])
+    assert world.service.requests == [b"x" * MOST_BYTES]
+
+
+def test_who_holds_memory_that_other_strangers_wait_for_is_cut_off(monkeypatch):
+    monkeypatch.setattr(limits, "STRANGERS_BYTES", 4_096)
+    world, _, login, _ = start()
+    terms = Terms(login, 10_000, owed_replies=1, login_ms=LOGIN_MS)
+    greedy, patient = [FakeLink(), FakeLink()], FakeLink()
+    for link in greedy:  # the second may pass the limit, as one at a time may
+        world.connect(link, terms)
+        world.feed(link, frame(b"g" * 9_000)[:4_000])
+    world.sweep(CROWDED_LOGIN_MS)
+    assert not any(link.is_ended for link in greedy), "nobody waits"
+    world.connect(patient, terms)
+    taken = world.feed(patient, frame(b"p" * 9_000))
+    assert taken < 2_000
+    world.sweep()
+    assert all(link.is_ended for link in greedy)
+    assert not patient.is_ended
+    assert "memory for logins was short" in login.expired_reasons[0]
+    world.feed(patient, frame(b"p" * 9_000)[taken:])
+    assert login.requests == [b"p" * 9_000]
+
+
+def test_of_very_many_encrypted_strangers_the_first_are_cut_off(monkeypatch):
+    monkeypatch.setattr(limits, "MOST_STRANGERS", 2)
+    world, _, login, _ = start()
+    links = [FakeLink() for _ in range(5)]
+    world.connect(links[0], login.terms, SASL_SSL)
+    world.feed(links[0], frame(b"later-0"))  # it is this side that lets it wait
+    for link in links[1:]:
+        world.connect(link, login.terms, SASL_SSL)
+    for _ in range(100):
+        world.connect(FakeLink(), login.terms, "SASL_PLAINTEXT")
+    patience_ms = CROWDED_LOGIN_MS * 2 // 5
+    world.sweep(patience_ms // SWEEP_MS * SWEEP_MS)
+    assert not any(link.is_ended for link in links)
+    world.sweep()
+    assert [link.is_ended for link in links] == [False, True, True, True, False]
+    assert login.expired_reasons == [
+        f"it did not log in within {patience_ms} ms, and very many had not"
+    ] * 3
+
+
+def test_few_strangers_have_their_time(monkeypatch):
+    monkeypatch.setattr(limits, "MOST_STRANGERS", 2)
+    world, _, login, _ = start()
+    links = [FakeLink(), FakeLink()]
+    for link in links:
+        world.connect(link, login.terms, SASL_SSL)
+    world.sweep(LOGIN_MS - SWEEP_MS)
+    assert not any(link.is_ended for link in links)
 
 
 def test_a_second_login_waits_for_what_was_asked_before_it():

@@ -1,0 +1,49 @@
+"""Crowds before their login: bounded memory, others are served, and whoever means well comes in.
+
+At full size 10,000 at a time, beside a client whose p99 is held to 20 ms:
+    KAFKALITE_HOSTILE=full python -m pytest tests/hostile/test_strangers.py -s
+"""
+
+import pytest
+
+from kafkalite.cli.serve import WAITS_LEFT, WATCH_WAITS
+from tests.compat.brokers import KAFKALITE
+from tests.compat.every_listener import every_listener
+from tests.hostile.peers import IS_FULL, allow_open_files
+from tests.hostile.strangers import WAYS, Attack, tell
+
+COUNT = 10_000 if IS_FULL else 1_000
+GROWN_MB = 64 if IS_FULL else 20
+HEALTHY_P99_MS = 20.0
+# Each of them shakes hands first, in the test's own process.
+SHAKEN = COUNT if IS_FULL else 200
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    allow_open_files(COUNT + 10_000)
+    monkeypatch.setenv(WATCH_WAITS, "1")
+    with every_listener(KAFKALITE, tmp_path) as place:
+        yield place
+    assert WAITS_LEFT not in place.broker.log()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("protocol", "ways"),
+    [
+        ("SSL", ("stalls",)),
+        ("SSL", WAYS),
+        ("SASL_PLAINTEXT", WAYS),
+        ("SASL_PLAINTEXT", ("halves",)),
+        ("SASL_SSL", WAYS),
+    ],
+)
+def test_a_crowd_before_its_login_costs_little_and_disturbs_nobody(place, protocol, ways):
+    attack = Attack(place, protocol, SHAKEN if protocol == "SASL_SSL" else COUNT)
+    found = attack.run(*ways)
+    tell(attack, ways, found)
+    assert found.grown_mb <= GROWN_MB
+    assert found.let_in_s
+    assert not found.kept_out
+    assert not IS_FULL or found.p99_ms <= HEALTHY_P99_MS
