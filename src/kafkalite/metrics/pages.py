@@ -122,14 +122,20 @@ class Pages:
 
 
 class _Once(Collector):
-    def __init__(self, families: Iterable[Metric]) -> None:
-        self._families = families
+    def __init__(self, family: Metric) -> None:
+        self._family = family
 
     def collect(self) -> Iterable[Metric]:
-        return self._families
+        return [self._family]
 
 
 def text(families: Iterable[Metric]) -> bytes:
+    """One after the other, so that what has been written need not stay: of thousands of partitions
+    that is hundreds of thousands of objects."""
+    return b"".join(map(_text_of, families))
+
+
+def _text_of(family: Metric) -> bytes:
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Once(list(families)))
+    registry.register(_Once(family))
     return generate_latest(registry)
