@@ -24,6 +24,7 @@ CUT = (
 )
 WHO_SYNCS: dict[str, str] = {
     "broker/replicas.Replicas.start": START,
+    "cli/_members.prepare": START,
     "coordinators/cluster/local_controller.LocalController.write_snapshot": STOP,
     "coordinators/cluster/metadata_log.MetadataLog.begin_epoch": START,
     "coordinators/cluster/metadata_log.MetadataLog.open": START,

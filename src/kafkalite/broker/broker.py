@@ -9,16 +9,17 @@ failed that the broker cannot do without.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from kafkalite.broker import limiting
 from kafkalite.broker.audit import audit_of
 from kafkalite.broker.authorizing import as_request, authorizer_of, first_refusal, follow
+from kafkalite.broker.creating import created, disk_errors
 from kafkalite.broker.encryption import Keys
 from kafkalite.broker.identity import find_cluster_id
 from kafkalite.broker.known import Known, LocalBrokers
+from kafkalite.broker.leading_quorum import lead_quorum
 from kafkalite.broker.log_configs import log_settings, take_settings
 from kafkalite.broker.logins import Logins, entry_of
 from kafkalite.broker.replicas import Replicas
@@ -36,7 +37,8 @@ from kafkalite.coordinators.cluster.brokers import (
 )
 from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.configs import apply_dynamic_config
-from kafkalite.coordinators.cluster.events import CreateAcls, CreateTopics
+from kafkalite.coordinators.cluster.controller import OwnController
+from kafkalite.coordinators.cluster.events import CreateAcls
 from kafkalite.coordinators.cluster.local_controller import LocalController
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.groups.front import OFFSETS_TOPIC, Groups, settings_of
@@ -52,6 +54,7 @@ from kafkalite.coordinators.transactions.producer_ids import ProducerIds
 from kafkalite.env import Env
 from kafkalite.env.later import Later
 from kafkalite.env.network import Network
+from kafkalite.handlers.api_set import ApiSet
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.fetch_sessions import FetchSessions
 from kafkalite.log.directory import LogDirectory
@@ -60,12 +63,11 @@ from kafkalite.log.manager import LogManager
 from kafkalite.log.partition_log import PartitionLog
 from kafkalite.peers.peers import Peers
 from kafkalite.protocol.errors import Error, KafkaError
-from kafkalite.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from kafkalite.quotas.client_quotas import ClientQuotas
 from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.waiting import Waiting
 from kafkalite.security.acl import Acl
-from kafkalite.server.dispatch import Dispatcher
+from kafkalite.server.controllers import dispatchers_of
 from kafkalite.server.limits import LimitedLog
 from kafkalite.server.listener import Keep, Server
 from kafkalite.server.terms import Service
@@ -121,10 +123,8 @@ class Broker:
         self._log = LimitedLog(env.clock)
         self.audit = audit_of(env, config, self._log)
         self.context.authorizer = authorizer_of(config, self._log, self.audit)
-        dispatchers = {
-            kind: Dispatcher(self.context, self._log, apis)
-            for kind, apis in self.context.api_sets.items()
-        }
+        self.context.api_sets |= self._own_apis()
+        dispatchers = dispatchers_of(self.context, self._log)
         self.dispatcher = dispatchers[BROKER]  # of what clients ask
         services = {kind: service_over(each) for kind, each in dispatchers.items()}
         self.logins = Logins(env, config, lambda: self.metadata, services, self._log)
@@ -152,6 +152,15 @@ class Broker:
     def controller(self) -> LocalController:
         assert self.brokers.controller is not None, "the broker has not been started"
         return self.brokers.controller
+
+    @property
+    def asked(self) -> OwnController:
+        """Whoever decides for the cluster, as this broker asks."""
+        return self.controller
+
+    def _own_apis(self) -> dict[str, ApiSet]:
+        """What is answered otherwise than by the handlers of this process."""
+        return {}
 
     # --- starting ---------------------------------------------------------------------------
 
@@ -188,7 +197,7 @@ class Broker:
             raise self.failure
         if self.is_controller:
             directory = next(each for each in self.logs.directories if self._has_metadata(each))
-            with _disk_errors():
+            with disk_errors():
                 if self.brokers.controller is not None:
                     self.controller.come_back(directory.home, directory.directory_id)
                     return
@@ -204,7 +213,7 @@ class Broker:
         if self.failure is not None:
             raise self.failure
         if self.is_controller:
-            with _disk_errors():
+            with disk_errors():
                 self.controller.open()
 
     def _has_metadata(self, directory: LogDirectory | LogHome) -> bool:
@@ -213,10 +222,20 @@ class Broker:
     def _serve(self) -> None:
         if self.failure is not None:
             raise self.failure
-        with _disk_errors():
+        with disk_errors():
             self._take_up()
 
     def _take_up(self) -> None:
+        self._open_ports()
+        if self.is_controller:
+            lead_quorum(self.context, self.controller, self.server.addresses)
+            self.controller.fence_absent(self.brokers.serving)
+        self._register()
+        if self.is_controller:
+            self.controller.absence.resume()
+        self._take_roles()
+
+    def _open_ports(self) -> None:
         self._build_coordinators()
         if self.context.authorizer is not None:
             self._unfollow += [follow(self.context.authorizer, self.metadata, self.env.slices)]
@@ -225,11 +244,8 @@ class Broker:
         ]
         self.server.start()
         self.known.own_host = self.server.addresses[self.config.inter_broker_listener][0]
-        if self.is_controller:
-            self.controller.fence_absent(self.brokers.serving)
-        self._register()
-        if self.is_controller:
-            self.controller.absence.resume()
+
+    def _take_roles(self) -> None:
         assert self._replicas is not None
         assert self._replicating is not None
         self._replicating.start()
@@ -240,7 +256,7 @@ class Broker:
         self._is_serving = True
 
     def _build_coordinators(self) -> None:
-        metadata, controller, context = self.metadata, self.controller, self.context
+        metadata, controller, context = self.metadata, self.asked, self.context
         context.auto_creation = AutoCreation(metadata, controller, self.config)
         build_sharing(context, self.known, self.peers)
         groups = Groups(
@@ -283,13 +299,13 @@ class Broker:
 
         def told(refused: KafkaError | None) -> None:
             if refused is None:
-                self.controller.once_durable(then)
+                self.asked.once_durable(then)
             elif refused.code == Error.REQUEST_TIMED_OUT:  # the controller is away
                 self._name_directory(log, then)
             elif self._stopped is None:
                 logger.error("the directory of %s is not told: %s", log.directory, refused)
 
-        self.controller.submit(AssignDirectories(self.node_id, named)).then(told)
+        self.asked.submit(AssignDirectories(self.node_id, named)).then(told)
 
     def _register(self) -> None:
         self.controller.decide(
@@ -323,27 +339,11 @@ class Broker:
     ) -> Later[KafkaError | None]:
         """Creates a topic as a client would. Filled when it lasts as is configured, with None or
         with why it is refused."""
-        settings = [
-            CreateTopicsRequest.Config(name=key, value=value)
-            for key, value in (configs or {}).items()
-        ]
-        topic = CreateTopicsRequest.Topic(
-            name=name, num_partitions=partitions, replication_factor=-1, configs=settings
-        )
-
-        def refusal(response: CreateTopicsResponse | KafkaError) -> KafkaError | None:
-            if isinstance(response, KafkaError):
-                return response
-            [answer] = response.topics
-            code = Error(answer.error_code)
-            return None if code is Error.NONE else KafkaError(code, answer.error_message)
-
-        asked = CreateTopics(CreateTopicsRequest(topics=[topic]))
-        return self.controller.submit(asked).map(refusal)
+        return created(self.asked, name, partitions, configs)
 
     def create_acls(self, acls: Sequence[Acl]) -> Later[KafkaError | None]:
         """The same for access rules."""
-        return self.controller.submit(CreateAcls(as_request(acls))).map(first_refusal)
+        return self.asked.submit(CreateAcls(as_request(acls))).map(first_refusal)
 
     # --- stopping ---------------------------------------------------------------------------
 
@@ -385,7 +385,11 @@ class Broker:
         self._stopped.resolve(None)
 
     def _close(self) -> None:
-        metadata, controller, context = self.metadata, self.controller, self.context
+        self._leave_roles()
+        self._close_logs()
+
+    def _leave_roles(self) -> None:
+        metadata, context = self.metadata, self.context
         self.brokers.serving.discard(self.node_id)
         self.peers.stop()
         self.keys.stop()
@@ -404,6 +408,9 @@ class Broker:
         context.long_work.stop()
         if self.audit is not None:
             self.audit.stop()
+
+    def _close_logs(self) -> None:
+        controller = self.controller
         if self._is_killed and self.is_controller and self.brokers.serving:
             controller.leave()  # what it has written is there, whatever becomes of its process
             self.logs.abandon()
@@ -413,7 +420,7 @@ class Broker:
             if self.is_controller:
                 controller.abandon()
             return
-        state = metadata.image.brokers.get(self.node_id)
+        state = self.metadata.image.brokers.get(self.node_id)
         if self.is_controller:
             controller.fence_at_stop(self.node_id)
         self.logs.close(state.epoch if state is not None else -1)
@@ -462,7 +469,7 @@ class Broker:
                     why = "the cluster is not told that %s is offline: %s"
                     logger.error(why, home.path, refused)
 
-            self.controller.submit(DirectoriesOffline(self.node_id, gone)).then(told)
+            self.asked.submit(DirectoriesOffline(self.node_id, gone)).then(told)
 
     def _lost_metadata(self, mistake: Exception) -> None:
         """The controller's image is not what its log says, and cannot be made so."""
@@ -482,12 +489,3 @@ class Broker:
         if not self.is_controller:
             self.fence()  # when nobody hears of it, it is as if this process had died
         self.stop(0)
-
-
-@contextmanager
-def _disk_errors() -> Iterator[None]:
-    """While a broker starts nobody but its owner is told of a failed disk."""
-    try:
-        yield
-    except KafkaError as error:
-        raise OSError(error.message) from error
