@@ -22,6 +22,7 @@ CUT = "a start, and a worker where it opens a log"
 NEED = "who meets the needs of a cut: the same, or workers of a log that serves, see log/cutting"
 WHO_SYNCS: dict[str, str] = {
     "broker/replicas.Replicas.start": START,
+    "cli/_members.prepare": START,
     "coordinators/cluster/local_controller.LocalController.write_snapshot": STOP,
     "coordinators/cluster/metadata_log.MetadataLog.begin_epoch": START,
     "coordinators/cluster/metadata_log.MetadataLog.open": START,

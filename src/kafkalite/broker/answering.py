@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from kafkalite.config.listeners import BROKER
 from kafkalite.handlers.context import Context
+from kafkalite.server.controllers import dispatchers_of
 from kafkalite.server.counting import Counts, counted
 from kafkalite.server.dispatch import Dispatcher
 from kafkalite.server.limits import LimitedLog
@@ -19,8 +20,6 @@ def services_of(
     over: Callable[[Service], Service],
 ) -> tuple[Dispatcher, Mapping[str, Service]]:
     """The dispatcher of what clients ask, and who stands before each."""
-    dispatchers = {
-        kind: Dispatcher(context, log, apis, counts) for kind, apis in context.api_sets.items()
-    }
+    dispatchers = dispatchers_of(context, log, counts)
     services = {kind: over(each) for kind, each in dispatchers.items()}
     return dispatchers[BROKER], counted(services, counts, context.long_work)

@@ -16,10 +16,12 @@ from kafkalite.broker import limiting
 from kafkalite.broker.answering import services_of
 from kafkalite.broker.audit import audit_of
 from kafkalite.broker.authorizing import as_request, authorizer_of, first_refusal, follow
+from kafkalite.broker.creating import created
 from kafkalite.broker.disk_errors import disk_errors
 from kafkalite.broker.encryption import Keys
 from kafkalite.broker.identity import find_cluster_id
 from kafkalite.broker.known import Known, LocalBrokers
+from kafkalite.broker.leading_quorum import lead_quorum
 from kafkalite.broker.log_configs import log_settings, take_settings
 from kafkalite.broker.logins import Logins, entry_of
 from kafkalite.broker.replicas import Replicas
@@ -37,7 +39,8 @@ from kafkalite.coordinators.cluster.brokers import (
 )
 from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.configs import apply_dynamic_config
-from kafkalite.coordinators.cluster.events import CreateAcls, CreateTopics
+from kafkalite.coordinators.cluster.controller import OwnController
+from kafkalite.coordinators.cluster.events import CreateAcls
 from kafkalite.coordinators.cluster.local_controller import LocalController
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.cluster.streams_topics import StreamsTopics
@@ -54,6 +57,7 @@ from kafkalite.coordinators.transactions.producer_ids import ProducerIds
 from kafkalite.env import Env
 from kafkalite.env.later import Later
 from kafkalite.env.network import Network
+from kafkalite.handlers.api_set import ApiSet
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.fetch_sessions import FetchSessions
 from kafkalite.log.directory import LogDirectory
@@ -62,7 +66,6 @@ from kafkalite.log.manager import LogManager
 from kafkalite.log.partition_log import PartitionLog
 from kafkalite.peers.peers import Peers
 from kafkalite.protocol.errors import Error, KafkaError
-from kafkalite.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 from kafkalite.quotas.client_quotas import ClientQuotas
 from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.traffic import Traffics
@@ -97,17 +100,14 @@ class Broker:
     ) -> None:
         """`service_over` may have somebody stand between the connections and the broker; with
         `counts` requests are counted there, and what goes through topics is, too."""
-        self.env = env
-        self.config = config
-        self.node_id = config.node_id
+        self.env, self.config, self.node_id = env, config, config.node_id
         self.brokers = brokers or LocalBrokers()
         self.known = Known(self.brokers, config)
         self.keys = Keys(env, config)
         controller, metadata = self.brokers.controller, self.brokers.metadata
         self.is_controller = controller is None or controller.node_id == self.node_id
-        self.cluster_id = (
-            metadata.cluster_id if metadata is not None else find_cluster_id(env, config.log_dirs)
-        )
+        known_id = None if metadata is None else metadata.cluster_id
+        self.cluster_id = known_id or find_cluster_id(env, config.log_dirs)
         self.logs = LogManager(
             env, config.log_dirs, node_id=self.node_id, cluster_id=self.cluster_id,
             settings=log_settings(config), config_of=self.known.config_of,
@@ -128,6 +128,7 @@ class Broker:
         self._log = LimitedLog(env.clock)
         self.audit = audit_of(env, config, self._log)
         self.context.authorizer = authorizer_of(config, self._log, self.audit)
+        self.context.api_sets |= self._own_apis()
         self.dispatcher, services = services_of(self.context, self._log, counts, service_over)
         self.logins = Logins(env, config, lambda: self.metadata, services, self._log)
         self.server = Server(
@@ -143,8 +144,7 @@ class Broker:
         self._replicas: Replicas | None = None
         self._replicating: Replicating | None = None
         self._unfollow: list[Callable[[], None]] = []
-        self._is_serving = False
-        self._is_killed = False
+        self._is_serving = self._is_killed = False
         self._stopped: Later[None] | None = None
 
     @property
@@ -160,6 +160,15 @@ class Broker:
     def is_serving(self) -> bool:
         """Whether clients are answered, now and in the next moment."""
         return self._is_serving and self._stopped is None and self.failure is None
+
+    @property
+    def asked(self) -> OwnController:
+        """Whoever decides for the cluster, as this broker asks."""
+        return self.controller
+
+    def _own_apis(self) -> dict[str, ApiSet]:
+        """What is answered otherwise than by the handlers of this process."""
+        return {}
 
     # --- starting ---------------------------------------------------------------------------
 
@@ -225,6 +234,16 @@ class Broker:
             self._take_up()
 
     def _take_up(self) -> None:
+        self._open_ports()
+        if self.is_controller:
+            lead_quorum(self.context, self.controller, self.server.addresses)
+            self.controller.fence_absent(self.brokers.serving)
+        self._register()
+        if self.is_controller:
+            self.controller.absence.resume()
+        self._take_roles()
+
+    def _open_ports(self) -> None:
         self._build_coordinators()
         if self.context.authorizer is not None:
             self._unfollow += [follow(self.context.authorizer, self.metadata, self.env.slices)]
@@ -233,11 +252,8 @@ class Broker:
         ]
         self.server.start()
         self.known.own_host = self.server.addresses[self.config.inter_broker_listener][0]
-        if self.is_controller:
-            self.controller.fence_absent(self.brokers.serving)
-        self._register()
-        if self.is_controller:
-            self.controller.absence.resume()
+
+    def _take_roles(self) -> None:
         assert self._replicas is not None
         assert self._replicating is not None
         self._replicating.start()
@@ -248,7 +264,7 @@ class Broker:
         self._is_serving = True
 
     def _build_coordinators(self) -> None:
-        metadata, controller, context = self.metadata, self.controller, self.context
+        metadata, controller, context = self.metadata, self.asked, self.context
         context.auto_creation = AutoCreation(metadata, controller, self.config)
         context.streams_topics = StreamsTopics(metadata, controller, self.env.clock)
         build_sharing(context, self.known, self.peers)
@@ -287,18 +303,17 @@ class Broker:
 
     def _name_directory(self, log: PartitionLog, then: Callable[[], None]) -> None:
         """Has the metadata name the directory of a log; goes on when that lasts."""
-        directory_id = self.logs.directory_of(log).directory_id
-        named = {(log.topic_id, log.partition): directory_id}
+        named = {(log.topic_id, log.partition): self.logs.directory_of(log).directory_id}
 
         def told(refused: KafkaError | None) -> None:
             if refused is None:
-                self.controller.once_durable(then)
+                self.asked.once_durable(then)
             elif refused.code == Error.REQUEST_TIMED_OUT:  # the controller is away
                 self._name_directory(log, then)
             elif self._stopped is None:
                 logger.error("the directory of %s is not told: %s", log.directory, refused)
 
-        self.controller.submit(AssignDirectories(self.node_id, named)).then(told)
+        self.asked.submit(AssignDirectories(self.node_id, named)).then(told)
 
     def _register(self) -> None:
         self.controller.decide(
@@ -333,27 +348,11 @@ class Broker:
     ) -> Later[KafkaError | None]:
         """Creates a topic as a client would. Filled when it lasts as is configured, with None or
         with why it is refused."""
-        settings = [
-            CreateTopicsRequest.Config(name=key, value=value)
-            for key, value in (configs or {}).items()
-        ]
-        topic = CreateTopicsRequest.Topic(
-            name=name, num_partitions=partitions, replication_factor=-1, configs=settings
-        )
-
-        def refusal(response: CreateTopicsResponse | KafkaError) -> KafkaError | None:
-            if isinstance(response, KafkaError):
-                return response
-            [answer] = response.topics
-            code = Error(answer.error_code)
-            return None if code is Error.NONE else KafkaError(code, answer.error_message)
-
-        asked = CreateTopics(CreateTopicsRequest(topics=[topic]))
-        return self.controller.submit(asked).map(refusal)
+        return created(self.asked, name, partitions, configs)
 
     def create_acls(self, acls: Sequence[Acl]) -> Later[KafkaError | None]:
         """The same for access rules."""
-        return self.controller.submit(CreateAcls(as_request(acls))).map(first_refusal)
+        return self.asked.submit(CreateAcls(as_request(acls))).map(first_refusal)
 
     # --- stopping ---------------------------------------------------------------------------
 
@@ -395,7 +394,11 @@ class Broker:
         self._stopped.resolve(None)
 
     def _close(self) -> None:
-        metadata, controller, context = self.metadata, self.controller, self.context
+        self._leave_roles()
+        self._close_logs()
+
+    def _leave_roles(self) -> None:
+        metadata, context = self.metadata, self.context
         self.brokers.serving.discard(self.node_id)
         self.peers.stop()
         self.keys.stop()
@@ -414,6 +417,9 @@ class Broker:
         context.long_work.stop()
         if self.audit is not None:
             self.audit.stop()
+
+    def _close_logs(self) -> None:
+        controller = self.controller
         if self._is_killed and self.is_controller and self.brokers.serving:
             controller.leave()  # what it has written is there, whatever becomes of its process
             self.logs.abandon()
@@ -423,7 +429,7 @@ class Broker:
             if self.is_controller:
                 controller.abandon()
             return
-        state = metadata.image.brokers.get(self.node_id)
+        state = self.metadata.image.brokers.get(self.node_id)
         if self.is_controller:
             controller.fence_at_stop(self.node_id)
         self.logs.close(state.epoch if state is not None else -1)
@@ -460,7 +466,7 @@ class Broker:
 
     def _tell_offline(self, home: LogHome) -> None:
         """The cluster goes on without what is in a directory that failed."""
-        if self._is_serving and self.failure is None and self._stopped is None:
+        if self.is_serving:
             gone = [each.directory_id for each in self.logs.directories if each.home is home]
 
             def told(refused: KafkaError | None) -> None:
@@ -472,7 +478,7 @@ class Broker:
                     why = "the cluster is not told that %s is offline: %s"
                     logger.error(why, home.path, refused)
 
-            self.controller.submit(DirectoriesOffline(self.node_id, gone)).then(told)
+            self.asked.submit(DirectoriesOffline(self.node_id, gone)).then(told)
 
     def _lost_metadata(self, mistake: Exception) -> None:
         """The controller's image is not what its log says, and cannot be made so."""

@@ -94,7 +94,7 @@ class Keys:
             self._look_at_all()
 
     def _plans(self, config: BrokerConfig) -> dict[str, Plan]:
-        plans = {each.name: plan_of(config, each) for each in config.listeners}
+        plans = {each.name: plan_of(config, each) for each in config.opened_listeners}
         return {name: plan for name, plan in plans.items() if plan is not None}
 
     def _look(self) -> None:

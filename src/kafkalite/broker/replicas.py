@@ -21,8 +21,8 @@ from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.brokers import AssignDirectories
 from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.configs import apply_dynamic_config
+from kafkalite.coordinators.cluster.controller import OwnController
 from kafkalite.coordinators.cluster.directories import directory_of
-from kafkalite.coordinators.cluster.local_controller import LocalController
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.cluster.states import BROKER, NO_LEADER, TOPIC, PartitionState, Topic
 from kafkalite.env.later import Later
@@ -58,7 +58,7 @@ class Replicas:
     def __init__(
         self,
         metadata: Metadata,
-        controller: LocalController,
+        controller: OwnController,
         config: BrokerConfig,
         partitions: Partitions,
         logs: LogManager,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kafkalite import config as settings
-from kafkalite.broker import Broker
+from kafkalite.broker.roles import Process
 from kafkalite.config import BrokerConfig, InvalidSetting, Judgement
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error, KafkaError
@@ -54,7 +54,7 @@ def given_settings(
     """What the file, the options and the overrides say together, and where they name no users a
     file of these."""
     given = dict(properties or {})
-    changes = dict(_pair(text) for text in overrides)
+    changes = pairs(overrides)
     if in_memory and (data_dir is not None or changes.keys() & {"log.dirs", "log.dir"}):
         raise InvalidSetting("--memory keeps nothing in a directory: leave it or the directory out")
     if listen is not None:
@@ -73,6 +73,11 @@ def given_settings(
         return found
     config, _ = settings.broker_config(found)
     return {**settings_in(read(login_file), config), **found}
+
+
+def pairs(overrides: tuple[str, ...]) -> dict[str, str]:
+    """What --override says; raises InvalidSetting."""
+    return dict(_pair(text) for text in overrides)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -102,7 +107,7 @@ def topic(text: str) -> TopicWanted:
     return wanted
 
 
-def create(broker: Broker, topics: list[TopicWanted]) -> Later[InvalidSetting | None]:
+def create(broker: Process, topics: list[TopicWanted]) -> Later[InvalidSetting | None]:
     """Creates topics unless they are there; filled when all of them last as is configured, or with
     why one is refused."""
     created: Later[InvalidSetting | None] = Later()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafkalite.broker import Broker
+from kafkalite.broker.roles import Process
 from kafkalite.config import InvalidSetting
 from kafkalite.config.authorization import AUTHORIZER, STANDARD_AUTHORIZER, SUPER_USERS
 from kafkalite.config.listeners import SASL_SSL
@@ -119,7 +119,7 @@ class Secure:
 
     # --- the admin --------------------------------------------------------------------------------
 
-    def add_admin(self, broker: Broker) -> Later[InvalidSetting | None]:
+    def add_admin(self, broker: Process) -> Later[InvalidSetting | None]:
         """Once it serves; filled when the admin can log in, or with why not."""
         scram = BY_NAME[SCRAM_512]
         try:

@@ -11,6 +11,8 @@ import socket
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Mapping
 
+# In the environment of a process that ends when its standard input does.
+SUPERVISED = "KAFKALITE_SUPERVISED"
 ENDING = (signal.SIGTERM, signal.SIGINT)
 
 

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkalite.broker import Broker
+from kafkalite.broker.roles import Process, process_of
 from kafkalite.cli import _banner, _properties
 from kafkalite.cli._port_file import write_port
 from kafkalite.cli._properties import DEFAULT_DATA, DEFAULT_LISTEN
 from kafkalite.cli._properties_file import PropertiesFile
 from kafkalite.cli._recovery_bar import RecoveryBar
-from kafkalite.cli._signals import ENDING, hang_ups, on_signals
+from kafkalite.cli._signals import ENDING, SUPERVISED, hang_ups, on_signals
 from kafkalite.cli._streams import leave_output
 from kafkalite.config import BrokerConfig, InvalidSetting, Judgement
 from kafkalite.env import collector, real_env, unix
@@ -56,6 +57,8 @@ OPEN_FILES = 1 << 16
               help="A JAAS file, as java.security.auth.login.config names one.")
 @click.option("--topic", "topics", multiple=True, metavar="NAME[:PARTITIONS[:k=v,…]]",
               help="Create a topic unless it is there; may be repeated.")
+@click.option("--brokers", type=int, metavar="N",
+              help="A cluster of N brokers and a controller, a process each, at ports in a row.")
 @click.option("--secure", "is_secure", is_flag=True,
               help="With TLS, logins, access rules and a first admin, whose password is beside the "
                    "data.")
@@ -76,6 +79,7 @@ def command(
     overrides: tuple[str, ...],
     login_file: str | None,
     topics: tuple[str, ...],
+    brokers: int | None,
     is_secure: bool,
     control: str | None,
     control_token: str | None,
@@ -94,6 +98,13 @@ def command(
         raise click.UsageError("--control-token and --control-port-file need --control HOST:PORT")
     if metrics_address is None and metrics_port_file is not None:
         raise click.UsageError("--metrics-port-file needs --metrics HOST:PORT")
+    if brokers is not None:
+        others = (in_memory, is_secure, control, login_file, metrics_address)
+        if any(others):
+            raise click.UsageError(
+                "--brokers goes with no --memory, --secure, --control, --login-file or --metrics"
+            )
+        sys.exit(_cluster(brokers, listen, data_dir, properties, overrides, topics, port_file))
     secure = None
     if is_secure:
         if properties is not None or in_memory or control is not None:
@@ -121,11 +132,38 @@ def command(
         sys.exit(_control.serve(door, config, texts, in_memory, port_file, wanted, _reason))
     metrics = None
     if metrics_address is not None:
+        if not config.is_broker:
+            raise click.UsageError("--metrics tells of a broker, this is a controller alone")
         from kafkalite.cli._metrics import Metrics  # and the server of HTTP
 
         metrics = Metrics(metrics_address, metrics_port_file)
     serving = _Serving(config, in_memory, port_file, wanted, secure, metrics)
     sys.exit(serving.run())
+
+
+def _cluster(
+    count: int,
+    listen: str | None,
+    data_dir: str | None,
+    properties: dict[str, str] | None,
+    overrides: tuple[str, ...],
+    topics: tuple[str, ...],
+    port_file: str | None,
+) -> int:
+    """Has a supervisor run it."""
+    from kafkalite.cli import _members, _supervisor  # others do without
+
+    host, _, port = (listen or DEFAULT_LISTEN).rpartition(":")
+    try:
+        if not port.isdecimal():
+            raise InvalidSetting(f"--listen {listen}: expected HOST:PORT")
+        given = {**(properties or {}), **_properties.pairs(overrides)}
+        folder = os.path.abspath(data_dir or DEFAULT_DATA)
+        members = _members.members_of(count, host.strip("[]"), int(port), folder, given)
+        _members.prepare(members)
+    except (InvalidSetting, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    return _supervisor.Supervisor(members, topics, port_file).run()
 
 
 def _secured(listen: str | None, data_dir: str | None) -> tuple[Secure, dict[str, str], None]:
@@ -166,13 +204,15 @@ class _Serving:
         self._metrics = metrics
         self._loop = new_loop()
         self._background = ThreadBackground(self._loop)
-        self._broker: Broker | None = None
+        self._broker: Process | None = None
         self._is_stopping = False
         self._exit_code = 0
 
     def run(self) -> int:
         asyncio.set_event_loop(self._loop)
         ends = dict.fromkeys(ENDING, self._stop)
+        if os.environ.get(SUPERVISED):
+            self._loop.add_reader(sys.stdin.fileno(), self._is_supervised)
         on_signals(self._loop, ends | dict.fromkeys(hang_ups(), self._hung_up))
         try:
             if self._metrics is not None:
@@ -189,16 +229,15 @@ class _Serving:
         return self._exit_code
 
     def _found(self) -> dict[int, Broker]:
-        return {} if self._broker is None else {self._broker.node_id: self._broker}
+        broker = self._broker
+        return {broker.node_id: broker} if isinstance(broker, Broker) else {}
 
     def _start(self) -> None:
         watch_waits(bool(os.environ.get(WATCH_WAITS)))
         env = real_env(self._loop, in_memory=self._in_memory)
         env.background = self._background
-        broker = self._broker = Broker(
-            env, SocketNetwork(self._loop), self._config,
-            counts=None if self._metrics is None else self._metrics.counts,
-        )  # fmt: skip
+        counts = None if self._metrics is None else self._metrics.counts
+        broker = self._broker = process_of(env, SocketNetwork(self._loop), self._config, counts)
         broker.ended.then(_halt_if_failed)
         started = broker.start()
         bar = RecoveryBar(self._loop.call_later, broker.logs.loading, sys.stderr)
@@ -206,6 +245,8 @@ class _Serving:
 
     def _started(self, failure: Exception | None, bar: RecoveryBar) -> None:
         bar.end()
+        if self._is_stopping:
+            return
         broker = self._broker
         assert broker is not None
         if failure is not None:
@@ -213,14 +254,14 @@ class _Serving:
             return
         _properties.create(broker, self._topics).then(lambda refusal: self._open(broker, refusal))
 
-    def _open(self, broker: Broker, refusal: InvalidSetting | None) -> None:
+    def _open(self, broker: Process, refusal: InvalidSetting | None) -> None:
         """To its first admin, where it has one."""
         if refusal is not None or self._secure is None or self._is_stopping:
             self._ready(broker, refusal)
         else:
             self._secure.add_admin(broker).then(lambda refused: self._ready(broker, refused))
 
-    def _ready(self, broker: Broker, refusal: InvalidSetting | None) -> None:
+    def _ready(self, broker: Process, refusal: InvalidSetting | None) -> None:
         if self._is_stopping:
             return
         try:
@@ -240,11 +281,13 @@ class _Serving:
         collector.of_process.tend()
         self._loop.call_later(collector.TEND_S, self._tend)
 
-    def _show_banner(self, broker: Broker) -> None:
+    def _show_banner(self, broker: Process) -> None:
         """Whoever cannot read it is served all the same."""
         try:
             addresses, secure = broker.server.addresses, self._secure
             examples = None if secure is None else secure.examples(next(iter(addresses.values())))
+            if not broker.config.is_broker:
+                examples = ""  # nobody produces to a controller
             _banner.show(
                 addresses, broker.config, in_memory=self._in_memory, examples=examples
             )
@@ -270,6 +313,12 @@ class _Serving:
         for place, count in open_waits().items():
             click.echo(f"{WAITS_LEFT}: {count} made at {place}", err=True)
         self._end()
+
+    def _is_supervised(self) -> None:
+        """Whoever started it has gone, and with it the other end."""
+        if not os.read(sys.stdin.fileno(), 4096):
+            self._loop.remove_reader(sys.stdin.fileno())
+            self._hung_up()
 
     def _hung_up(self) -> None:
         """The terminal has gone: a stop in good order, and nobody there to be impatient."""

@@ -12,7 +12,14 @@ from typing import Any, TypeVar
 
 from kafkalite.config import dynamic
 from kafkalite.config.layers import Given, Source, synonyms_of
-from kafkalite.config.listeners import BROKER, Listener, parse_listeners, protocol_map
+from kafkalite.config.listeners import (
+    BROKER,
+    CONTROLLER,
+    Listener,
+    parse_listeners,
+    protocol_map,
+)
+from kafkalite.config.quorum import QuorumAddress, controller_address
 from kafkalite.config.setting import InvalidSetting, Setting, Value
 from kafkalite.config.tables import base_name, broker_settings
 from kafkalite.config.together import check_together
@@ -211,14 +218,46 @@ class BrokerConfig:
 
     @property
     def listeners(self) -> list[Listener]:
-        """Listeners to open, as they were configured at the start; a change that only a client
-        asked for could leave nobody a way in. Those kept for controllers are left out."""
-        return self._client_listeners("listeners")
+        """Listeners for clients, as they were configured at the start; a change that only a client
+        asked for could leave nobody a way in. A controller alone has none."""
+        return self._listeners_of("listeners", BROKER) if self.is_broker else []
+
+    @property
+    def controller_listeners(self) -> list[Listener]:
+        """Those at which brokers and tools find this controller, if it is one."""
+        return self._listeners_of("listeners", CONTROLLER) if self.is_controller else []
+
+    @property
+    def opened_listeners(self) -> list[Listener]:
+        """All that this process opens, those for clients first."""
+        return [*self.listeners, *self.controller_listeners]
+
+    @property
+    def is_broker(self) -> bool:
+        return BROKER in self.get_list("process.roles")
+
+    @property
+    def is_controller(self) -> bool:
+        return CONTROLLER in self.get_list("process.roles")
+
+    @property
+    def controller_address(self) -> QuorumAddress | None:
+        """Where a broker that is no controller finds it."""
+        return self.derived(controller_address)
 
     @property
     def advertised_listeners(self) -> dict[str, Listener]:
         """Advertised addresses by listener name; a name that is absent has none given."""
-        return {each.name: each for each in self._client_listeners("advertised.listeners")}
+        return self._advertised(BROKER)
+
+    @property
+    def advertised_controllers(self) -> dict[str, Listener]:
+        """The same of listeners for controllers."""
+        return self._advertised(CONTROLLER)
+
+    def _advertised(self, kind: str) -> dict[str, Listener]:
+        found = self._listeners_of("advertised.listeners", kind)
+        return {each.name: each for each in found}
 
     @property
     def inter_broker_listener(self) -> str:
@@ -226,10 +265,10 @@ class BrokerConfig:
         security protocol, or the first."""
         return self.derived(_inter_broker_listener)
 
-    def _client_listeners(self, setting: str) -> list[Listener]:
+    def _listeners_of(self, setting: str, kind: str) -> list[Listener]:
         kept = {name.upper() for name in self.get_list("controller.listener.names")}
         found = parse_listeners(setting, self.at_start(setting), self.protocols, kept)
-        return [listener for listener in found if listener.kind == BROKER]
+        return [listener for listener in found if listener.kind == kind]
 
     @property
     def protocols(self) -> dict[str, str]:
@@ -264,7 +303,7 @@ def _inter_broker_listener(config: BrokerConfig) -> str:
         return named.upper()
     names = [listener.name for listener in config.listeners]
     usual = config.get_str("security.inter.broker.protocol")
-    return usual if usual in names else names[0]
+    return usual if usual in names or not names else names[0]
 
 
 def _from(name: str, found: list[Given]) -> list[Given]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kafkalite.config.authorization import AUTHORIZER, STANDARD_AUTHORIZER, SUPER_USERS, super_users
 from kafkalite.config.layers import HOUR_MS
 from kafkalite.config.listeners import PLAINTEXT, pairs_of
+from kafkalite.config.quorum import check_roles
 from kafkalite.config.reopening import check_listeners
 from kafkalite.config.setting import InvalidSetting, Requirement, refusal, whole_number
 
@@ -33,7 +34,7 @@ def check_together(config: BrokerConfig) -> None:
         raise InvalidSetting("node.id and broker.id are both given and differ")
     check_logs(config)
     _check_listeners(config)
-    _check_controller(config)
+    check_roles(config)
     _check_cordoned(config)
     if config.metadata_log_dir not in config.log_dirs:
         raise InvalidSetting(
@@ -80,7 +81,7 @@ def _retention_ms(config: BrokerConfig) -> int:
 
 def _check_listeners(config: BrokerConfig) -> None:
     listeners = config.listeners
-    if not listeners:
+    if not listeners and config.is_broker:
         raise InvalidSetting("listeners must name at least one listener for clients")
     check_listeners(config)
     names = {listener.name for listener in listeners}
@@ -96,7 +97,8 @@ def _check_listeners(config: BrokerConfig) -> None:
                 f"({', '.join(sorted(names))})"
             )
 
-    _check_inter_broker_listener(config, names)
+    if config.is_broker:
+        _check_inter_broker_listener(config, names)
 
 
 def _check_inter_broker_listener(config: BrokerConfig, names: set[str]) -> None:
@@ -122,22 +124,6 @@ def _check_inter_broker_protocol(config: BrokerConfig, names: set[str]) -> None:
         raise InvalidSetting(
             f"security.inter.broker.protocol is {protocol}, and listeners opens none of that name: "
             "set inter.broker.listener.name instead"
-        )
-
-
-def _check_controller(config: BrokerConfig) -> None:
-    """This process is its own controller: a file that means another is no file for it."""
-    if sorted(config.get_list("process.roles")) != ["broker", "controller"]:
-        raise InvalidSetting(
-            "process.roles must be broker,controller: a broker here is its own controller, and "
-            "joins no other"
-        )
-    voters = config.get_list("controller.quorum.voters")
-    strangers = [voter for voter in voters if voter.partition("@")[0] != str(config.node_id)]
-    if strangers:
-        raise InvalidSetting(
-            f"controller.quorum.voters names {', '.join(strangers)}, but the only voter of this "
-            f"cluster is its own node {config.node_id}"
         )
 
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from kafkalite.config.listeners import CONTROLLER
 from kafkalite.coordinators.cluster.configs import (
     AlterConfigs,
     Operation,
@@ -188,6 +189,8 @@ def _prepare(
         if not validate_only:
             set_levels(change.steps)
     elif change.resource_type == ResourceType.BROKER:
+        if call.connection.kind == CONTROLLER and change.name != str(context.node_id):
+            return None  # another broker has looked at it, or nobody can
         return check_broker_change(context, change)
     elif change.resource_type not in DECIDED:
         why = f"Unknown resource type {change.resource_type}"

@@ -13,6 +13,7 @@ from kafkalite.config.setting import InvalidSetting
 from kafkalite.coordinators.cluster.auto_creation import AutoCreation
 from kafkalite.coordinators.cluster.controller import Controller
 from kafkalite.coordinators.cluster.metadata import Metadata
+from kafkalite.coordinators.cluster.quorum_leader import QuorumLeader
 from kafkalite.coordinators.cluster.streams_topics import StreamsTopics
 from kafkalite.coordinators.groups.front import Groups
 from kafkalite.coordinators.shares.front import Shares
@@ -26,6 +27,7 @@ from kafkalite.handlers.fetch_sessions import FetchSessions
 from kafkalite.handlers.kept_replies import KeptReplies
 from kafkalite.handlers.long_work import LongWork
 from kafkalite.handlers.produce_order import ProduceOrder
+from kafkalite.handlers.sender import Sender
 from kafkalite.handlers.telemetry import Telemetry
 from kafkalite.log.manager import LogManager
 from kafkalite.quotas.client_quotas import ClientQuotas
@@ -72,6 +74,10 @@ class Context:
     authorizer: Authorizer | None = None
     long_work: LongWork = field(init=False)
     produce_order: ProduceOrder = field(default_factory=ProduceOrder)
+    # Of the metadata log, where this process leads it for others.
+    quorum: QuorumLeader | None = None
+    # The response to a request that a broker forwards for a sender; None when there can be none.
+    answer_forwarded: Callable[[bytes, Sender], Later[bytes | None]] = lambda *_: Later.of(None)
     # By the kind of listener.
     api_sets: dict[str, ApiSet] = field(
         default_factory=lambda: {kind: ApiSet(kind) for kind in (BROKER, CONTROLLER)}

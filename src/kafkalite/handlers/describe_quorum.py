@@ -1,8 +1,8 @@
 """DescribeQuorum, versions 0–2: voters and observers of the metadata log, and how far they are.
 
 Flexible (KIP-595). Versions: 1 times of the last fetch, 2 directories, error messages and the
-listeners of the voters (KIP-853). The controller of this process is the only voter; its brokers
-read the same log in memory, so there are no observers.
+listeners of the voters (KIP-853). The controller of this process is the only voter; brokers that
+are processes of their own are observers, and those of this one read the same log in memory.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from itertools import islice
 
 from kafkalite.coordinators.cluster.describing_quorum import DescribeQuorum, QuorumStanding
 from kafkalite.coordinators.cluster.nodes import nodes_for
+from kafkalite.coordinators.cluster.quorum_leader import QuorumLeader
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import InSteps, Steps, begun, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
+from kafkalite.handlers.quorum_requests import host_of
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
 
@@ -67,6 +69,8 @@ def _refusal(request: DescribeQuorumRequest) -> Steps[DescribeQuorumResponse]:
 def _nodes(
     context: Context, call: Call, standing: QuorumStanding
 ) -> list[DescribeQuorumResponse.Node]:
+    if context.quorum is not None:
+        return [_leader(context.quorum, call)]
     return [
         DescribeQuorumResponse.Node(
             node_id=node.node_id,
@@ -78,6 +82,31 @@ def _nodes(
         )
         for node in nodes_for(context.metadata.image, call.connection)
         if node.node_id == standing.leader_id
+    ]
+
+
+def _leader(quorum: QuorumLeader, call: Call) -> DescribeQuorumResponse.Node:
+    listener = DescribeQuorumResponse.Listener
+    return DescribeQuorumResponse.Node(
+        node_id=quorum.node_id,
+        listeners=[
+            listener(name=each.name, host=host_of(each, call), port=each.port)
+            for each in quorum.endpoints
+        ],
+    )
+
+
+def _observers(context: Context) -> list[DescribeQuorumResponse.CurrentVoter]:
+    known = {} if context.quorum is None else context.quorum.observers
+    return [
+        DescribeQuorumResponse.CurrentVoter(
+            replica_id=broker_id,
+            replica_directory_id=each.directory_id,
+            log_end_offset=each.log_end_offset,
+            last_fetch_timestamp=each.asked_ms,
+            last_caught_up_timestamp=each.caught_up_ms,
+        )
+        for broker_id, each in sorted(known.items())
     ]
 
 
@@ -97,6 +126,7 @@ def _partition(context: Context, standing: QuorumStanding) -> Partition:
         leader_epoch=standing.leader_epoch,
         high_watermark=standing.end_offset,
         current_voters=[voter],
+        observers=_observers(context),
     )
 
 

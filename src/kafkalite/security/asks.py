@@ -112,14 +112,20 @@ AlterClientQuotas           all             ALTER_CONFIGS cluster
 DescribeUserScramCredentials all            DESCRIBE cluster
 AlterUserScramCredentials   all             ALTER cluster
 DescribeQuorum              all             DESCRIBE cluster
+AlterPartition              all             CLUSTER_ACTION cluster
 UpdateFeatures              all             ALTER cluster
+Envelope                    all             CLUSTER_ACTION cluster
+FetchSnapshot               all             CLUSTER_ACTION cluster
 DescribeCluster             all/controller  ALTER cluster
 DescribeCluster             own             DESCRIBE cluster          for its operations
 DescribeProducers           own             READ topic                refused alone
+BrokerRegistration          all             CLUSTER_ACTION cluster
+BrokerHeartbeat             all             CLUSTER_ACTION cluster
 UnregisterBroker            all             ALTER cluster
 DescribeTransactions        own             DESCRIBE transactional    refused alone
 DescribeTransactions        own             DESCRIBE topic            left out
 ListTransactions            own             DESCRIBE transactional    left out
+AllocateProducerIds         all             CLUSTER_ACTION cluster
 ConsumerGroupHeartbeat      own             READ group                when it is served
 ConsumerGroupHeartbeat      own             DESCRIBE topic            named: refused; or left out
 ConsumerGroupDescribe       each            DESCRIBE group
@@ -149,8 +155,10 @@ StreamsGroupHeartbeat       own             CREATE cluster            of interna
 StreamsGroupHeartbeat       own             CREATE topic              none is created
 StreamsGroupDescribe        own             DESCRIBE group            when it is served
 StreamsGroupDescribe        own             DESCRIBE topic            of its topology; it is refused
+ControllerRegistration      all             CLUSTER_ACTION cluster
 GetTelemetrySubscriptions   none
 PushTelemetry               none
+AssignReplicasToDirs        all             CLUSTER_ACTION cluster
 ListConfigResources         all             DESCRIBE_CONFIGS cluster
 DescribeTopicPartitions     own             DESCRIBE topic            named: refused; else left out
 """

@@ -44,7 +44,7 @@ class LoginSettings:
 def login_settings(config: BrokerConfig) -> dict[str, LoginSettings]:
     """By the names of listeners; raises InvalidSetting for what no broker must start with."""
     found = {}
-    for listener in config.listeners:
+    for listener in config.opened_listeners:
         if listener.protocol in SASL_PROTOCOLS:
             try:
                 found[listener.name] = _of(config, listener)

@@ -195,7 +195,7 @@ def tls_of(config: BrokerConfig, listener: Listener) -> ListenerTls | None:
 
 def check_tls(config: BrokerConfig) -> None:
     """Raises InvalidSetting for the first listener whose TLS settings cannot be kept."""
-    for listener in config.listeners:
+    for listener in config.opened_listeners:
         tls_of(config, listener)
 
 

@@ -94,7 +94,7 @@ class Server:
         """Opens the listeners; raises OSError when an address cannot be had, with none open."""
         backlog = self._config.get_int("socket.listen.backlog.size")
         try:
-            for listener in self._config.listeners if listeners is None else listeners:
+            for listener in self._config.opened_listeners if listeners is None else listeners:
                 self._listeners[listener.name] = listener
                 door = Door(listener.name, self._quotas, self._clock, self._log, self._arrived)
                 door.port = self._ports[listener.name] = self._network.listen(
@@ -105,6 +105,15 @@ class Server:
             self.stop_listening()
             raise
         self._deadlines.start()
+
+    def wait_with_all(self) -> None:
+        """Nobody is let in until `admit`: who comes waits with the system."""
+        for port in self._ports.values():
+            port.pause()
+
+    def admit(self) -> None:
+        for port in self._ports.values():
+            port.resume()
 
     def _buffers(self) -> Buffers:
         """What was asked for; Kafka's defaults of 100 KB only slow down what the system tunes."""

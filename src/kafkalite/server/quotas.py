@@ -158,7 +158,7 @@ def _limits_of_listeners(config: BrokerConfig) -> dict[str, tuple[int, int]]:
     """Number and rate for each listener by itself: those of the broker unless it has its own."""
     return {
         each.name: (_own_limit(config, each.name, COUNT), _own_limit(config, each.name, RATE))
-        for each in config.listeners
+        for each in config.opened_listeners
     }
 
 

@@ -211,7 +211,7 @@ def test_a_file_and_overrides_are_as_for_serve(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text(
         "process.roles=broker,controller\nnode.id=7\ncontroller.quorum.voters=7@localhost:9093\n"
-        "listeners=PLAINTEXT://127.0.0.1:0,INSIDE://127.0.0.1:0,CONTROLLER://:9093\n"
+        "listeners=PLAINTEXT://127.0.0.1:0,INSIDE://127.0.0.1:0,CONTROLLER://127.0.0.1:0\n"
         "controller.listener.names=CONTROLLER\ninter.broker.listener.name=PLAINTEXT\n"
         "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,INSIDE:PLAINTEXT\n"
         f"log.dirs={tmp_path / 'elsewhere'}\nnum.partitions=5\nbackground.threads=3\n"

@@ -49,6 +49,10 @@ log.segment.bytes=1073741824
 log.retention.check.interval.ms=300000
 """
 
+VOTERS, MAP = "controller.quorum.voters", "listener.security.protocol.map"
+BOTH = "PLAINTEXT://:9092,CONTROLLER://:9093"
+SSL = "CONTROLLER:SSL,PLAINTEXT:PLAINTEXT"
+
 
 def test_takes_the_shipped_file():
     config, ignored = broker_config(parse_properties(SHIPPED))
@@ -142,8 +146,13 @@ def test_a_refused_key_keeps_a_broker_from_starting():
         ({"listeners": "PLAINTEXT://:70000"}, "between 0 and 65535"),
         ({"node.id": "1", "broker.id": "2"}, "differ"),
         ({"log.dirs": "/a,/b", "metadata.log.dir": "/c"}, "must be one of the log directories"),
-        ({"process.roles": "broker"}, "must be broker,controller"),
-        ({"process.roles": "controller"}, "must be broker,controller"),
+        ({"process.roles": "broker"}, "controller.quorum.bootstrap.servers must contain"),
+        ({"process.roles": "broker", VOTERS: "9@a:1,8@b:1"}, "name several controllers"),
+        ({"process.roles": "broker", "node.id": "9", VOTERS: "9@a:1"}, "must not be included"),
+        ({"process.roles": "broker", VOTERS: "9@a:1", "listeners": BOTH}, "just the broker role"),
+        ({"process.roles": "broker", VOTERS: "9@a:1", MAP: SSL}, "PLAINTEXT alone"),
+        ({"process.roles": "controller"}, "must contain at least one value"),
+        ({"process.roles": "controller", "listeners": BOTH}, "must only contain KRaft"),
         ({"controller.quorum.voters": "1@a:1,2@b:1"}, "names 2@b:1"),
         ({"node.id": "3", "controller.quorum.voters": "1@a:1"}, "its own node 3"),
         ({"log.cleaner.min.compaction.lag.ms": "5", "log.cleaner.max.compaction.lag.ms": "4"}, ">"),

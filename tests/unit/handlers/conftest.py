@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.unit.handlers.quorum_desk import QuorumDesk
 from tests.unit.handlers.whole_broker import WholeBroker
 from tests.unit.handlers.world import World
 
@@ -45,3 +46,9 @@ def make_world() -> Iterator[Callable[..., World]]:
     yield make
     for world in made:
         world.close()
+
+
+@pytest.fixture
+def desk(world: World) -> QuorumDesk:
+    """A controller that broker processes come to."""
+    return QuorumDesk(world)

@@ -45,10 +45,19 @@ def test_the_table_is_what_has_a_handler_and_nothing_else():
     response, _ = ask(4, configs={(CLIENT_METRICS, "all"): {}})
     listed = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
     for key in spec.api_files():
-        assert (key in listed) == (handlers.handler(key) is not None)
+        is_here = "broker" in spec.api(key).listeners
+        assert (key in listed) == (is_here and handlers.handler(key) is not None)
     assert listed[18] == (0, 4)
     assert listed[0] == (0, 13)
     assert list(listed) == sorted(listed)
+
+
+def test_a_controller_has_a_table_of_its_own():
+    response, _ = ask(4, kind="controller")
+    listed = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
+    quorum = {1: (0, 18), 56: (0, 3), 58: (0, 0), 59: (0, 1), 62: (0, 4), 63: (0, 2), 67: (0, 0)}
+    assert listed.items() >= quorum.items()
+    assert not {0, 3, 10, 52} & listed.keys()  # clients' own, and elections
 
 
 def test_each_kind_of_listener_tells_of_its_own_apis():

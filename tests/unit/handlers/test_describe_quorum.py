@@ -36,3 +36,16 @@ def test_version_2_tells_directory_and_nodes(world):
 def test_there_is_no_other_quorum(world, topic, index):
     _, partition = ask(world, topic, index, 2)
     assert partition.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_brokers_that_follow_over_connections_are_observers(desk):
+    desk.world.context.quorum.observed(7, b"d" * 16, 3)
+    topic = DescribeQuorumRequest.Topic(
+        topic_name="__cluster_metadata",
+        partitions=[DescribeQuorumRequest.Partition(partition_index=0)],
+    )
+    answer = desk.world.ask(DescribeQuorumRequest(topics=[topic]), 2)
+    [seen] = answer.topics[0].partitions[0].observers
+    assert (seen.replica_id, seen.replica_directory_id, seen.log_end_offset) == (7, b"d" * 16, 3)
+    [node] = answer.nodes
+    assert [(each.host, each.port) for each in node.listeners] == [("10.0.0.1", 9093)]

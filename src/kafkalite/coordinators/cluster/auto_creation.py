@@ -81,7 +81,11 @@ class AutoCreation:
         if name in INTERNAL_TOPICS:
             live = self._metadata.image.live_brokers()
             return internal_topic(self._config, name, len(live))
-        return CreateTopicsRequest.Topic(name=name, num_partitions=-1, replication_factor=-1)
+        return CreateTopicsRequest.Topic(
+            name=name,
+            num_partitions=self._config.get_int("num.partitions"),
+            replication_factor=self._config.get_int("default.replication.factor"),
+        )
 
 
 def _with_cure(code: Error, why: str | None) -> str | None:

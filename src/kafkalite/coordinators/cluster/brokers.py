@@ -6,7 +6,7 @@ the offset of its registration.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from kafkalite.coordinators.cluster.directories import directory_of, is_online
@@ -35,6 +35,7 @@ SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SAS
 PRODUCER_ID_BLOCK: Final = 1000
 # In a registration's change: what to do with a mark. Nought leaves it.
 LOWER, RAISE = -1, 1
+PARTITIONS_AT_ONCE = 64
 
 
 @dataclass(slots=True)
@@ -113,11 +114,11 @@ def _back(view: View, asked: RegisterBroker) -> Iterator[PartitionChangeRecord]:
     or by nobody; a log that may have lost its tail is in sync no more, unless nobody else is: then
     it goes on in a new leader epoch. A leader that is not up yet, but about to be, is left."""
     broker_id = asked.broker_id
-    for state in _partitions_of(view, broker_id):
+    for state in partitions_of(view, broker_id):
         record = None
         is_alone = state.isr == (broker_id,) and not state.elr
         if not is_online(directory_of(state, broker_id), asked.log_dirs):
-            yield from _without(view, state, broker_id)
+            yield from without(view, state, broker_id)
         elif state.leader == broker_id and is_alone and not asked.was_clean:
             record = _led_anew(state)
         elif state.leader == NO_LEADER or not asked.was_clean:
@@ -127,6 +128,30 @@ def _back(view: View, asked: RegisterBroker) -> Iterator[PartitionChangeRecord]:
             record = change_partition(view, state, target)
         if record is not None:
             yield record
+
+
+def back_again(
+    view: View, state: PartitionState, broker: BrokerState
+) -> Iterator[PartitionChangeRecord]:
+    """A partition that nobody led, and that a broker which is let in may lead."""
+    is_there = is_online(directory_of(state, broker.broker_id), broker.log_dirs)
+    if state.leader == NO_LEADER and is_there:
+        record = change_partition(view, state, _target_with(view, state, broker.broker_id))
+        if record is not None:
+            yield record
+
+
+def without_unclean(
+    view: View, state: PartitionState, broker_id: int
+) -> Iterator[PartitionChangeRecord]:
+    """A partition of a broker whose logs may have lost what they had, and that is not up yet."""
+    target = Target.of(state)
+    target.leaving = {broker_id}
+    target.election = online_election(view, state)
+    _drop_unclean(view, target, broker_id)
+    record = change_partition(view, state, target)
+    if record is not None:
+        yield record
 
 
 def _led_anew(state: PartitionState) -> PartitionChangeRecord:
@@ -167,15 +192,21 @@ def fence_broker(view: View, asked: FenceBroker) -> Effects:
 
 
 def _left(view: View, broker_id: int) -> Iterable[PartitionChangeRecord]:
-    for state in _partitions_of(view, broker_id):
-        yield from _without(view, state, broker_id)
+    for state in partitions_of(view, broker_id):
+        yield from without(view, state, broker_id)
 
 
-def _without(
-    view: View, state: PartitionState, broker_id: int, directory: bytes | None = None
+def without(
+    view: View,
+    state: PartitionState,
+    broker_id: int,
+    directory: bytes | None = None,
+    among: Collection[bytes] | None = None,
 ) -> Iterator[PartitionChangeRecord]:
     """A partition whose replica on a broker cannot be used, and the directory it was in if that
-    is to be said."""
+    is to be said; if given, only one that lies in some directories."""
+    if among is not None and directory_of(state, broker_id) not in among:
+        return
     target = Target.of(state)
     target.leaving = {broker_id}
     target.election = online_election(view, state)
@@ -207,7 +238,7 @@ def _placed(
     if directory == directory_of(state, broker_id):
         return
     if not is_online(directory, broker.log_dirs):
-        yield from _without(view, state, broker_id, directory)
+        yield from without(view, state, broker_id, directory)
         return
     is_back = state.leader == NO_LEADER and broker.is_active
     target = _target_with(view, state, broker_id) if is_back else Target.of(state)
@@ -225,9 +256,9 @@ def directories_offline(view: View, asked: DirectoriesOffline) -> Effects:
     if not gone or not left:  # without any directory the broker ends, and is fenced
         return Effects(reply=None)
     records: list[object] = []
-    for state in _partitions_of(view, asked.broker_id):
+    for state in partitions_of(view, asked.broker_id):
         if directory_of(state, asked.broker_id) in gone:
-            records += _without(view, state, asked.broker_id)
+            records += without(view, state, asked.broker_id)
     change = BrokerRegistrationChangeRecord(
         broker_id=broker.broker_id, broker_epoch=broker.epoch, log_dirs=left
     )
@@ -242,7 +273,7 @@ def _registered(view: View, broker_id: int) -> BrokerState:
     return broker
 
 
-def _partitions_of(view: View, broker_id: int) -> Iterator[PartitionState]:
+def partitions_of(view: View, broker_id: int) -> Iterator[PartitionState]:
     for topic in view.image.topics.values():
         for state in topic.partitions.values():
             if broker_id in state.replicas:

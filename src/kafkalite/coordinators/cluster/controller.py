@@ -6,6 +6,7 @@ an answer comes once: the event's own, or a KafkaError in its place.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol, TypeGuard, TypeVar
 
 from kafkalite.coordinators.events import Event
@@ -27,6 +28,14 @@ class Controller(Protocol):
         """The answer comes when everybody here is through with what was changed, and the records
         are as durable as is configured. For a KafkaError nothing was changed; but for
         OutcomeUnknown."""
+        ...
+
+
+class OwnController(Controller, Protocol):
+    """As a broker has its own: one that also says what lasts."""
+
+    def once_durable(self, then: Callable[[], None]) -> None:
+        """Goes on when all records so far are on stable storage."""
         ...
 
 

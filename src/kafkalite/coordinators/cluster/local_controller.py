@@ -27,6 +27,7 @@ from kafkalite.coordinators.cluster.image_records import records_of
 from kafkalite.coordinators.cluster.line import Answer, Line
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.cluster.metadata_log import MetadataLog, Snapshot
+from kafkalite.coordinators.cluster.sessions import Sessions
 from kafkalite.coordinators.cluster.shard import ClusterShard
 from kafkalite.coordinators.cluster.states import BROKER
 from kafkalite.coordinators.cluster.token_expiry import TokenExpiry
@@ -78,6 +79,8 @@ class LocalController:
         self._line = Line(env.slices, self._enact, self._enacted)
         self.absence = Absence(env.clock, self._line)
         self._token_expiry = TokenExpiry(env.clock, config, self.submit)
+        timeout_ms = config.get_int("broker.session.timeout.ms")
+        self.sessions = Sessions(env.clock, timeout_ms, self.submit)
         self._activation: list[Record] = []
         self._snapshot_timer: Timer | None = None
         self._is_snapshot_due = False
@@ -172,6 +175,7 @@ class LocalController:
         """Writes no more by itself, and decides nothing more."""
         self.absence.abandon()
         self._token_expiry.stop()
+        self.sessions.stop()
         self.log.end_background()
         self._line.stop(KafkaError(Error.NOT_CONTROLLER, "the controller is stopping"))
         if self._snapshot_timer is not None:
@@ -286,13 +290,21 @@ class LocalController:
             apply_dynamic_config(self.metadata.image, self.config)
 
     def fence_absent(self, present: Collection[int] = ()) -> None:
-        """When the controller starts, no other broker is up, whatever the log says of them: they
-        are of its process, and register after it, but for those that went on without it. Where
-        some did, these take over what the others led; else all are about to be what they were."""
+        """When the controller starts, no other broker of its process is up, whatever the log says
+        of them: they register after it, but for those that went on without it. Where some did,
+        these take over what the others led; else all are about to be what they were. Where brokers
+        come over connections, those that were up have a session to be heard of."""
         others = {each for each in present if each != self.node_id}
-        for node_id in self.metadata.image.live_brokers():
-            if node_id != self.node_id and node_id not in others:
-                self.decide(FenceBroker(node_id, leaves_partitions=bool(others)))
+        gone = [
+            node_id
+            for node_id in self.metadata.image.live_brokers()
+            if node_id != self.node_id and node_id not in others
+        ]
+        if self.config.controller_listeners:
+            self.sessions.start(gone)
+            return
+        for node_id in gone:
+            self.decide(FenceBroker(node_id, leaves_partitions=bool(others)))
 
     def fence_at_stop(self, node_id: int) -> None:
         """Says that a broker has stopped, and nothing of its partitions: nobody else has them.

@@ -100,20 +100,20 @@ class Metadata:
 
     def _is_followed(self, _: None) -> None:
         self._followed.popleft()
-        through = self._through
+        through = self.applied
         due = [later for offset, later in self._waiting if offset <= through]
         self._waiting = [each for each in self._waiting if each[0] > through]
         resolve_each((later, None) for later in due)
 
     @property
-    def _through(self) -> int:
+    def applied(self) -> int:
         """Up to which offset everybody has followed."""
         return self._followed[0] - 1 if self._followed else self.offset
 
     def when_applied(self, offset: int) -> Later[None]:
         """Filled when the image has the record at this offset, and everybody who follows it is
         through with what that changed."""
-        if offset <= self._through:
+        if offset <= self.applied:
             return Later.of(None)
         later: Later[None] = Later()
         self._waiting.append((offset, later))

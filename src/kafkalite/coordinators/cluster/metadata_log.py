@@ -58,7 +58,7 @@ class MetadataLog:
     """Reads the whole state once, is opened then, and appended to."""
 
     log: PartitionLog
-    _partition: Partition  # led by this node alone
+    partition: Partition  # led by this node alone
 
     def __init__(
         self, home: LogHome, node_id: int, segment_bytes: int, directory_id: bytes = bytes(16)
@@ -117,7 +117,7 @@ class MetadataLog:
         if self.end_offset < end_offset:
             self.log.truncate_fully_and_start_at(end_offset)
         assert self.end_offset == end_offset, "the log has records that were not read"
-        self._partition = Partition(TOPIC, 0, TOPIC_ID, self.node_id, self.log)
+        self.partition = Partition(TOPIC, 0, TOPIC_ID, self.node_id, self.log)
         self.bytes_since_snapshot = self.stored.bytes_behind_snapshot
         self.home.when_failed(self.log.gone_offline)
 
@@ -141,8 +141,8 @@ class MetadataLog:
         self.epoch = max(self.epoch, self.log.epochs.latest, 0) + 1
         self.quorum.write_state(self.epoch)
         alone = (self.node_id,)
-        self._partition.take(Leadership(self.node_id, self.epoch, 0, alone, alone))
-        self._partition.begin_epoch()
+        self.partition.take(Leadership(self.node_id, self.epoch, 0, alone, alone))
+        self.partition.begin_epoch()
         now_ms = self.home.env.clock.now_ms()
         batch = build_control_batch(
             self.quorum.epoch_records(),
@@ -170,7 +170,7 @@ class MetadataLog:
     def _append(self, batch: bytearray, now_ms: int) -> None:
         view = memoryview(batch)
         self.log.append_as_leader(view, self.epoch, AppendOrigin.RAFT, now_ms)
-        self._partition.settle()
+        self.partition.settle()
         self.bytes_since_snapshot += len(batch)
         self.log.flush()
 

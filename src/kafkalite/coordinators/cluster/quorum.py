@@ -77,11 +77,7 @@ class Quorum:
         self._records[kind] = bytes(value)
 
     def _set_version(self, value: bytes) -> None:
-        message = codec.decode(KRaftVersionRecord, 0, value)
-        _check_version("KRaftVersion", message.version)
-        if not 0 <= message.k_raft_version <= NEWEST_KRAFT_VERSION:
-            raise UnknownMetadata(f"kraft.version {message.k_raft_version}")
-        self.kraft_version = message.k_raft_version
+        self.kraft_version = kraft_version_in(value)
 
     def read_state(self) -> int:
         """The last epoch that somebody led or voted in, as this node has it on disk."""
@@ -137,6 +133,15 @@ class Quorum:
         state["data_version"] = self.kraft_version
         text = json.dumps(state, separators=(",", ":"))
         replace_file(self.disk, self.path, text.encode())
+
+
+def kraft_version_in(value: bytes) -> int:
+    """What such a control record says; raises UnknownMetadata."""
+    message = codec.decode(KRaftVersionRecord, 0, value)
+    _check_version("KRaftVersion", message.version)
+    if not 0 <= message.k_raft_version <= NEWEST_KRAFT_VERSION:
+        raise UnknownMetadata(f"kraft.version {message.k_raft_version}")
+    return message.k_raft_version
 
 
 def _check_version(name: str, version: int) -> None:

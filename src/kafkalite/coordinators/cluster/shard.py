@@ -17,6 +17,7 @@ from kafkalite.coordinators.cluster import (
     configs,
     events,
     features,
+    lifecycle,
     quotas,
     reassignments,
     scram,
@@ -35,6 +36,10 @@ from kafkalite.coordinators.cluster.leading_anew import LeadAnew, lead_anew
 from kafkalite.coordinators.cluster.listing_reassignments import list_partition_reassignments
 from kafkalite.coordinators.cluster.moving_leader import MoveLeader, move_leader
 from kafkalite.coordinators.cluster.records import decode_record
+from kafkalite.coordinators.cluster.registering_controller import (
+    RegisterController,
+    register_controller,
+)
 from kafkalite.coordinators.cluster.view import View
 from kafkalite.coordinators.effects import Effects, Record
 from kafkalite.coordinators.events import Event
@@ -72,6 +77,9 @@ DECISIONS: dict[type[Event[object]], Decision] = {
     MoveLeader: move_leader,
     AlterPartition: alter_partition,
     brokers.RegisterBroker: brokers.register_broker,
+    lifecycle.BrokerRegistration: lifecycle.register,
+    lifecycle.BrokerHeartbeat: lifecycle.heartbeat,
+    RegisterController: register_controller,
     brokers.FenceBroker: brokers.fence_broker,
     brokers.UnregisterBroker: brokers.unregister_broker,
     brokers.AssignDirectories: brokers.assign_directories,

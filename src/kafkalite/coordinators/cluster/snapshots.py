@@ -13,7 +13,7 @@ from typing import Final
 from kafkalite.coordinators.cluster.records import encode_record, read_record
 from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.disk import Disk, read_whole, replace_file
-from kafkalite.env.slicing import Steps
+from kafkalite.env.slicing import Steps, finish
 from kafkalite.protocol import codec
 from kafkalite.protocol.messages import SnapshotFooterRecord, SnapshotHeaderRecord
 from kafkalite.records.batch import iterate_headers, verify
@@ -105,16 +105,22 @@ class SnapshotWriter:
 
 def read_snapshot(disk: Disk, path: str) -> Contents:
     """What a snapshot holds; raises BrokenSnapshot unless it is whole."""
-    data = read_whole(disk, path)
+    return finish(read_contents(read_whole(disk, path), path))
+
+
+def read_contents(data: bytes, path: str) -> Steps[Contents]:
+    """The same of its bytes."""
     contents = Contents()
     try:
         for header in iterate_headers(data):
             verify(data, header)
-            for record in iterate_records(data, header):
+            for number, record in enumerate(iterate_records(data, header), 1):
                 if header.is_control:
                     contents.control_records.append(record)
                 elif record.value is not None:
                     contents.messages.append(read_record(record.value))
+                if number % _AT_ONCE == 0:
+                    yield
         kinds = [read_type(record.key) for record in contents.control_records]
     except CorruptRecords as error:
         raise BrokenSnapshot(f"{path}: {error}") from error
