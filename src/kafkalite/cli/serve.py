@@ -99,8 +99,7 @@ def command(
     if metrics_address is None and metrics_port_file is not None:
         raise click.UsageError("--metrics-port-file needs --metrics HOST:PORT")
     if brokers is not None:
-        others = (in_memory, is_secure, control, login_file, metrics_address)
-        if any(others):
+        if in_memory or is_secure or control or login_file or metrics_address:
             raise click.UsageError(
                 "--brokers goes with no --memory, --secure, --control, --login-file or --metrics"
             )
@@ -117,9 +116,7 @@ def command(
         wanted = [_properties.topic(text) for text in topics]
     except InvalidSetting as error:
         raise click.ClickException(str(error)) from None
-    for reason, keys in _by_reason(ignored).items():
-        has = "has" if len(keys) == 1 else "have"
-        logging.warning("%s %s no effect: %s", ", ".join(keys), has, reason)
+    _warn_of(ignored)
     unix.raise_open_files(OPEN_FILES)
     if control is not None:
         from kafkalite.cli import _control  # and the server of HTTP, which others do without
@@ -130,15 +127,20 @@ def command(
         door = _control.open_door(control, control_token, control_port_file)
         door.metrics, door.metrics_port_file = metrics_address, metrics_port_file
         sys.exit(_control.serve(door, config, texts, in_memory, port_file, wanted, _reason))
-    metrics = None
-    if metrics_address is not None:
-        if not config.is_broker:
-            raise click.UsageError("--metrics tells of a broker, this is a controller alone")
-        from kafkalite.cli._metrics import Metrics  # and the server of HTTP
-
-        metrics = Metrics(metrics_address, metrics_port_file)
+    metrics = _counting(metrics_address, metrics_port_file, config)
     serving = _Serving(config, in_memory, port_file, wanted, secure, metrics)
     sys.exit(serving.run())
+
+
+def _counting(address: str | None, port_file: str | None, config: BrokerConfig) -> Metrics | None:
+    """Who counts and tells Prometheus, where that is wanted."""
+    if address is None:
+        return None
+    if not config.is_broker:
+        raise click.UsageError("--metrics tells of a broker, this is a controller alone")
+    from kafkalite.cli._metrics import Metrics  # and the server of HTTP
+
+    return Metrics(address, port_file)
 
 
 def _cluster(
@@ -174,6 +176,12 @@ def _secured(listen: str | None, data_dir: str | None) -> tuple[Secure, dict[str
     secure = _secure.beside(data_dir or DEFAULT_DATA)
     secure.prepare(where.rpartition(":")[0].strip("[]"))
     return secure, secure.settings(where), None
+
+
+def _warn_of(ignored: list[Judgement]) -> None:
+    for reason, keys in _by_reason(ignored).items():
+        has = "has" if len(keys) == 1 else "have"
+        logging.warning("%s %s no effect: %s", ", ".join(keys), has, reason)
 
 
 def _by_reason(ignored: list[Judgement]) -> dict[str, list[str]]:
