@@ -98,7 +98,7 @@ def test_the_newest_release_is_what_is_served() -> None:
     }
     levels = {each.name: each.max_version for each in response.supported_features}
     assert levels == {name: newest.features[name][-1] for name in levels}
-    assert len(levels) == 6
+    assert len(levels) == 7
 
 
 @of("kafka-0.10.0", "kafka-2.3")
