@@ -79,7 +79,7 @@ unit: $(VENV)/.dev ## unit and property tests only
 
 lint: $(VENV)/.dev ## ruff and mypy --strict
 	@echo "lint: ruff"
-	@$(VENV)/bin/ruff check --quiet src tests bench
+	@$(VENV)/bin/ruff check --quiet src tests bench examples
 	@echo "lint: mypy --strict"
 	@$(VENV)/bin/mypy
 

@@ -8,7 +8,9 @@ import importlib.metadata
 import importlib.util
 import os
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,11 +77,13 @@ def session(
     app: str = "kafkalite",
     master: str | None = None,
     config: Mapping[str, str] | None = None,
+    log: Callable[[], Path] | None = None,
 ) -> "SparkSession":
     """A SparkSession that can load `connectors`: any of kafka, delta and avro; all by default.
 
     `master` defaults to what `spark-submit` or the environment says, else to `local[*]`.
     Settings in `config` win over those made here. An active session is taken if it can load them.
+    One that is started here says what it has to say into the file that `log` gives, if any.
     """
     wanted = connectors or tuple(CONNECTORS)
     unknown = sorted(set(wanted) - set(CONNECTORS))
@@ -92,7 +96,7 @@ def session(
     if active is None:
         # Also over a JAVA_HOME that is too old, with which Spark would fail in its own words.
         os.environ["JAVA_HOME"] = java.environment()["JAVA_HOME"]
-        active = _build(wanted, app, master, dict(config or {}))
+        active = _build(wanted, app, master, dict(config or {}), log() if log else None)
     _check_loadable(active, wanted)
     return active
 
@@ -112,7 +116,11 @@ def _artifact(path: Path) -> str:
 
 
 def _build(
-    connectors: tuple[str, ...], app: str, master: str | None, config: dict[str, str]
+    connectors: tuple[str, ...],
+    app: str,
+    master: str | None,
+    config: dict[str, str],
+    log: Path | None,
 ) -> "SparkSession":
     from pyspark.sql import SparkSession
 
@@ -125,22 +133,45 @@ def _build(
     settings |= _DELTA if "delta" in connectors else {}
     settings |= config
     # What the caller adds to these two comes beside ours, not in their place.
-    settings[_JAVA_OPTIONS] = f"{_quiet()} {config.get(_JAVA_OPTIONS, '')}".strip()
+    settings[_JAVA_OPTIONS] = f"{_logging(log)} {config.get(_JAVA_OPTIONS, '')}".strip()
     settings["spark.jars"] = ",".join(filter(None, [paths, config.get("spark.jars")]))
     builder: SparkSession.Builder = SparkSession.builder.appName(app)
     if where is not None:
         builder = builder.master(where)
     for name, value in settings.items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    with _saying_into(log):
+        spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR" if log is None else "WARN")
     return spark
 
 
-def _quiet() -> str:
+def _logging(log: Path | None) -> str:
     """Spark's log4j would print its banner and warnings before anyone can set a level."""
-    path = files("kafkalite.pipelines.common").joinpath("java/log4j2.properties")
-    return f"-Dlog4j2.configurationFile={path}"
+    name = "log4j2.properties" if log is None else "log4j2-file.properties"
+    path = files("kafkalite.pipelines.common").joinpath(f"java/{name}")
+    where = "" if log is None else f' "-Dkafkalite.spark.log={log}"'
+    return f"-Dlog4j2.configurationFile={path}{where}"
+
+
+@contextmanager
+def _saying_into(log: Path | None) -> Iterator[None]:
+    """A JVM that is started within inherits a file in the place of the terminal."""
+    if log is None:
+        yield
+        return
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = {number: os.dup(number) for number in (1, 2)}
+    with log.open("ab") as file:
+        for number in kept:
+            os.dup2(file.fileno(), number)
+    try:
+        yield
+    finally:
+        for number, before in kept.items():
+            os.dup2(before, number)
+            os.close(before)
 
 
 def _check_versions() -> None:

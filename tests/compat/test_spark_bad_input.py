@@ -124,6 +124,37 @@ def test_lake_refuses_a_schema_that_changes_a_type(
     assert lake.table().read().count() == 1
 
 
+@pytest.mark.full
+def test_framed_json_is_held_against_its_schema(
+    connector: Connector, topic: str, registry: SchemaRegistry
+) -> None:
+    connector.create(topic)
+    properties = {"id": {"type": "integer", "minimum": 1}}
+    registry.has(1, {"type": "object", "properties": properties}, schemaType="JSON")
+    registry.has(2, V1)
+    bodies = [b'{"id": 1}', b'{"id": 0}', b'{"id": 1} x', b"[1]", b'{"id": NaN}']
+    values = [FRAME + b"\x01" + body for body in bodies]
+    values += [FRAME + b"\x02" + ONE, FRAME + b"\x09{}", b'{"id": 1}']
+    connector.produce(topic, [*values, ("k", None)])
+    lake = lake_of(
+        connector, topic, decoding=Decoding("confluent-json"), schema_registry=registry.url
+    )
+    assert lake.run().ledger.faults == []
+    columns = ["CAST(data AS STRING)", "error"]
+    rows = lake.table().read().orderBy("offset").selectExpr(*columns).collect()
+    assert [tuple(row) for row in rows] == [
+        ('{"id":1}', None),
+        (None, "does not fit the schema: $.id: 0 is less than the minimum of 1"),
+        (None, "not JSON"),
+        (None, "does not fit the schema: $: [1] is not of type 'object'"),
+        (None, "not JSON"),
+        (None, "schema id 2 is AVRO, not JSON Schema"),
+        (None, "unknown schema id 9"),
+        (None, "no schema id before the JSON"),
+        (None, None),
+    ]
+
+
 def test_framed_avro_that_cannot_be_read_is_a_dead_letter(
     connector: Connector, topic: str, registry: SchemaRegistry
 ) -> None:

@@ -3,14 +3,19 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from kafkalite.cli.pipeline import command
+from kafkalite.pipelines.common.progress import Progress
+from tests.compat.brokers import Broker
 from tests.compat.spark_connector import (
     SPARK_MARKS,
     WAIT_S,
@@ -21,7 +26,7 @@ from tests.compat.spark_connector import (
     values,
     wait_for,
 )
-from tests.compat.spark_jobs import commit, committed, fill_changelog
+from tests.compat.spark_jobs import commit, committed, fill_changelog, lake_of
 from tests.compat.test_spark_read import delete_before
 
 __all__ = ["connector", "spark"]
@@ -169,7 +174,7 @@ def test_lost_records_are_exit_code_3(connector: Connector, topic: str, call: Ca
 def test_a_missing_topic_is_one_sentence(connector: Connector, topic: str, call: Call) -> None:
     done = call("to-lake", topic, "--path", connector.folder / "lake")
     assert done.exit_code == 1
-    assert done.output == f"Error: no topic {topic} at {connector.broker.bootstrap}\n"
+    assert done.stderr == f"Error: no topic {topic} at {connector.broker.bootstrap}\n"
 
 
 @pytest.mark.full
@@ -184,7 +189,7 @@ def test_dead_letters_are_counted_and_break_the_run(
     arguments += ["--checkpoint", f"{connector.folder}/dlq"]
     done = call("dlq", *arguments, "--max-error-rate", "0.1")
     assert done.exit_code == 1
-    assert done.output.startswith("Error: 40 of 120 records are bad, more than 10%: nothing of")
+    assert "Error: 40 of 120 records are bad, more than 10%: nothing of" in done.output
     done = call("dlq", *arguments)
     assert done.exit_code == 0
     assert f"  written       40 to {topic}-dead" in done.output.splitlines()
@@ -202,9 +207,9 @@ def test_audit_tells_a_hole_and_hands_its_report_on(
     arguments = ["audit", topic, "--path", lake, "--format", "parquet"]
     done = call(*arguments, "--report-topic", f"{topic}-report", "--plot", pictures[0])
     assert done.exit_code == 3
-    assert done.output.splitlines()[-2:] == [f"{topic}-0 offsets 4 missing (1 rows)", "1 faults"]
+    assert done.stdout.splitlines()[-2:] == [f"{topic}-0 offsets 4 missing (1 rows)", "1 faults"]
     done = call(*arguments, "--json", "--plot", pictures[1])
-    assert json.loads(done.output)["faults"] == [f"{topic}-0 offsets 4 missing (1 rows)"]
+    assert json.loads(done.stdout)["faults"] == [f"{topic}-0 offsets 4 missing (1 rows)"]
     (record,) = connector.read("batch", {"subscribe": f"{topic}-report"})
     assert json.loads(record["value"])["broker"] == 9
     assert pictures[0].read_text().startswith("<?xml")
@@ -268,3 +273,43 @@ def test_mirror_renames_and_moves_a_group(connector: Connector, topic: str, call
     assert done.exit_code == 0
     assert f"  group {group}: 1 offsets moved" in done.output.splitlines()
     assert committed(connector, group, f"{topic}.copy") == 6
+
+
+@pytest.mark.full
+def test_a_first_batch_tells_how_far_it_is(connector: Connector, topic: str) -> None:
+    connector.create(topic, 2)
+    for partition in range(2):
+        connector.produce(topic, ["x" * 100] * 20_000, partition)
+    slowly = {"kafka.max.partition.fetch.bytes": "3000", "kafka.fetch.max.bytes": "3000"}
+    seen: list[Progress] = []
+    lake = lake_of(connector, topic, format="parquet", options=slowly)
+    progress = lake.run(watch=lambda progress: seen.append(replace(progress)))
+    first = [each for each in seen if each.batch == 0 and each.reading]
+    assert first, [(each.batch, each.reading) for each in seen]
+    assert all(0 < each.reading <= 40_000 and each.rows_per_s > 0 for each in first)
+    assert first[0].batches == 0
+    assert first[0].behind == {(topic, 0): 20_000, (topic, 1): 20_000}
+    # A record takes more than its value on a disk, and is not compressed here.
+    assert 100 < (first[0].bytes_per_row or 0) < 200
+    assert (progress.lag, progress.rows) == (0, 40_000)
+
+
+@pytest.mark.full
+def test_what_spark_says_is_in_a_file_that_a_failure_names(broker: Broker, topic: str) -> None:
+    """As people start it: a process with a JVM of its own."""
+    environment = {**os.environ, "KAFKALITE_BOOTSTRAP_SERVERS": broker.bootstrap}
+    words = ["pipeline", "audit", topic, "--path", "/nowhere", "--conf", "spark.driver.memory=1g"]
+    done = subprocess.run(
+        [sys.executable, "-m", "kafkalite", *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    error, named = done.stderr.splitlines()
+    assert error == f"Error: no topic {topic} at {broker.bootstrap}"
+    path = Path(named.removeprefix("Spark's own log: "))
+    assert "WARN" in path.read_text()
+    path.unlink()

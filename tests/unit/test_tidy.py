@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "kafkalite"
-CHECKED_FOLDERS = ("src", "tests", "bench")
+CHECKED_FOLDERS = ("src", "tests", "bench", "examples")
 
 MODULE_LINES = 500
 FUNCTION_LINES = 60

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kafkalite.cli._pipeline_progress import KINDS
+from kafkalite.cli._spark_log import SparkLog
 from kafkalite.pipelines.common import option_names
-from kafkalite.pipelines.common.causes import cause_of
+from kafkalite.pipelines.common.causes import cause_of, cure_of
 from kafkalite.pipelines.common.outcomes import FAILED, STOPPED
 
 if TYPE_CHECKING:
@@ -88,13 +90,21 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "written down, or write them down and go on.",
         ),
         click.option("--commit-group", default="", help="Commit progress as this consumer group."),
+        progress_option,
+    )
+
+
+def progress_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return _all(
+        command,
         click.option(
             "--progress",
             "progress_kind",
             default="auto",
             show_default=True,
-            type=click.Choice(["auto", "json"]),
-            help="A bar on a terminal, else a line each ten seconds; or such lines as JSON.",
+            type=click.Choice(KINDS),
+            help="A live table on a terminal, else a line each ten seconds; lines anywhere; such "
+            "lines as JSON; or nothing.",
         ),
     )
 
@@ -110,6 +120,12 @@ def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--dry-run",
             is_flag=True,
             help="Print plan, schema, offsets and estimated rows; do nothing.",
+        ),
+        click.option(
+            "--spark-log",
+            default="",
+            metavar="FILE",
+            help="What Spark itself says; else a file that is named when something fails.",
         ),
         click.option(
             "--ledger",
@@ -148,7 +164,7 @@ def value_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--value-format",
             default="raw",
             show_default=True,
-            type=click.Choice(["raw", "json", "avro", "confluent-avro"]),
+            type=click.Choice(["raw", "json", "avro", "confluent-avro", "confluent-json"]),
         ),
         click.option(
             "--value-schema",
@@ -160,7 +176,8 @@ def value_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--schema-registry",
             default="",
             metavar="URL|FOLDER",
-            help="Where confluent-avro finds schemas: a registry, or files <id>.avsc.",
+            help="Where confluent-avro and confluent-json find schemas: a registry, or files "
+            "<id>.avsc and <id>.json.",
         ),
     )
 
@@ -181,6 +198,11 @@ class Reading:
     assign: str = ""
     options: tuple[str, ...] = field(default=())
     isolation: str = "read_committed"
+
+    def __str__(self) -> str:
+        """What is read, and where; nothing for a table."""
+        what = self.pattern or self.assign or ", ".join(self.topics)
+        return f"{what} at {self.bootstrap_servers}" if what else ""
 
     def source(self) -> KafkaSource:
         from kafkalite.pipelines.common.source import ISOLATION, KafkaSource
@@ -212,7 +234,6 @@ class Running:
     interval: str = ""
     on_data_loss: str = "fail"
     commit_group: str = ""
-    progress_kind: str = "auto"
 
     def trigger(self) -> Trigger:
         from kafkalite.pipelines.common.running import Trigger
@@ -281,31 +302,37 @@ def check_settings(spark: SparkSession, *clusters: KafkaSource | None) -> None:
             raise ValueError(wrong)
 
 
-def open_session(master: str | None, confs: tuple[str, ...]) -> SparkSession:
+def open_session(master: str | None, confs: tuple[str, ...], log: SparkLog) -> SparkSession:
     from kafkalite import spark
 
-    session = spark.session(app="kafkalite pipeline", master=master, config=pairs(confs, "--conf"))
+    app, config = "kafkalite pipeline", pairs(confs, "--conf")
+    session = spark.session(app=app, master=master, config=config, log=log.open)
     # Errors of a query come back to the command, which explains them.
-    session.sparkContext.setLogLevel("OFF")
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     return session
 
 
 @contextmanager
-def explained(command: str, ledger: str) -> Iterator[None]:
+def explained(
+    command: str, ledger: str, log: SparkLog | None = None, where: str = ""
+) -> Iterator[None]:
     """Turns what can go wrong into one sentence and an exit code; for machines into a ledger."""
+    log = log or SparkLog()
     try:
-        with _as_sentence():
+        with _as_sentence(where):
             yield
+        log.forget()
     except click.ClickException as told:
         if ledger == "json":
             said = {"command": command, "error": told.message, "exit_code": told.exit_code}
             click.echo(json.dumps({**said, "proven": False}))
-        raise
+        if not log.hint():
+            raise
+        raise _Ending(told.message + log.hint(), told.exit_code) from None
 
 
 @contextmanager
-def _as_sentence() -> Iterator[None]:
+def _as_sentence(where: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
@@ -324,7 +351,9 @@ def _as_sentence() -> Iterator[None]:
     except Exception as error:
         if not type(error).__module__.startswith(("pyspark.", "py4j.")):
             raise
-        raise click.ClickException(f"Spark: {cause_of(str(error))}") from None
+        cause = cause_of(str(error))
+        at = f" ({where})" if where else ""
+        raise click.ClickException(f"Spark: {cause}{at}{cure_of(cause)}") from None
 
 
 class _Ending(click.ClickException):

@@ -1,98 +1,35 @@
-"""What a pipeline shows on the terminal: a bar while it runs, tables of what it did or would do."""
+"""What a pipeline shows when it is through: tables of what it did, or would do."""
 
 from __future__ import annotations
 
-import json
 import sys
-import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-import click
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 from rich.table import Table
 
+from kafkalite.cli._pipeline_progress import ERR
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from kafkalite.pipelines.audit import Report
     from kafkalite.pipelines.common.dry_run import DryRun
     from kafkalite.pipelines.common.ledger import Ledger
-    from kafkalite.pipelines.common.running import Progress
+    from kafkalite.pipelines.common.progress import Progress
     from kafkalite.pipelines.common.translation import Moves
     from kafkalite.pipelines.lag import PartitionLag
 
 # Wide when nobody looks, so that a pipe gets whole lines.
 OUT = Console() if sys.stdout.isatty() else Console(width=160)
-ERR = Console(stderr=True)
 SHOWN_ROWS = 40
-LINE_EVERY_S = 10.0
 
 
 def say(text: str) -> None:
     """A line beside the output."""
     ERR.print(text, highlight=False, markup=False)
-
-
-def watching(name: str, kind: str) -> AbstractContextManager[Callable[[Progress], None]]:
-    """A bar where somebody looks, else a line now and then."""
-    if kind == "json" or not ERR.is_terminal:
-        return nullcontext(lines_of(name, kind))
-    return progress_bar(name)
-
-
-def lines_of(
-    name: str, kind: str, clock: Callable[[], float] = time.monotonic
-) -> Callable[[Progress], None]:
-    """Tells of progress each ten seconds, in one line."""
-    told = clock()
-
-    def watch(progress: Progress) -> None:
-        nonlocal told
-        if clock() - told < LINE_EVERY_S:
-            return
-        told = clock()
-        lag = progress.lag if progress.batches else progress.total
-        numbers = {"rows": progress.rows, "rows_per_s": round(progress.rows_per_s)}
-        numbers |= {"batches": progress.batches, "lag": lag}
-        if kind == "json":
-            click.echo(json.dumps({"command": name, **numbers}), err=True)
-        else:
-            told_of = ", ".join(f"{what} {number:,}" for what, number in numbers.items())
-            click.echo(f"{name}: {told_of}", err=True)
-
-    return watch
-
-
-@contextmanager
-def progress_bar(name: str) -> Iterator[Callable[[Progress], None]]:
-    """A bar of rows read of those that lay ahead, with rows per second, lag and time left."""
-    columns = (
-        TextColumn("[bold]{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f}/{task.total:,.0f} rows"),
-        TextColumn("{task.fields[rate]:,.0f} rows/s"),
-        TextColumn("lag {task.fields[lag]:,}"),
-        TimeElapsedColumn(),
-        TextColumn("ETA"),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=ERR) as bar:
-        task = bar.add_task(name, total=1, rate=0.0, lag=0)
-
-        def watch(progress: Progress) -> None:
-            # A stream that goes on passes what lay ahead when it began.
-            total = max(progress.total, progress.rows)
-            lag = progress.lag if progress.batches else progress.total
-            bar.update(
-                task, total=total, completed=progress.rows, rate=progress.rows_per_s, lag=lag
-            )
-
-        yield watch
 
 
 def show_progress(name: str, progress: Progress, moved: Mapping[str, Moves]) -> None:

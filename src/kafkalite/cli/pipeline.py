@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from kafkalite.cli._pipeline_options import (
     explained,
     open_session,
     pairs,
+    progress_option,
     run_options,
     source_options,
     spark_options,
@@ -25,6 +27,7 @@ from kafkalite.cli._pipeline_options import (
     target_options,
     value_options,
 )
+from kafkalite.cli._pipeline_progress import watching, working
 from kafkalite.cli._pipeline_screen import (
     OUT,
     say,
@@ -33,14 +36,14 @@ from kafkalite.cli._pipeline_screen import (
     show_ledger,
     show_progress,
     show_report,
-    watching,
 )
+from kafkalite.cli._spark_log import SparkLog
 from kafkalite.pipelines.common.outcomes import DIFFERENT, DONE, STOPPED, epilog
 
 if TYPE_CHECKING:
     from kafkalite.pipelines.audit import Report
     from kafkalite.pipelines.common.ledger import Ledger
-    from kafkalite.pipelines.common.running import Progress
+    from kafkalite.pipelines.common.progress import Progress
 
 TABLE_FORMAT = click.option(
     "--format",
@@ -73,7 +76,7 @@ def command() -> None:
 def to_lake(**given: Any) -> None:
     """Load TOPICS into a Delta or Parquet table."""
     call = _common(given)
-    with explained("to-lake", call.ledger):
+    with call.explained("to-lake"):
         from kafkalite.pipelines.to_lake import ToLake
 
         megabytes = given["target_file_mb"]
@@ -113,6 +116,20 @@ def to_lake(**given: Any) -> None:
     show_default=True,
     help="Stop, writing nothing, when more of a batch than this is bad.",
 )
+@click.option(
+    "--retry-topic",
+    default="",
+    metavar="TOPIC",
+    help="Bad records go here first, and are judged again by the next batch.",
+)
+@click.option(
+    "--max-retries",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    envvar="MAX_RETRIES",
+    help="How often each does, before it is a dead letter; also $MAX_RETRIES.",
+)
 @NEEDED_CHECKPOINT
 @target_options
 @value_options
@@ -121,12 +138,14 @@ def to_lake(**given: Any) -> None:
 def dlq(**given: Any) -> None:
     """Send records of TOPICS that do not decode or break a rule to a dead letter topic."""
     call = _common(given)
-    with explained("dlq", call.ledger):
+    with call.explained("dlq"):
         from kafkalite.pipelines.dlq import DeadLetters
+        from kafkalite.pipelines.retries import Retries
 
         source = call.reading.source()
         values = decoding(given["value_format"], given["value_schema"])
         rules = pairs(given["rules"], "--rule")
+        again = given["retry_topic"]
         pipeline = DeadLetters(
             call.session(),
             source,
@@ -137,6 +156,7 @@ def dlq(**given: Any) -> None:
             given["schema_registry"],
             target=call.reading.target(given["dead_letters"], "", given["to_options"]),
             max_error_rate=given["max_error_rate"],
+            retries=Retries(again, given["max_retries"]) if again else None,
             trigger=call.running.trigger(),
             keep_going=call.running.keep_going,
         )
@@ -158,11 +178,12 @@ def dlq(**given: Any) -> None:
 @click.option("--rate", type=int, help="Records per second of each executor, at most.")
 @click.option("--keep-partitions", is_flag=True, help="Write to the partition it came from.")
 @target_options
+@progress_option
 @spark_options
 def replay(**given: Any) -> None:
     """Write records of TOPICS, or of a table, to a topic again."""
     call = _common(given)
-    with explained("replay", call.ledger):
+    with call.explained("replay"):
         from kafkalite.pipelines.common import dry_run
         from kafkalite.pipelines.replay import Choice, Replay
 
@@ -191,7 +212,9 @@ def replay(**given: Any) -> None:
         )
         check_settings(pipeline.spark, source, target)
         if not call.dry:
-            _close(call, pipeline.run())
+            with working("replay", call.progress_kind, pipeline.spark):
+                ledger = pipeline.run()
+            _close(call, ledger)
         else:
             rows = pipeline.rows()
             OUT.print(f"would write {rows.count():,} records to {given['to_topic']}")
@@ -219,11 +242,12 @@ def replay(**given: Any) -> None:
 @click.option("--plot", default="", help="Draw a picture: a name ending in .png or .svg.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @ADOPT
+@progress_option
 @spark_options
 def audit(**given: Any) -> None:
     """Compare TOPICS with the table loaded from them; exits with 3 when they differ."""
     call = _common(given)
-    with explained("audit", call.ledger):
+    with call.explained("audit"):
         from kafkalite.pipelines.audit import Audit
         from kafkalite.pipelines.common import dry_run
 
@@ -241,7 +265,8 @@ def audit(**given: Any) -> None:
         if call.dry:
             show_dry_run(dry_run.dry_run(pipeline.spark, pipeline.source, pipeline.step))
             return
-        report = pipeline.run()
+        with working("audit", call.progress_kind, pipeline.spark):
+            report = pipeline.run()
         _hand_out(pipeline, report, given, call.ledger)
     if report.faults:
         raise SystemExit(DIFFERENT)
@@ -291,7 +316,7 @@ def snapshot(**given: Any) -> None:
     At an offset or a time: --option endingOffsets=…, --option endingTimestamp=….
     """
     call = _common(given)
-    with explained("snapshot", call.ledger):
+    with call.explained("snapshot"):
         from kafkalite.pipelines.snapshot import Snapshot
 
         source = call.reading.source()
@@ -315,7 +340,9 @@ def snapshot(**given: Any) -> None:
         if call.dry or given["follow"]:
             _run("snapshot", pipeline, pipeline.follow, call)
         else:
-            _close(call, pipeline.once())
+            with working("snapshot", call.progress_kind, pipeline.spark):
+                ledger = pipeline.once()
+            _close(call, ledger)
 
 
 @command.command(epilog=EPILOG)
@@ -337,7 +364,7 @@ def snapshot(**given: Any) -> None:
 def mirror(**given: Any) -> None:
     """Copy TOPICS to another cluster: partitions, headers, timestamps and groups."""
     call = _common(given)
-    with explained("mirror", call.ledger):
+    with call.explained("mirror"):
         from kafkalite.pipelines.mirror import Mirror
 
         source = call.reading.source()
@@ -366,7 +393,7 @@ def mirror(**given: Any) -> None:
 def lag(**given: Any) -> None:
     """Show how far the query of a checkpoint is behind, and commit it as a group's offsets."""
     call = _common(given)
-    with explained("lag", call.ledger):
+    with call.explained("lag"):
         from kafkalite.pipelines.common.source import KafkaSource
         from kafkalite.pipelines.lag import Lag, as_ledger
 
@@ -391,6 +418,11 @@ class Call:
     session: Callable[[], Any]
     dry: bool
     ledger: str
+    progress_kind: str
+    log: SparkLog
+
+    def explained(self, command: str) -> AbstractContextManager[None]:
+        return explained(command, self.ledger, self.log, str(self.reading))
 
 
 def _common(given: dict[str, Any]) -> Call:
@@ -398,7 +430,16 @@ def _common(given: dict[str, Any]) -> Call:
     reading = take(given, Reading)
     running = take(given, Running) if "trigger_kind" in given else Running()
     master, confs, dry = given.pop("master"), given.pop("confs"), given.pop("dry_run")
-    return Call(reading, running, lambda: open_session(master, confs), dry, given.pop("ledger"))
+    log = SparkLog(given.pop("spark_log"))
+    return Call(
+        reading,
+        running,
+        lambda: open_session(master, confs, log),
+        dry,
+        given.pop("ledger"),
+        given.pop("progress_kind", "none"),
+        log,
+    )
 
 
 def _run(name: str, pipeline: Any, run: Callable[..., Progress], call: Call) -> None:
@@ -415,7 +456,7 @@ def _run(name: str, pipeline: Any, run: Callable[..., Progress], call: Call) -> 
     group = call.running.commit_group
     if group:
         spark.streams.addListener(CommitOffsetsListener(spark, source, group))
-    with stop_on_signals(say) as stop, watching(name, call.running.progress_kind) as watch:
+    with stop_on_signals(say) as stop, watching(name, call.progress_kind) as watch:
         progress = run(watch, stop)
     if group and progress.reached:
         # The listener hears of the last batch some time later, perhaps after this process.

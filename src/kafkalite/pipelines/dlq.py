@@ -3,10 +3,13 @@
 Owns the verdict on each record and the headers that Kafka Connect's dead letter queues have, so
 that tools for those read ours. A record is neither changed nor lost: it is in the dead letter topic
 once, or it was good. When too many are bad, the breaker stops before anything is written.
+
+With a retry topic, which is read as well, a bad record goes there first, and is judged again by the
+next batch, as often as it is told to.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -17,26 +20,24 @@ from kafkalite.pipelines.common.decode import Decoding, decode
 from kafkalite.pipelines.common.files import Folder
 from kafkalite.pipelines.common.ledger import Account
 from kafkalite.pipelines.common.outcomes import PipelineError
-from kafkalite.pipelines.common.running import (
-    Batch,
-    Observe,
-    Progress,
-    StreamJob,
-    Trigger,
-    Watch,
-)
-from kafkalite.pipelines.common.schemas import Schemas
+from kafkalite.pipelines.common.progress import Progress, Watch
+from kafkalite.pipelines.common.running import Batch, Observe, StreamJob, Trigger
+from kafkalite.pipelines.common.schemas import Schemas, of_format
 from kafkalite.pipelines.common.source import BRONZE, KafkaSource
 from kafkalite.pipelines.common.stopping import StopRequest
 from kafkalite.pipelines.common.targets import refuse_own_source
-from kafkalite.pipelines.common.topic_sink import TopicSink
+from kafkalite.pipelines.common.topic_sink import LeaveOut, TopicSink
+from kafkalite.pipelines.retries import COUNT, PLACE, Retries, again_or_dead, first_read
+from kafkalite.pipelines.retries import leave_out_landed as leave_out_read
 
 PREFIX = "__connect.errors."
-GOOD = "good"
+GOOD, GOOD_AGAIN = "good", "good after a retry"
 CONVERSION, TRANSFORMATION = "VALUE_CONVERTER", "TRANSFORMATION"
 
 _HEADERS = "array<struct<key:string,value:binary>>"
 _DATA_EXCEPTION = "org.apache.kafka.connect.errors.DataException"
+# Headers that a dead letter has more than its record.
+_ADDED = 9
 
 
 def judge(df: DataFrame, decoding: Decoding, rules: Mapping[str, str]) -> DataFrame:
@@ -89,6 +90,7 @@ def dead_letters(judged: DataFrame, topic: str, name: str = "kafkalite-dlq") -> 
         sf.struct(sf.lit(PREFIX + what).alias("key"), sf.encode(text, "UTF-8").alias("value"))
         for what, text in said.items()
     ]
+    assert len(added) == _ADDED, "what a retry takes off"
     headers = sf.concat(sf.coalesce("headers", sf.array().cast(_HEADERS)), sf.array(*added))
     return judged.where("error IS NOT NULL").select(
         sf.lit(topic).alias("topic"),
@@ -99,6 +101,7 @@ def dead_letters(judged: DataFrame, topic: str, name: str = "kafkalite-dlq") -> 
         sf.col("topic").alias("from_topic"),
         sf.col("partition").alias("from_partition"),
         sf.col("offset").alias("from_offset"),
+        *(name for name in (COUNT, PLACE) if name in judged.columns),
     )
 
 
@@ -137,19 +140,25 @@ class DeadLetters:
     breaker_from_rows: int = 100
     trigger: Trigger = field(default_factory=Trigger)
     keep_going: bool = False
+    retries: Retries | None = None
     good: int = 0
     bad: int = 0
     _schemas: Schemas | None = None
 
     def __post_init__(self) -> None:
-        if self.decoding.format == "confluent-avro":
-            self._schemas = Schemas(self.schema_registry)
+        self._schemas = of_format(self.decoding, self.schema_registry)
+        if self.retries is not None:
+            if not self.source.topics:
+                raise ValueError("with a retry topic, name the topics: it is read beside them")
+            topics = (*self.source.topics, self.retries.topic)
+            self.source = replace(self.source, topics=topics)
 
     def step(self, df: DataFrame) -> DataFrame:
         decoding = self.decoding
         if self._schemas is not None:
             decoding = self._schemas.complete(decoding, df)
-        return judge(df, decoding, self.rules)
+        judged = judge(df, decoding, self.rules)
+        return judged if self.retries is None else first_read(judged, self.retries, PREFIX, _ADDED)
 
     def run(
         self,
@@ -157,7 +166,7 @@ class DeadLetters:
         stop: StopRequest | None = None,
         observe: Observe = lambda step, batch: None,
     ) -> Progress:
-        refuse_own_source(self.spark, self.source, self.target or self.source, {self.topic})
+        refuse_own_source(self.spark, self.source, self._target(), {self.topic})
         return self.job(observe).run(watch, stop)
 
     def job(self, observe: Observe = lambda step, batch: None) -> StreamJob:
@@ -176,18 +185,31 @@ class DeadLetters:
     def _write(self, df: DataFrame, batch: Batch) -> Account:
         judged = self.step(df).persist()
         try:
-            total, bad = judged.agg(sf.count("*"), sf.count("error")).collect()[0]
+            total, bad, again = judged.agg(*self._counted(judged)).collect()[0]
             self._break_if_too_many(total, bad, batch)
-            account = Account(read=total, left_out={GOOD: total - bad})
+            account = Account(read=total, left_out={GOOD: total - bad - again, GOOD_AGAIN: again})
             if bad:
-                letters = dead_letters(judged, self.topic)
-                landed = self._sink().write(letters, batch.id, leave_out_landed, bad)
+                letters, leave_out = self._letters(judged)
+                landed = self._sink().write(letters, batch.id, leave_out, bad)
                 account.written, account.there_already = landed.written, landed.there_already
         finally:
             judged.unpersist()
         self.good += total - bad
         self.bad += bad
         return account
+
+    def _counted(self, judged: DataFrame) -> tuple[Column, Column, Column]:
+        """All, the bad ones, and those that are good now that they were retried."""
+        again = sf.lit(0)
+        if self.retries is not None:
+            again = sf.count_if(sf.col("error").isNull() & (sf.col(COUNT) > 0))
+        return sf.count("*"), sf.count("error"), again
+
+    def _letters(self, judged: DataFrame) -> tuple[DataFrame, LeaveOut]:
+        letters = dead_letters(judged, self.topic)
+        if self.retries is None:
+            return letters, leave_out_landed
+        return again_or_dead(letters, self.retries), leave_out_read
 
     def _break_if_too_many(self, total: int, bad: int, batch: Batch) -> None:
         if total >= self.breaker_from_rows and bad / total > self.max_error_rate:
@@ -197,7 +219,11 @@ class DeadLetters:
             )
 
     def _sink(self) -> TopicSink:
-        target = self.target or self.source
+        target = self._target()
         notes = Folder(self.spark, f"{self.checkpoint}/{NOTES}")
         servers, options = target.bootstrap_servers, target.kafka_options
-        return TopicSink(self.spark, servers, {self.topic}, notes, options)
+        topics = {self.topic} if self.retries is None else {self.topic, self.retries.topic}
+        return TopicSink(self.spark, servers, topics, notes, options)
+
+    def _target(self) -> KafkaSource:
+        return self.target or self.source

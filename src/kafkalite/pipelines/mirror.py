@@ -23,14 +23,8 @@ from kafkalite.pipelines.common.files import Folder
 from kafkalite.pipelines.common.ledger import Account
 from kafkalite.pipelines.common.offsets import Offsets, TopicPartition
 from kafkalite.pipelines.common.outcomes import Different, PipelineError
-from kafkalite.pipelines.common.running import (
-    Batch,
-    Observe,
-    Progress,
-    StreamJob,
-    Trigger,
-    Watch,
-)
+from kafkalite.pipelines.common.progress import Progress, Watch
+from kafkalite.pipelines.common.running import Batch, Observe, StreamJob, Trigger
 from kafkalite.pipelines.common.source import KafkaSource, resolve
 from kafkalite.pipelines.common.stopping import StopRequest
 from kafkalite.pipelines.common.targets import cluster_id

@@ -18,17 +18,16 @@ from kafkalite.pipelines.common.lake import MARKS, Lake
 from kafkalite.pipelines.common.ledger import Account, Ledger
 from kafkalite.pipelines.common.outcomes import PipelineError
 from kafkalite.pipelines.common.ownership import held
+from kafkalite.pipelines.common.progress import Progress, Watch
 from kafkalite.pipelines.common.running import (
     Batch,
     Observe,
-    Progress,
     StreamJob,
     Trigger,
-    Watch,
     lease_of,
     sink_of_checkpoint,
 )
-from kafkalite.pipelines.common.schemas import Schemas
+from kafkalite.pipelines.common.schemas import Schemas, of_format
 from kafkalite.pipelines.common.source import KafkaSource, refuse_missing
 from kafkalite.pipelines.common.stopping import StopRequest
 
@@ -104,8 +103,7 @@ class Snapshot:
 
     def __post_init__(self) -> None:
         self.checkpoint = self.checkpoint or f"{self.path}/_checkpoint"
-        if self.decoding.format == "confluent-avro":
-            self._schemas = Schemas(self.schema_registry)
+        self._schemas = of_format(self.decoding, self.schema_registry)
         if self.envelope not in ENVELOPES:
             raise ValueError(f"no envelope {self.envelope!r}; there are {', '.join(ENVELOPES)}")
         if self.null_keys not in NULL_KEYS:

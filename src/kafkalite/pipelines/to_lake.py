@@ -16,16 +16,15 @@ from kafkalite.pipelines.common.decode import Decoding, decode
 from kafkalite.pipelines.common.lake import TO_LAKE, Lake, files_for
 from kafkalite.pipelines.common.ledger import Account
 from kafkalite.pipelines.common.offsets import count
+from kafkalite.pipelines.common.progress import Progress, Watch
 from kafkalite.pipelines.common.running import (
     Batch,
     Observe,
-    Progress,
     StreamJob,
     Trigger,
-    Watch,
     sink_of_checkpoint,
 )
-from kafkalite.pipelines.common.schemas import Schemas
+from kafkalite.pipelines.common.schemas import Schemas, of_format
 from kafkalite.pipelines.common.source import KafkaSource, resolve
 from kafkalite.pipelines.common.stopping import StopRequest
 
@@ -64,8 +63,7 @@ class ToLake:
 
     def __post_init__(self) -> None:
         self.checkpoint = self.checkpoint or f"{self.path}/_checkpoint"
-        if self.decoding.format == "confluent-avro":
-            self._schemas = Schemas(self.schema_registry)
+        self._schemas = of_format(self.decoding, self.schema_registry)
 
     def step(self, df: DataFrame) -> DataFrame:
         decoding = self.decoding

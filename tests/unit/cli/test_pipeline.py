@@ -15,8 +15,10 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from kafkalite import spark
+from kafkalite.cli import _pipeline_progress as live
 from kafkalite.cli import _pipeline_screen as screen
 from kafkalite.cli._pipeline_options import Reading, explained
+from kafkalite.cli._spark_log import SparkLog
 from kafkalite.cli.pipeline import command
 from kafkalite.jvm import java
 from kafkalite.pipelines.common.admin import ClusterError
@@ -27,7 +29,7 @@ from kafkalite.pipelines.common.outcomes import (
     HeldElsewhere,
     PipelineError,
 )
-from kafkalite.pipelines.common.running import Progress
+from kafkalite.pipelines.common.progress import Progress, Stage
 
 COMMANDS = ["to-lake", "dlq", "replay", "audit", "snapshot", "mirror", "lag"]
 TO_LAKE = ["to-lake", "orders", "--path", "lake"]
@@ -154,53 +156,142 @@ def test_missing_pyspark_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     text = io.StringIO()
-    console = Console(file=text, force_terminal=True, width=160, color_system=None)
-    monkeypatch.setattr(screen, "ERR", console)
+    console = Console(file=text, force_terminal=True, width=160, height=24, color_system=None)
+    monkeypatch.setattr(live, "ERR", console)
     return text
 
 
-def test_the_bar_tells_rows_rate_lag_and_time_left(terminal: io.StringIO) -> None:
-    with screen.progress_bar("to-lake") as watch:
-        watch(Progress(total=2_000))
-        watch(Progress(total=2_000, rows=500, batches=1, rows_per_s=1250.0, lag=1_500))
-    last = next(line for line in reversed(terminal.getvalue().splitlines()) if "rows" in line)
-    for each in ("to-lake", "500/2,000 rows", "1,250 rows/s", "lag 1,500", "ETA"):
-        assert each in last
+FIRST_BATCH = Progress(
+    total=2_500,
+    rows_per_s=1250.0,
+    behind={("orders", 0): 1_500, ("orders", 1): 1_000},
+    batch=0,
+    reading=500,
+    bytes_per_row=2_000.0,
+)
+SECOND_BATCH = Progress(
+    total=2_000,
+    rows=500,
+    batches=1,
+    rows_per_s=1250.0,
+    behind={("orders", 0): 1_500},
+    committed_at=1_767_225_600.0,
+)
 
 
-def test_the_bar_of_a_stream_that_goes_on_grows(terminal: io.StringIO) -> None:
-    with screen.progress_bar("to-lake") as watch:
-        watch(Progress(total=100, rows=300, batches=3))
-    assert "300/300 rows" in terminal.getvalue()
+def test_a_terminal_shows_a_table_during_the_first_batch(terminal: io.StringIO) -> None:
+    with live.watching("to-lake", "auto") as watch:
+        watch(FIRST_BATCH)
+    shown = [" ".join(line.split()) for line in terminal.getvalue().splitlines()]
+    for line in (
+        "rows 0 in 0 batches",
+        "under way batch 0 with 500 rows so far",
+        "rate 1,250 rows/s, about 2.5 MB/s",
+        "lag 2,500",
+        "last commit none yet",
+        "time left 0:00:02",
+        "│ orders │ 0 │ 1,500 │",
+        "│ orders │ 1 │ 1,000 │",
+    ):
+        assert line in shown
 
 
-def test_without_a_terminal_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_tells_of_the_last_commit(terminal: io.StringIO) -> None:
+    with live.watching("to-lake", "auto") as watch:
+        watch(SECOND_BATCH)
+    shown = [" ".join(line.split()) for line in terminal.getvalue().splitlines()]
+    assert {"rows 500 in 1 batches", "under way no batch"} <= set(shown)
+    assert {"rate 1,250 rows/s", "last commit 00:00:00 UTC", "time left 0:00:01"} <= set(shown)
+
+
+def test_the_table_shows_who_is_furthest_behind_and_names_what_is_cut(
+    terminal: io.StringIO,
+) -> None:
+    behind = {("orders", partition): partition for partition in range(30)}
+    with live.watching("to-lake", "auto") as watch:
+        watch(Progress(total=435, behind=behind))
+    shown = [" ".join(line.split()) for line in terminal.getvalue().splitlines()]
+    assert next(line for line in shown if line.startswith("│ orders")) == "│ orders │ 29 │ 29 │"
+    assert "… and 19 more partitions, lag 171" in shown
+    assert "time left not known yet" in shown
+
+
+@pytest.mark.parametrize("kind", ["auto", "line", "json", "none"])
+def test_nothing_is_drawn_where_nobody_looks(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
     text = io.StringIO()
-    monkeypatch.setattr(screen, "ERR", Console(file=text, force_terminal=False))
-    with screen.watching("to-lake", "auto") as watch:
-        watch(Progress(total=1, rows=1, batches=1))
+    monkeypatch.setattr(live, "ERR", Console(file=text, force_terminal=False))
+    with live.watching("to-lake", kind) as watch:
+        watch(FIRST_BATCH)
     assert text.getvalue() == ""
+
+
+LINE = (
+    "to-lake: rows 0 in 0 batches, under way batch 0 with 500 rows so far, "
+    "rate 1,250 rows/s, about 2.5 MB/s, lag 2,500, last commit none yet, time left 0:00:02\n"
+)
+FIGURES = {
+    "command": "to-lake",
+    "rows": 0,
+    "rows_per_s": 1250,
+    "bytes_per_s": 2_500_000,
+    "batches": 0,
+    "batch": 0,
+    "batch_rows": 500,
+    "lag": 2_500,
+    "lag_by_partition": {"orders": {"0": 1_500, "1": 1_000}},
+    "last_commit": None,
+    "seconds_left": 2,
+}
+
+
+@pytest.mark.parametrize("kind", ["auto", "line", "json"])
+def test_without_a_terminal_there_is_a_line_each_ten_seconds(
+    capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    times = iter([0.0, 5.0, 11.0, 15.0, 22.0])
+    watch = live.lines_of("to-lake", kind, lambda: next(times))
+    for _ in range(4):
+        watch(FIRST_BATCH)
+    said = capsys.readouterr().err
+    if kind == "json":
+        assert [json.loads(line) for line in said.splitlines()] == [FIGURES] * 2
+    else:
+        assert said == LINE * 2
 
 
 @pytest.mark.parametrize(
     ("kind", "line"),
     [
-        ("auto", "to-lake: rows 500, rows_per_s 1,250, batches 1, lag 1,500\n"),
-        (
-            "json",
-            '{"command": "to-lake", "rows": 500, "rows_per_s": 1250, "batches": 1, "lag": 1500}\n',
-        ),
+        ("line", "audit: stage 3, 1 of 4 tasks, 1,000 rows\n"),
+        ("json", '{"command": "audit", "stage": 3, "tasks": 4, "tasks_done": 1, "rows": 1000}\n'),
     ],
 )
-def test_without_a_terminal_there_is_a_line_each_ten_seconds(
+def test_a_command_that_is_no_stream_tells_of_its_tasks(
     capsys: pytest.CaptureFixture[str], kind: str, line: str
 ) -> None:
-    times = iter([0.0, 5.0, 11.0, 11.0, 15.0, 22.0, 22.0])
-    watch = screen.lines_of("to-lake", kind, lambda: next(times))
-    progress = Progress(total=2_000, rows=500, batches=1, rows_per_s=1250.0, lag=1_500)
-    for _ in range(4):
-        watch(progress)
-    assert capsys.readouterr().err == line * 2
+    times = iter([0.0, 5.0, 11.0])
+    tell = live.stage_lines("audit", kind, lambda: next(times))
+    for _ in range(2):
+        tell(Stage(3, "audit", 1_000, 4, 1))
+    assert capsys.readouterr().err == line
+
+
+def test_a_failure_names_the_log_of_spark_and_success_leaves_none(tmp_path: Path) -> None:
+    log = SparkLog()
+    log.open().write_text("what a JVM says")
+    with pytest.raises(click.ClickException) as told, explained("dlq", "table", log):
+        raise PipelineError("x")
+    path = Path(told.value.message.removeprefix("x\nSpark's own log: "))
+    assert path.read_text() == "what a JVM says"
+    with explained("dlq", "table", log):
+        pass
+    assert not path.exists()
+    named = SparkLog(str(tmp_path / "spark.log"))
+    with explained("dlq", "table", named):
+        named.open()
+    assert (tmp_path / "spark.log").exists()
 
 
 def test_nothing_is_cut_without_saying_so(capsys: pytest.CaptureFixture[str]) -> None:

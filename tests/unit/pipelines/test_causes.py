@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafkalite.pipelines.common.causes import cause_of
+from kafkalite.pipelines.common.causes import CURES, cause_of, cure_of
 
 SAVE = """An error occurred while calling o390.save.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 failed
@@ -35,3 +35,25 @@ Caused by: java.util.concurrent.ExecutionException
 )
 def test_the_deepest_line_with_words_is_told(text: str, said: str) -> None:
     assert cause_of(text) == said
+
+
+@pytest.mark.parametrize(
+    ("cause", "cure"),
+    [
+        (SAVE, "max.message.bytes"),
+        ("org.apache.kafka.common.errors.TimeoutException: Call(callName=listTopics)", "listens"),
+        ("GroupAuthorizationException: Not authorized to access group: g", "grant"),
+        ("SaslAuthenticationException: Authentication failed", "kafka.sasl.*"),
+        ("ConfigException: No resolvable bootstrap urls given in bootstrap.servers", "the name"),
+        ("IOException: No space left on device", "make room"),
+        ("OutOfMemoryError: Java heap space", "maxOffsetsPerTrigger"),
+        ("FileNotFoundException: /lake/part (Permission denied)", "write there"),
+    ],
+)
+def test_a_cause_that_is_known_has_its_cure(cause: str, cure: str) -> None:
+    assert cure in cure_of(cause_of(cause))
+
+
+def test_each_cure_is_of_some_cause_and_others_have_none() -> None:
+    assert len({cure for _, cure in CURES}) == len(CURES) == 8
+    assert cure_of("IllegalStateException: x") == ""

@@ -12,8 +12,9 @@ import fastavro
 import pytest
 
 from kafkalite.pipelines.common import schemas
+from kafkalite.pipelines.common.json_schema import misfit
 from kafkalite.pipelines.common.outcomes import PipelineError
-from kafkalite.pipelines.common.schemas import Schemas
+from kafkalite.pipelines.common.schemas import JSON, Schemas
 from tests.compat.schema_registry import SchemaRegistry, schema_registry
 
 RECORD = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}
@@ -55,6 +56,26 @@ def test_schemas_that_are_no_avro_record_are_refused_by_name(
 ) -> None:
     registry.has(3, schema, **more)
     assert _learned(registry.url, 3) == ([], {3: reason})
+
+
+def test_schemas_of_json_come_with_what_they_refer_to_and_others_are_refused(
+    registry: SchemaRegistry,
+) -> None:
+    city = registry.has_subject("city", 1, {"type": "string"}) | {"name": "city.json"}
+    home = {"properties": {"at": {"$ref": "city.json"}}}
+    homes = registry.has_subject("home", 1, home, references=[city]) | {"name": "home.json"}
+    person = {"properties": {"home": {"$ref": "home.json"}}}
+    registry.has(1, person, schemaType="JSON", references=[homes, city])
+    registry.has(2, RECORD)
+    registry.has(3, {"type": "nothing"}, schemaType="JSON")
+    found = Schemas(registry.url, 5, JSON)
+    for number in (1, 2, 3):
+        found._learn(number)
+    said = misfit(found._known)
+    assert said(1, '{"home": {"at": "x"}}') is None
+    assert said(1, '{"home": {"at": 5}}') == "$.home.at: 5 is not of type 'string'"
+    assert found._refused[2] == "schema id 2 is AVRO, not JSON Schema"
+    assert found._refused[3].startswith("schema id 3 is no JSON Schema: 'nothing' is not valid")
 
 
 def test_schemas_come_with_what_they_refer_to(registry: SchemaRegistry) -> None:

@@ -13,7 +13,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 
-from kafkalite.pipelines.common.causes import cause_of
+from kafkalite.pipelines.common.causes import cause_of, cure_of
 from kafkalite.pipelines.common.offsets import Offsets, TopicPartition
 from kafkalite.pipelines.common.outcomes import PipelineError
 
@@ -231,4 +231,5 @@ class KafkaAdmin:
             yield
         except Py4JJavaError as error:
             cause = error.java_exception.getCause() or error.java_exception
-            raise ClusterError(f"{self._address}: {cause.toString()}") from None
+            said = str(cause.toString())
+            raise ClusterError(f"{self._address}: {said}{cure_of(said)}") from None

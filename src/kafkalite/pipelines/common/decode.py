@@ -1,4 +1,4 @@
-"""Decodes values into columns: JSON, Avro and Avro framed with a schema id. Never drops a row.
+"""Decodes values into columns: JSON and Avro, also framed with a schema id. Never drops a row.
 
 Owns the pure steps from bytes to a struct. Invariant: each row keeps its bytes, and one that does
 not decode says why in `error`; what a schema does not name is kept as text in `rescued`.
@@ -15,9 +15,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
-FORMATS = ("raw", "json", "avro", "confluent-avro")
+from kafkalite.pipelines.common.json_schema import misfit
 
-# The frame: a zero byte, the schema's id in four bytes, then Avro.
+FORMATS = ("raw", "json", "avro", "confluent-avro", "confluent-json")
+
+# The frame: a zero byte, the schema's id in four bytes, then the value.
 FRAME_BYTES = 5
 
 NOT_JSON = "not JSON"
@@ -25,9 +27,11 @@ NOT_OBJECT = "not a JSON object"
 NOT_OF_SCHEMA = "does not fit the schema"
 NOT_AVRO = "not Avro of the schema"
 NOT_FRAMED = "no schema id before the Avro"
+NOT_FRAMED_JSON = "no schema id before the JSON"
 UNKNOWN_SCHEMA = "unknown schema id"
 
 _CORRUPT, _TEXT, _PARSED, _FIELDS = "__corrupt", "__text", "__parsed", "__fields"
+_MISFIT = "__misfit"
 _VALUE, _END = "value", "end"
 
 # Spark's own are wider than JSON is.
@@ -52,6 +56,8 @@ class Decoding:
             raise ValueError(f"no value format {self.format!r}; there are {', '.join(FORMATS)}")
         if self.format == "avro" and self.schema is None:
             raise ValueError("plain Avro does not say its schema: give one")
+        if self.format == "confluent-json" and self.schema is not None:
+            raise ValueError("framed JSON is held against the schema that it names: give none")
 
 
 def decode(df: DataFrame, decoding: Decoding) -> DataFrame:
@@ -68,6 +74,8 @@ def decode(df: DataFrame, decoding: Decoding) -> DataFrame:
             return _decode_json(df, ddl(decoding.schema or ""))
         case "avro":
             return _decode_avro(df, decoding.schema or "")
+        case "confluent-json":
+            return _decode_framed_json(df, decoding)
         case _:
             return _decode_framed(df, decoding)
 
@@ -151,6 +159,26 @@ def _decode_avro(df: DataFrame, schema: str) -> DataFrame:
     data, failed = _from_avro(sf.col("value"), schema, schema)
     error = sf.when(sf.col("value").isNotNull() & failed, NOT_AVRO)
     return _with_data(df, data, error)
+
+
+def _decode_framed_json(df: DataFrame, decoding: Decoding) -> DataFrame:
+    """Each row held against the schema that its frame names; `data` is whatever it holds."""
+    number, body = schema_id(sf.col("value")), sf.expr(f"substring(value, {FRAME_BYTES + 1})")
+    text = body.cast("string")
+    known = number.isin(sorted(decoding.schemas))
+    fits = sf.udf(misfit(decoding.schemas), "string")
+    # A column of its own, so that each value is looked at once for all that follows.
+    looked_at = df.withColumn(_MISFIT, fits(number, sf.when(known & is_json(text), text)))
+    error = sf.when(sf.col("value").isNull(), None).when(number.isNull(), NOT_FRAMED_JSON)
+    for each, reason in sorted(decoding.refused.items()):
+        error = error.when(number == each, reason)
+    error = error.when(~known, sf.concat(sf.lit(f"{UNKNOWN_SCHEMA} "), number))
+    error = error.when(~is_json(text), NOT_JSON)
+    misfits = sf.concat(sf.lit(f"{NOT_OF_SCHEMA}: "), sf.col(_MISFIT))
+    error = error.when(sf.col(_MISFIT).isNotNull(), misfits)
+    found = looked_at.withColumn("error", error)
+    data = sf.when(sf.col("error").isNull() & number.isNotNull(), sf.try_parse_json(text))
+    return found.select(*df.columns, data.alias("data"), _no_text("rescued"), "error")
 
 
 def _decode_framed(df: DataFrame, decoding: Decoding) -> DataFrame:

@@ -7,6 +7,7 @@ and its sink has shown what it has of it. One run at a time: it holds the lease 
 
 import json
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -17,14 +18,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from kafkalite.pipelines.common.admin import KafkaAdmin
-from kafkalite.pipelines.common.causes import cause_of
+from kafkalite.pipelines.common.causes import cause_of, cure_of
 from kafkalite.pipelines.common.checkpoint import NOTES, Checkpoint
 from kafkalite.pipelines.common.files import Folder
 from kafkalite.pipelines.common.ledger import Account, Ledger
-from kafkalite.pipelines.common.losses import Guard, Loss
+from kafkalite.pipelines.common.losses import Guard
 from kafkalite.pipelines.common.offsets import Offsets, Range, between, count, parse
 from kafkalite.pipelines.common.outcomes import PipelineError
 from kafkalite.pipelines.common.ownership import Lease, claim, held
+from kafkalite.pipelines.common.progress import Fetched, Progress, Rate, Reading, Stages, Watch
 from kafkalite.pipelines.common.source import (
     KafkaSource,
     refuse_missing,
@@ -69,33 +71,8 @@ class Trigger:
         return choices[self.kind]
 
 
-@dataclass(slots=True)
-class Progress:
-    """How far a run is. `total` is what lay ahead when it began, by offsets.
-
-    `losses` are what a run that keeps going passed over; they are written down as well. `ledger` is
-    the account of what it did, `was_stopped` that it was told to end.
-    """
-
-    total: int
-    rows: int = 0
-    batches: int = 0
-    rows_per_s: float = 0.0
-    lag: int = 0
-    reached: Offsets = field(default_factory=dict)
-    losses: list[Loss] = field(default_factory=list)
-    ledger: Ledger = field(default_factory=lambda: Ledger("", "", ""))
-    was_stopped: bool = False
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether something is left of what lay ahead when it began."""
-        return self.lag > 0 or (not self.batches and self.total > 0)
-
-
 Write = Callable[[DataFrame, Batch], Account]
 Note = Callable[[DataFrame, Batch], None]
-Watch = Callable[[Progress], None]
 # Told of each step of a batch as it is reached: "planned", "written", "noted".
 Observe = Callable[[str, Batch], None]
 
@@ -134,7 +111,7 @@ class StreamJob:
             owner = {"command": self.command, "sink": self.owner_sink or self.sink}
             claim(notes, owner, is_used=False)
             run = _Run(self, admin, stop or StopRequest(), lease, notes)
-            return run.run(watch or (lambda progress: None))
+            return run.run(watch)
 
 
 def sink_of_checkpoint(spark: SparkSession, path: str, checkpoint: str) -> str:
@@ -161,16 +138,23 @@ class _Run:
         self._guard = Guard(admin, notes, job.keep_going)
         self._failure: BaseException | None = None
         self._under_way: int | None = None
+        self._size = 0
         self._accounts: dict[int, tuple[Account, tuple[Range, ...]]] = {}
         self._seen: set[int] = set()
+        self._reading = Reading(Stages(job.spark).running, Fetched(job.spark).total)
+        self._rate = Rate()
 
-    def run(self, watch: Watch) -> Progress:
+    def run(self, watch: Watch | None) -> Progress:
         progress = self._ahead()
+        if watch is not None:
+            progress.bytes_per_row = self._admin.bytes_per_offset(progress.behind)
+        watch = watch or (lambda progress: None)
         self._job.begin()
         query = self._start()
         try:
             while not query.awaitTermination(POLL_S):
                 self._collect(query, progress)
+                self._sample(query, progress)
                 watch(progress)
                 if self._stop.requested and self._is_between_batches():
                     query.stop()
@@ -209,10 +193,10 @@ class _Run:
             resumes_at = starting_offsets(self._job.source, self._admin)
         self._guard.check(resumes_at)
         refuse_missing(self._job.source, self._admin)
-        ahead = count(between(resumes_at, self._admin.ends(partitions)))
+        behind = _behind(resumes_at, self._admin.ends(partitions))
         job = self._job
         ledger = Ledger(job.command, str(job.source), job.sink, job.source.isolation)
-        return Progress(ahead, ledger=ledger)
+        return Progress(sum(behind.values()), behind=behind, ledger=ledger)
 
     def _start(self) -> StreamingQuery:
         job = self._job
@@ -239,6 +223,7 @@ class _Run:
         assert query_id is not None, "Spark writes its metadata before the first batch"
         ranges = between(starts, self._checkpoint.ends(batch_id) or {})
         batch = Batch(batch_id, query_id, tuple(ranges))
+        self._size = count(ranges)
         self._job.observe("planned", batch)
         self._lease.check()
         account = self._job.write(df, batch)
@@ -265,12 +250,19 @@ class _Run:
             if each["batchId"] in self._accounts:
                 account, ranges = self._accounts.pop(each["batchId"])
                 progress.ledger.add(account, ranges, each["numInputRows"])
+            progress.committed_at = time.time()
+            progress.behind = _left(each["sources"][0]) or progress.behind
             if not each["numInputRows"]:
                 continue
             progress.batches += 1
             progress.rows += each["numInputRows"]
-            progress.rows_per_s = each["processedRowsPerSecond"]
-            progress.lag = _lag(each["sources"][0])
+
+    def _sample(self, query: StreamingQuery, progress: Progress) -> None:
+        """What is not committed yet."""
+        is_through = self._under_way is None or self._under_way in self._seen
+        progress.batch = None if is_through else self._under_way
+        progress.reading = self._reading.of(str(query.runId), progress.batch, self._size)
+        progress.rows_per_s = self._rate.of(progress.rows + progress.reading)
 
     def _explain(self, error: PySparkException) -> NoReturn:
         """Raises what really happened: our own error, lost records, or Spark's in one line."""
@@ -280,16 +272,21 @@ class _Run:
         planned = self._checkpoint.last_planned()
         if planned is not None:
             self._guard.check(self._checkpoint.starts(planned))
+        cause = cause_of(str(failure))
         raise PipelineError(
-            f"{cause_of(str(failure))} (reading {self._job.source} at "
-            f"{self._job.source.bootstrap_servers}, writing {self._job.sink})"
+            f"{cause} (reading {self._job.source} at {self._job.source.bootstrap_servers}, "
+            f"writing {self._job.sink}){cure_of(cause)}"
         ) from failure
 
 
-def _lag(source: dict[str, Any]) -> int:
-    """Records behind the end, as Spark's source reports it per batch."""
+def _left(source: dict[str, Any]) -> Offsets:
+    """Offsets behind the end, as Spark's source reports it per batch."""
     reached, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
-    return count(between(reached, latest)) if reached else 0
+    return _behind(reached, latest) if reached else {}
+
+
+def _behind(reached: Offsets, ends: Offsets) -> Offsets:
+    return {each: max(0, end - reached.get(each, 0)) for each, end in ends.items()}
 
 
 def _offsets(said: Any) -> Offsets:

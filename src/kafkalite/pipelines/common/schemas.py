@@ -1,9 +1,10 @@
-"""Avro schemas by id: from a schema registry's URL, or from files `<id>.avsc` in a folder.
+"""Schemas by id, Avro's or JSON's: of a schema registry's URL, or files `<id>.avsc` in a folder.
 
 Owns fetching and keeping them, with the schemas that they refer to. A registry is asked once for an
 id; ids never change their meaning.
-An id that the registry does not know, or that is no Avro record, is the record's fault and told in
-its `error`. A registry that does not answer, or is none, ends the run: it is no record's fault.
+An id that the registry does not know, or that is no schema of the kind that was asked for, is the
+record's fault and told in its `error`. A registry that does not answer, or is none, ends the run:
+it is no record's fault.
 """
 
 import base64
@@ -22,6 +23,7 @@ from pyspark.sql import functions as sf
 
 from kafkalite.pipelines.common.avro_names import UnknownName, whole
 from kafkalite.pipelines.common.decode import UNKNOWN_SCHEMA, Decoding, schema_id
+from kafkalite.pipelines.common.json_schema import bundle, fault_of_schema
 from kafkalite.pipelines.common.outcomes import PipelineError
 
 TIMEOUT_S = 30.0
@@ -38,17 +40,29 @@ MAX_REFERENCES = 1_000
 # from somebody else.
 _NO_SUCH = (40401, 40402, 40403)
 _TRY_AGAIN = 429
+# The kinds of schemas, as a registry says them, and how their files end.
+AVRO, JSON = "AVRO", "JSON"
+_ENDINGS = {AVRO: "avsc", JSON: "json"}
+_FRAMED = {"confluent-avro": AVRO, "confluent-json": JSON}
 
 Reference = tuple[str, int]  # subject and version
+
+
+def of_format(decoding: Decoding, where: str) -> "Schemas | None":
+    """What finds the schemas of a format; None for one whose values do not name any."""
+    kind = _FRAMED.get(decoding.format)
+    return None if kind is None else Schemas(where, kind=kind)
 
 
 class Schemas:
     """Schemas of one registry, as far as they were needed."""
 
-    def __init__(self, where: str, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, where: str, timeout_s: float = TIMEOUT_S, kind: str = AVRO) -> None:
         if not where:
-            raise ValueError("confluent-avro needs a schema registry: its URL, or a folder")
-        self._source = _Registry(where, timeout_s) if "://" in where else _SchemaFiles(where)
+            raise ValueError("decoding framed values needs a schema registry: its URL, or a folder")
+        self._kind = kind
+        is_url = "://" in where
+        self._source = _Registry(where, timeout_s) if is_url else _SchemaFiles(where, kind)
         self._known: dict[int, str] = {}
         self._refused: dict[int, str] = {}
 
@@ -63,7 +77,7 @@ class Schemas:
         if number in self._known or number in self._refused:
             return
         answer = self._source.get(number)
-        reason = _unusable(number, answer)
+        reason = _unusable(number, answer, self._kind)
         if answer is None or reason is not None:
             self._refused[number] = reason or ""
             return
@@ -74,14 +88,24 @@ class Schemas:
 
     def _whole(self, answer: dict[str, Any]) -> str:
         """The text of a schema with all that it refers to."""
+        if self._kind == JSON:
+            others = {name: _parsed_as_json(name, text) for name, text in self._referred(answer)}
+            return bundle(json.loads(answer["schema"]), others)
         if not answer.get("references"):
             text: str = answer["schema"]
             return text
+        others_of_avro = [json.loads(text) for _, text in self._referred(answer)]
+        return json.dumps(whole(json.loads(answer["schema"]), others_of_avro))
+
+    def _referred(self, answer: dict[str, Any]) -> list[tuple[str, str]]:
+        """All that a schema refers to, also by others: the name it is called by, and its text."""
         found: dict[Reference, dict[str, Any]] = {}
+        named: list[tuple[str, str]] = []
         waiting = _references(answer)
         while waiting:
-            reference = waiting.pop()
+            name, reference = waiting.pop()
             if reference in found:
+                named.append((name, found[reference]["schema"]))
                 continue
             if len(found) == MAX_REFERENCES:
                 raise PipelineError(f"a schema refers to more than {MAX_REFERENCES} others")
@@ -89,22 +113,35 @@ class Schemas:
             if referred is None:
                 raise UnknownName(f"version {reference[1]} of subject {reference[0]}")
             found[reference] = referred
+            named.append((name, referred["schema"]))
             waiting += _references(referred)
-        others = [json.loads(each["schema"]) for each in found.values()]
-        return json.dumps(whole(json.loads(answer["schema"]), others))
+        return named
 
 
-def _references(answer: dict[str, Any]) -> list[Reference]:
-    return [(each["subject"], each["version"]) for each in answer.get("references") or ()]
+def _parsed_as_json(name: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise UnknownName(f"{name} as JSON") from None
 
 
-def _unusable(number: int, answer: dict[str, Any] | None) -> str | None:
+def _references(answer: dict[str, Any]) -> list[tuple[str, Reference]]:
+    return [
+        (each["name"], (each["subject"], each["version"]))
+        for each in answer.get("references") or ()
+    ]
+
+
+def _unusable(number: int, answer: dict[str, Any] | None, wanted: str) -> str | None:
     """Why records of this schema cannot be decoded."""
     if answer is None:
         return f"{UNKNOWN_SCHEMA} {number}"
-    kind = answer.get("schemaType", "AVRO")
-    if kind != "AVRO":
-        return f"schema id {number} is {kind}, not Avro"
+    kind = answer.get("schemaType", AVRO)
+    if kind != wanted:
+        return f"schema id {number} is {kind}, not {'Avro' if wanted == AVRO else 'JSON Schema'}"
+    if kind == JSON:
+        fault = fault_of_schema(answer["schema"])
+        return None if fault is None else f"schema id {number} is no JSON Schema: {fault}"
     schema = json.loads(answer["schema"])
     if not (isinstance(schema, dict) and schema.get("type") == "record"):
         return f"schema id {number} is not an Avro record"
@@ -112,15 +149,16 @@ def _unusable(number: int, answer: dict[str, Any] | None) -> str | None:
 
 
 class _SchemaFiles:
-    """A folder of `<id>.avsc`."""
+    """A folder of `<id>.avsc`, or of `<id>.json`."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, kind: str) -> None:
         self._folder = Path(folder)
+        self._kind = kind
         if not self._folder.is_dir():
             raise ValueError(f"no folder of schemas: {folder}")
 
     def get(self, number: int) -> dict[str, Any] | None:
-        path = self._folder / f"{number}.avsc"
+        path = self._folder / f"{number}.{_ENDINGS[self._kind]}"
         if not path.exists():
             return None
         text = path.read_text(encoding="utf-8")
@@ -128,7 +166,7 @@ class _SchemaFiles:
             json.loads(text)
         except ValueError as error:
             raise PipelineError(f"{path} is not JSON: {error}") from None
-        return {"schema": text}
+        return {"schema": text, "schemaType": self._kind}
 
     def referred(self, subject: str, version: int) -> dict[str, Any] | None:
         """A file has all in it that it needs."""
@@ -212,7 +250,7 @@ def _parsed(body: bytes) -> dict[str, Any]:
 
 def _is_readable(answer: dict[str, Any], schema: str) -> bool:
     """An Avro schema is JSON; schemas of other kinds need not be."""
-    if answer.get("schemaType", "AVRO") != "AVRO":
+    if answer.get("schemaType", AVRO) != AVRO:
         return True
     try:
         json.loads(schema)
