@@ -94,6 +94,32 @@ def test_an_hour_with_a_hole_is_not_called_audited(
     assert not (connector.folder / topic / "hour=2026-01-01T05" / "_AUDITED").exists()
 
 
+def change(operation: str, key: int, name: str | None) -> tuple[str, str]:
+    after = None if name is None else {"id": key, "name": name}
+    return str(key), json.dumps({"op": operation, "before": None, "after": after})
+
+
+def test_change_events_are_a_table(connector: Connector, topic: str) -> None:
+    connector.create(topic)
+    table = connector.folder / "customers"
+    words = [topic, table, "id BIGINT, name STRING"]
+
+    def names() -> dict[str, Any]:
+        found = connector.spark.read.format("delta").load(str(table)).collect()
+        return {
+            bytes(row["key"]).decode(): (row["data"] and row["data"]["name"], row["error"])
+            for row in found
+        }
+
+    connector.produce(topic, [change("r", 1, "a"), change("c", 2, "b"), change("u", 2, "c")])
+    assert run(connector, "change_events.sh", *words).code == 0
+    assert names() == {"1": ("a", None), "2": ("c", None)}
+    connector.produce(topic, [change("d", 1, None), ("1", None), change("c", 3, "d"), ("2", "?")])
+    assert run(connector, "change_events.sh", *words).code == 0
+    # What cannot be read deletes nothing, and says so.
+    assert names() == {"3": ("d", None), "2": (None, "not a Debezium envelope")}
+
+
 def test_payments_find_their_orders_also_when_they_are_late(
     connector: Connector, topic: str
 ) -> None:
