@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from kafkalite.config.listeners import CONTROLLER
 from kafkalite.coordinators.cluster.configs import (
@@ -19,7 +19,7 @@ from kafkalite.coordinators.cluster.configs import (
     ResourceType,
 )
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps, in_steps
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, LOOKS_PER_STEP, InSteps, Steps, in_steps
 from kafkalite.handlers.broker_loggers import check_levels, set_levels
 from kafkalite.handlers.broker_settings import check_broker_change, check_logger_node
 from kafkalite.handlers.call import Call
@@ -37,9 +37,16 @@ DECIDED = (
 )
 
 OPERATIONS = frozenset(Operation)
-_AT_ONCE = 64  # resources
+_AT_ONCE = 64  # resources, with as many settings each
 
-Q = TypeVar("Q")
+
+class Asked(Protocol):
+    """A resource with settings, as a request names it."""
+
+    configs: list[Any]
+
+
+Q = TypeVar("Q", bound=Asked)
 R = TypeVar("R")
 S = TypeVar("S")
 T = TypeVar("T")
@@ -58,7 +65,8 @@ def alter(
 ) -> Later[R] | InSteps:
     """The response with an answer to each change, in their order; a slice per turn when there are
     many."""
-    if len(resources) > _AT_ONCE:
+    most = max((len(resource.configs) for resource in resources), default=0)
+    if max(len(resources), most) > _AT_ONCE:
         return InSteps(
             _altered(context, call, resources, change_of, answer_to, respond, validate_only)
         )
@@ -81,10 +89,11 @@ def _altered(
     respond: Callable[[list[S]], R],
     validate_only: bool,
 ) -> Steps[Later[InSteps]]:
-    changes = yield from in_steps(map(change_of, resources))
+    changes = yield from _by_settings(change_of, [(each, len(each.configs)) for each in resources])
     counts = _counted(changes)
-    looks = yield from in_steps(
-        _look_at(context, call, change, counts, validate_only) for change in changes
+    looks = yield from _by_settings(
+        lambda change: _look_at(context, call, change, counts, validate_only),
+        [(change, len(change.steps)) for change in changes],
     )
 
     def responded(outcomes: list[Outcome]) -> Steps[R]:
@@ -95,6 +104,19 @@ def _altered(
         return InSteps(responded(outcomes))
 
     return _decided(context, changes, looks, made, validate_only)
+
+
+def _by_settings(make: Callable[[T], S], given: list[tuple[T, int]]) -> Steps[list[S]]:
+    """What is made of each, which has so many settings."""
+    made: list[S] = []
+    weight = 0
+    for each, settings in given:
+        weight += LOOKS_PER_STEP // ELEMENTS_PER_STEP + settings
+        if made and weight > LOOKS_PER_STEP:
+            weight = 0
+            yield
+        made.append(make(each))
+    return made
 
 
 def _counted(changes: list[ResourceChange]) -> Counter[tuple[int, str]]:

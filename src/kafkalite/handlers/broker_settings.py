@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kafkalite.config import InvalidSetting, Kind, Update, broker_settings
 from kafkalite.config.dynamic import check_change
+from kafkalite.config.setting import whole_number
 from kafkalite.coordinators.cluster.configs import Operation, Outcome, ResourceChange, Step, split
 from kafkalite.env.later import Later
 from kafkalite.handlers.context import Context
@@ -18,24 +19,27 @@ INT_BOUND = 1 << 31
 
 def check_node_id(context: Context, name: str) -> None:
     """Raises INVALID_REQUEST unless this is this broker's number."""
-    if not _is_integer(name):
+    node_id = node_number(name)
+    if node_id is None:
         why = f"Node id must be an integer, but it is: {name}"
         raise KafkaError(Error.INVALID_REQUEST, why)
-    if int(name) != context.node_id:
+    if node_id != context.node_id:
         why = f"Unexpected broker id, expected {context.node_id}, but received {name}"
         raise KafkaError(Error.INVALID_REQUEST, why)
 
 
 def check_logger_node(context: Context, name: str) -> None:
     """The same for the broker's loggers."""
-    if _is_integer(name) and int(name) != context.node_id:
+    if node_number(name) not in (None, context.node_id):
         why = f"Unexpected node id. Expected {context.node_id}, but received {name}"
         raise KafkaError(Error.INVALID_REQUEST, why)
     check_node_id(context, name)
 
 
-def _is_integer(text: str) -> bool:
-    return text.isascii() and text.removeprefix("-").isdecimal() and abs(int(text)) < INT_BOUND
+def node_number(text: str) -> int | None:
+    """What Java's `parseInt` makes of it, however long it is."""
+    number = whole_number(text)
+    return number if number is not None and -INT_BOUND <= number < INT_BOUND else None
 
 
 def check_broker_change(context: Context, change: ResourceChange) -> Later[Outcome]:

@@ -29,6 +29,7 @@ from kafkalite.coordinators.cluster.create_topics import check_topic_name
 from kafkalite.coordinators.cluster.view import text_of
 from kafkalite.env.slicing import InSteps, Steps
 from kafkalite.handlers.broker_loggers import levels
+from kafkalite.handlers.broker_settings import node_number
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.permission import require_for_settings
@@ -193,10 +194,11 @@ def _loggers(context: Context, name: str) -> list[Answer]:
 
 
 def _check_broker(context: Context, name: str, mismatch: str) -> None:
-    if not name.removeprefix("-").isdecimal():
+    node_id = node_number(name)
+    if node_id is None:
         why = f"Broker id must be an integer, but it is: {name}"
         raise KafkaError(Error.INVALID_REQUEST, why)
-    if int(name) != context.node_id:
+    if node_id != context.node_id:
         why = f"Unexpected broker id, {mismatch.format(context.node_id, name)}"
         raise KafkaError(Error.INVALID_REQUEST, why)
 

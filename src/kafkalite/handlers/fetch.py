@@ -15,10 +15,11 @@ from functools import partial
 from typing import Any
 
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps, outcome_of
+from kafkalite.env.slicing import InSteps, Steps, finish, outcome_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.fetch_arrivals import Arrivals
+from kafkalite.handlers.fetch_failed import TOPIC_ID_VERSION, failed
 from kafkalite.handlers.fetch_followers import follower_of
 from kafkalite.handlers.fetch_old import old_format
 from kafkalite.handlers.fetch_quota import Answers, most_bytes, nothing_yet
@@ -52,7 +53,6 @@ _UNKNOWN = (
 )  # fmt: skip
 LAST_OLD_FORMAT_VERSION = 3
 LIMITED_VERSION = 3
-TOPIC_ID_VERSION = 13
 LEADERS_VERSION = 16
 MOVED = (Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH)
 
@@ -79,11 +79,11 @@ def fetch(
     if asked.error != Error.NONE:
         return FetchResponse(error_code=asked.error)
     attempt = _Attempt(context, call, request, asked)
-    if request.isolation_level not in ISOLATION_LEVELS and attempt.names_a_partition():
-        return _failed(request, call.version)
     is_last = request.max_wait_ms <= 0 or not asked.wanted
     if len(asked.wanted) > READ_AT_ONCE:
         return InSteps(attempt.look_in_steps(is_last=is_last))
+    if request.isolation_level not in ISOLATION_LEVELS and attempt.names_a_partition(asked.wanted):
+        return finish(failed(request, call.version))
     response = attempt.look(is_last=is_last)
     return attempt.wait() if response is None else response
 
@@ -153,8 +153,8 @@ class _Attempt:
         is_follower = self.follower is not None
         return _find(self.context, self.call, wanted, is_follower=is_follower)
 
-    def names_a_partition(self) -> bool:
-        return any(self._is_there(wanted) for wanted in self.asked.wanted)
+    def names_a_partition(self, some: list[Wanted]) -> bool:
+        return any(self._is_there(wanted) for wanted in some)
 
     def _is_there(self, wanted: Wanted) -> bool:
         with suppress(KafkaError):
@@ -227,6 +227,11 @@ class _Attempt:
     ) -> Steps[FetchResponse | Later[Any]]:
         """The same for so many partitions that others must have their turn in between."""
         reading, wanted = _Reading(self.max_bytes), self.asked.wanted
+        if self.request.isolation_level not in ISOLATION_LEVELS:
+            for start in range(0, len(wanted), READ_PER_STEP):
+                if self.names_a_partition(wanted[start : start + READ_PER_STEP]):
+                    return (yield from failed(self.request, self.call.version))
+                yield
         for start in range(0, len(wanted), READ_PER_STEP):
             self._read(reading, wanted[start : start + READ_PER_STEP])
             yield
@@ -467,20 +472,6 @@ def _find(context: Context, call: Call, wanted: Wanted, *, is_follower: bool) ->
     if call.version >= TOPIC_ID_VERSION and partition.topic_id != wanted.topic_id:
         raise KafkaError(Error.INCONSISTENT_TOPIC_ID)
     return partition
-
-
-def _failed(request: FetchRequest, version: int) -> FetchResponse:
-    """All of it in vain: what Apache Kafka says when it fails at what a request asks for."""
-    code = Error.UNKNOWN_SERVER_ERROR
-    response = FetchResponse(error_code=code, session_id=request.session_id)
-    for topic in request.topics if version < TOPIC_ID_VERSION else ():
-        response.responses.append(FetchResponse.Response(topic=topic.topic, partitions=[
-            FetchResponse.Partition(
-                partition_index=asked.partition, error_code=code, high_watermark=-1, records=b""
-            )
-            for asked in topic.partitions
-        ]))
-    return response
 
 
 def _add_by_topic(

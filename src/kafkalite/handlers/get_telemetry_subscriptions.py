@@ -7,6 +7,7 @@ client metrics resources; without any that match, no metrics are asked for.
 from __future__ import annotations
 
 from kafkalite.env.randomness import random_uuid
+from kafkalite.env.slicing import InSteps, Steps, begun
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import Error
@@ -23,12 +24,18 @@ ACCEPTED = [Compression.ZSTD, Compression.LZ4, Compression.GZIP, Compression.SNA
 
 def get_telemetry_subscriptions(
     context: Context, call: Call, request: GetTelemetrySubscriptionsRequest
-) -> GetTelemetrySubscriptionsResponse:
+) -> GetTelemetrySubscriptionsResponse | InSteps:
+    return begun(_wanted(context, call, request))
+
+
+def _wanted(
+    context: Context, call: Call, request: GetTelemetrySubscriptionsRequest
+) -> Steps[GetTelemetrySubscriptionsResponse]:
     instance_id = request.client_instance_id
     if instance_id == ZERO_UUID:
         instance_id = random_uuid(context.env.random)
     now_ms = context.env.clock.now_ms()
-    wanted = context.telemetry.ask(context.metadata.image, call, instance_id, now_ms)
+    wanted = yield from context.telemetry.ask(context.metadata.image, call, instance_id, now_ms)
     return GetTelemetrySubscriptionsResponse(
         error_code=Error.NONE,
         client_instance_id=instance_id,

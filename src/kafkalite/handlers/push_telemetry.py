@@ -5,6 +5,7 @@ Flexible. Metrics are checked as Apache Kafka checks them, and counted; nobody h
 
 from __future__ import annotations
 
+from kafkalite.env.slicing import InSteps, Steps, begun
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.telemetry import Push
@@ -17,7 +18,7 @@ RESERVED = (ZERO_UUID, bytes(15) + b"\x01")
 
 def push_telemetry(
     context: Context, call: Call, request: PushTelemetryRequest
-) -> PushTelemetryResponse:
+) -> PushTelemetryResponse | InSteps:
     if request.client_instance_id in RESERVED:
         raise KafkaError(Error.INVALID_REQUEST)
     push = Push(
@@ -28,5 +29,10 @@ def push_telemetry(
         size=len(request.metrics),
         max_size=context.config.get_int("telemetry.max.bytes"),
     )
-    context.telemetry.push(context.metadata.image, call, push, context.env.clock.now_ms())
+    return begun(_pushed(context, call, push))
+
+
+def _pushed(context: Context, call: Call, push: Push) -> Steps[PushTelemetryResponse]:
+    now_ms = context.env.clock.now_ms()
+    yield from context.telemetry.push(context.metadata.image, call, push, now_ms)
     return PushTelemetryResponse(error_code=Error.NONE)

@@ -7,16 +7,16 @@ more than a fixed number is remembered, the longest silent are forgotten first.
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
-from collections.abc import Iterator
 
 from kafkalite.config import client_metrics_settings
+from kafkalite.coordinators.cluster.client_metrics import NO_EXPRESSION
 from kafkalite.coordinators.cluster.configs import ResourceType
 from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.pattern_parsing import Alphabet, InvalidPattern
 from kafkalite.coordinators.patterns import Pattern
 from kafkalite.env.dataclasses import dataclass
+from kafkalite.env.slicing import Steps, chosen
 from kafkalite.handlers.call import Call
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.records.checksum import crc32c
@@ -24,6 +24,8 @@ from kafkalite.records.checksum import crc32c
 MAX_INSTANCES = 16_384
 ALL_METRICS = "*"
 NEVER = -1
+# Of an expression that only an engine that backtracks can match: some milliseconds.
+MOST_TRIES = 2_000
 RETRIED_AT_ONCE = (Error.UNKNOWN_SUBSCRIPTION_ID, Error.UNSUPPORTED_COMPRESSION_TYPE)
 
 
@@ -63,18 +65,21 @@ class Telemetry:
     def __len__(self) -> int:
         return len(self._instances)
 
-    def ask(self, image: Image, call: Call, instance_id: bytes, now_ms: int) -> Subscription:
+    def ask(
+        self, image: Image, call: Call, instance_id: bytes, now_ms: int
+    ) -> Steps[Subscription]:
         """What is wanted of a client; raises THROTTLING_QUOTA_EXCEEDED when it asks too often."""
-        instance = self._instance(image, call, instance_id)
+        instance = self._instance(instance_id, (yield from _subscription(image, call, instance_id)))
         may_ask = instance.last_get_ms == NEVER or instance.is_due(now_ms)
         if not may_ask and instance.last_error not in RETRIED_AT_ONCE:
             raise KafkaError(Error.THROTTLING_QUOTA_EXCEEDED)
         instance.last_get_ms, instance.last_error = now_ms, Error.NONE
         return instance.subscription
 
-    def push(self, image: Image, call: Call, push: Push, now_ms: int) -> None:
+    def push(self, image: Image, call: Call, push: Push, now_ms: int) -> Steps[None]:
         """Takes a client's metrics, or raises what is wrong with them."""
-        instance = self._instance(image, call, push.instance_id)
+        wanted = yield from _subscription(image, call, push.instance_id)
+        instance = self._instance(push.instance_id, wanted)
         try:
             _check_push(instance, push, now_ms)
         except KafkaError as error:
@@ -85,8 +90,7 @@ class Telemetry:
         instance.last_push_ms, instance.last_error = now_ms, Error.NONE
         self.pushed_bytes += push.size
 
-    def _instance(self, image: Image, call: Call, instance_id: bytes) -> Instance:
-        wanted = _subscription(image, call, instance_id)
+    def _instance(self, instance_id: bytes, wanted: Subscription) -> Instance:
         instance = self._instances.get(instance_id)
         if instance is None or instance.subscription != wanted:
             instance = self._instances[instance_id] = Instance(wanted)
@@ -122,13 +126,13 @@ def _check_push(instance: Instance, push: Push, now_ms: int) -> None:
         raise KafkaError(Error.TELEMETRY_TOO_LARGE)
 
 
-def _subscription(image: Image, call: Call, instance_id: bytes) -> Subscription:
+def _subscription(image: Image, call: Call, instance_id: bytes) -> Steps[Subscription]:
     """The union of all subscriptions that this client matches."""
     default = client_metrics_settings()["interval.ms"].default()
     assert isinstance(default, int)
     metrics: dict[str, None] = {}
     interval_ms = default
-    for settings in _matching(image, call, instance_id):
+    for settings in (yield from _matching(image, call, instance_id)):
         metrics.update(dict.fromkeys(filter(None, settings.get("metrics", "").split(","))))
         interval_ms = min(interval_ms, int(settings.get("interval.ms", default)))
     names = (ALL_METRICS,) if ALL_METRICS in metrics else tuple(sorted(metrics))
@@ -137,7 +141,7 @@ def _subscription(image: Image, call: Call, instance_id: bytes) -> Subscription:
     return Subscription(crc32c(seed) - 2**31, names, interval_ms)
 
 
-def _matching(image: Image, call: Call, instance_id: bytes) -> Iterator[dict[str, str]]:
+def _matching(image: Image, call: Call, instance_id: bytes) -> Steps[list[dict[str, str]]]:
     host, port = call.connection.peer_address
     client = {
         "client_id": call.client_id or "",
@@ -148,20 +152,41 @@ def _matching(image: Image, call: Call, instance_id: bytes) -> Iterator[dict[str
         "client_source_port": str(port),
     }
     # Of the settings of all resources there are, which may be very many, few are these.
-    for key in sorted(each for each in image.configs if each[0] == ResourceType.CLIENT_METRICS):
-        settings = image.configs[key]
-        patterns = settings.get("match", "").split(",")
-        if all(_fits(client, each) for each in patterns):
-            yield settings
+    keys = yield from chosen(list(image.configs), lambda key: key[0] == ResourceType.CLIENT_METRICS)
+    found = []
+    for key in sorted(keys):
+        settings = image.configs.get(key, {})
+        if settings and (yield from _fits_all(client, settings.get("match", "").split(","))):
+            found.append(settings)
+    return found
 
 
-def _fits(client: dict[str, str], pattern: str) -> bool:
+def _fits_all(client: dict[str, str], patterns: list[str]) -> Steps[bool]:
+    for pattern in patterns:
+        if not (yield from _fits(client, pattern)):
+            return False
+        yield
+    return True
+
+
+def _fits(client: dict[str, str], pattern: str) -> Steps[bool]:
     selector, _, expression = pattern.partition("=")
     value = client.get(selector.strip(), "")
     if not pattern:
         return True
     try:
-        return Pattern(expression.strip(), Alphabet(value)).matches(value)
+        return (yield from Pattern(expression.strip(), Alphabet(value)).matching(value))
     except InvalidPattern:
-        # What only an engine that backtracks can do, as Java's does, too.
-        return re.fullmatch(expression.strip(), value) is not None
+        yield
+        return _fits_by_trying(expression.strip(), value)
+
+
+def _fits_by_trying(expression: str, value: str) -> bool:
+    """What only an engine that backtracks can do, as Java's does, too; what has more ways to match
+    than can be tried does not."""
+    from kafkalite.security.expressions import Expression, TooLong  # which few brokers need
+
+    try:
+        return Expression(expression).fullmatch(value, iter(range(MOST_TRIES))) is not None
+    except (TooLong, *NO_EXPRESSION):
+        return False

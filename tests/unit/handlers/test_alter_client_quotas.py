@@ -46,6 +46,7 @@ def test_removing_what_is_not_there_is_no_error(world):
         ([("user", "u")], [("producer_byte_rate", -1.0)], "must be greater than 0"),
         ([("ip", "256.1.1.1")], [("connection_creation_rate", 1.0)], "not a valid IP"),
         ([("ip", "1.2.65536")], [("connection_creation_rate", 1.0)], "not a valid IP"),
+        ([("ip", "1" * 5_000)], [("connection_creation_rate", 1.0)], "not a valid IP"),
         ([("user", "u")], [("producer_byte_rate", 1.5)], "cannot be a fractional value"),
         ([("user", "u")], [("producer_byte_rate", 1e30)], "too large for a LONG"),
         ([("ip", "1.1.1.1")], [("connection_creation_rate", 1e12)], "too large for an INT"),

@@ -139,6 +139,7 @@ def test_groups_and_subscriptions_answer_without_existing(world):
         (TOPIC, "a b", Error.INVALID_TOPIC_EXCEPTION, "ASCII"),
         (BROKER, "7", Error.INVALID_REQUEST, "expected 1 or empty string, but received 7"),
         (BROKER, "x", Error.INVALID_REQUEST, "must be an integer"),
+        (BROKER, "9" * 5_000, Error.INVALID_REQUEST, "must be an integer"),
         (LOGGER, "", Error.INVALID_REQUEST, "must not be empty"),
         (LOGGER, "7", Error.INVALID_REQUEST, "expected 1 but received 7"),
         (CLIENT_METRICS, "", Error.INVALID_REQUEST, "must not be empty"),

@@ -1,5 +1,9 @@
 """GetTelemetrySubscriptions: which metrics are wanted of which client."""
 
+import time
+
+import pytest
+
 from kafkalite.coordinators.cluster.configs import AlterConfigs, ResourceChange, Step
 from kafkalite.handlers import telemetry
 from kafkalite.handlers.telemetry import Telemetry
@@ -81,3 +85,19 @@ def test_a_flood_of_clients_leaves_a_bounded_memory(world):
 def test_a_pattern_that_would_explode_is_matched_in_no_time(world):
     subscribe(world, "s", metrics="a", match="client_software_name=((.|..)*)*!")
     assert ask(world).requested_metrics == []
+
+
+@pytest.mark.parametrize("before", ["(?!x)", r"(x)?(?:\1y)?", "a{900}|" * 7])
+def test_nor_is_one_that_only_an_engine_that_backtracks_can_match(world, before):
+    pattern = f"client_instance_id={before}.{{10}}((0|7)(0|7)?(0|7)?)+!"
+    subscribe(world, "s", metrics="a", match=pattern)
+    began_s = time.thread_time()
+    assert ask(world).requested_metrics == []
+    assert time.thread_time() - began_s < 0.5  # Python's own: twice that for each character more
+
+
+def test_what_looks_ahead_or_back_is_matched(world):
+    subscribe(world, "ahead", metrics="a", match="client_instance_id=(?!8)0.*")
+    subscribe(world, "back", metrics="b", match=r"client_instance_id=(07)\1*")
+    subscribe(world, "neither", metrics="c", match="client_instance_id=(?!0)0.*")
+    assert ask(world).requested_metrics == ["a", "b"]

@@ -8,6 +8,7 @@ from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import IncrementalAlterConfigsRequest
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+NINES = "9" * 5_000
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
 Request = IncrementalAlterConfigsRequest
@@ -213,6 +214,12 @@ def test_refuses_levels_as_kafka_does(world, step, code, message):
         (CLIENT_METRICS, "s", ("match", SET, "client_id=a.*"), Error.NONE),
         (CLIENT_METRICS, "s", ("match", SET, "shoe_size=9"), Error.INVALID_CONFIG),
         (CLIENT_METRICS, "s", ("match", SET, "client_id=("), Error.INVALID_CONFIG),
+        (CLIENT_METRICS, "s", ("match", SET, "client_id=a{99999999999}"), Error.INVALID_CONFIG),
+        (CLIENT_METRICS, "s", ("match", SET, f"client_id=a{{{NINES}}}"), Error.INVALID_CONFIG),
+        (CLIENT_METRICS, "s", ("match", SET, f"client_id={'(' * 2_000}"), Error.INVALID_CONFIG),
+        (CLIENT_METRICS, "s", ("match", SET, f"client_id={'a|' * 2_100}"), Error.INVALID_CONFIG),
+        (BROKER, NINES, ("log.retention.ms", SET, "5"), Error.INVALID_REQUEST),
+        (LOGGER, NINES, ("kafka", SET, "INFO"), Error.INVALID_REQUEST),
         (CLIENT_METRICS, "s", ("nope", SET, "1"), Error.INVALID_REQUEST),
         (CLIENT_METRICS, "", ("interval.ms", SET, "100"), Error.INVALID_REQUEST),
     ],

@@ -18,7 +18,7 @@ from kafkalite.coordinators.cluster.events import CreateAcls
 from kafkalite.env import slicing
 from kafkalite.env.later import Later
 from kafkalite.protocol import classes, files, spec
-from kafkalite.protocol.messages import DeleteAclsRequest, message_class
+from kafkalite.protocol.messages import DeleteAclsRequest, FetchRequest, message_class
 from kafkalite.security.acl import ALLOW, ANY, LITERAL, READ, TOPIC, Acl
 from tests.unit.handlers.whole_broker import WholeBroker
 from tests.unit.server.lines import LineClock
@@ -27,8 +27,9 @@ MANY = 1_000
 # Of a turn, for each of them: ten thousand of which would take it some ten milliseconds.
 LINES_EACH = 12
 APIS = (
-    "CreateAcls", "DeleteAcls", "DeleteShareGroupOffsets", "DescribeGroups", "DescribeTransactions",
-    "LeaveGroup", "ReadShareGroupState",
+    "AlterClientQuotas", "AlterConfigs", "CreateAcls", "DeleteAcls", "DeleteShareGroupOffsets",
+    "DescribeGroups", "DescribeTransactions", "IncrementalAlterConfigs", "LeaveGroup",
+    "ReadShareGroupState",
 )  # fmt: skip
 SUPER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -146,4 +147,19 @@ def test_no_turn_encodes_all_of_what_a_small_request_is_told(clock: LineClock) -
     request = DeleteAclsRequest(filters=[everything])
     assert heaviest(broker, clock, request, 3) <= MANY * LINES_EACH, clock.places()
     assert not broker.context.metadata.image.acls
+    broker.close()
+
+
+@pytest.mark.parametrize("topic", ["t", "nowhere"])
+def test_no_turn_looks_for_all_of_what_is_read_at_no_known_isolation(
+    clock: LineClock, topic: str
+) -> None:
+    broker = WholeBroker(clock=clock)
+    broker.create("t")
+    for _ in range(2):  # the first time code is made
+        partitions = [FetchRequest.Partition(partition=each) for each in range(MANY, -1, -1)]
+        topics = [FetchRequest.Topic(topic=topic, partitions=partitions)]
+        request = FetchRequest(topics=topics, isolation_level=9, max_wait_ms=0)
+        most = heaviest(broker, clock, request, 12)
+    assert most <= MANY * LINES_EACH, clock.places()
     broker.close()

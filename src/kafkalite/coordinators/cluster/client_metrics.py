@@ -9,8 +9,12 @@ import re
 from collections.abc import Mapping
 
 from kafkalite.config import InvalidSetting, client_metrics_settings
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
 
+# What Python says of text that is none, or counts too far, or is nested too deep.
+NO_EXPRESSION = (re.error, OverflowError, RecursionError, ValueError)
+MAX_LENGTH = 4_096  # of an expression: it is read in one turn of the loop
 MIN_INTERVAL_MS = 100
 MAX_INTERVAL_MS = 3_600_000
 SELECTORS = (
@@ -23,7 +27,7 @@ SELECTORS = (
 )
 
 
-def check_client_metrics(name: str, settings: Mapping[str, str]) -> None:
+def check_client_metrics(name: str, settings: Mapping[str, str]) -> Steps[None]:
     """Raises unless a subscription may have this name and these settings."""
     if not name:
         raise KafkaError(Error.INVALID_REQUEST, "Subscription name can't be empty")
@@ -38,6 +42,7 @@ def check_client_metrics(name: str, settings: Mapping[str, str]) -> None:
     if isinstance(patterns, list):
         for pattern in patterns:
             _check_pattern(pattern)
+            yield
 
 
 def _check_interval(interval_ms: int) -> None:
@@ -52,8 +57,10 @@ def _check_interval(interval_ms: int) -> None:
 def _check_pattern(pattern: str) -> None:
     selector, _, expression = pattern.rstrip("=").partition("=")
     try:
+        if len(expression) > MAX_LENGTH:
+            raise re.error("it is too long")
         re.compile(expression.strip())
-    except re.error:
+    except NO_EXPRESSION:
         expression = ""
     if selector.strip() not in SELECTORS or not expression or "=" in expression:
         raise InvalidSetting(f"Illegal client matching pattern: {pattern}")

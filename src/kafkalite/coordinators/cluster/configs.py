@@ -21,6 +21,7 @@ from kafkalite.config import (
     group_settings,
     topic_settings,
 )
+from kafkalite.config.setting import whole_number
 from kafkalite.config.tables import Table
 from kafkalite.coordinators.cluster.client_metrics import check_client_metrics
 from kafkalite.coordinators.cluster.create_topics import check_topic_name
@@ -29,7 +30,7 @@ from kafkalite.coordinators.cluster.view import View, decided_in_steps
 from kafkalite.coordinators.effects import Effects
 from kafkalite.coordinators.events import Event
 from kafkalite.env.dataclasses import dataclass
-from kafkalite.env.slicing import Steps
+from kafkalite.env.slicing import LOOKS_PER_STEP, Steps, in_steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import ClearElrRecord, ConfigRecord
 
@@ -100,7 +101,7 @@ def alter_configs(view: View, asked: AlterConfigs) -> Steps[Effects]:
     outcomes: list[Outcome] = []
     for change in asked.changes:
         try:
-            records += _change(view, change)
+            records += yield from _change(view, change)
             outcomes.append(None)
         except InvalidSetting as error:
             outcomes.append(KafkaError(Error.INVALID_CONFIG, str(error)))
@@ -112,22 +113,24 @@ def alter_configs(view: View, asked: AlterConfigs) -> Steps[Effects]:
     return (yield from decided_in_steps(view, [] if asked.validate_only else records, outcomes))
 
 
-def _change(view: View, change: ResourceChange) -> list[ConfigRecord]:
+def _change(view: View, change: ResourceChange) -> Steps[list[ConfigRecord]]:
     old = view.image.config(change.resource_type, change.name)
     new = {} if change.is_whole else dict(old)
     touched: dict[str, None] = {}
-    for step in change.steps:
+    for number, step in enumerate(change.steps, 1):
         value = new_value(change.resource_type, step, new.get(step.name))
         touched[step.name] = None
         if value is None:
             new.pop(step.name, None)
         else:
             new[step.name] = value
+        if number % LOOKS_PER_STEP == 0:
+            yield
     touched.update(dict.fromkeys(name for name in old if name not in new))
-    _check(view, change, new, touched)
+    yield from _check(view, change, new, touched)
     is_broker = change.resource_type == ResourceType.BROKER
     # A broker reloads what it is told again, so a broker's settings are written even unchanged.
-    return [
+    return (yield from in_steps(
         ConfigRecord(
             resource_type=change.resource_type,
             resource_name=change.name,
@@ -136,7 +139,7 @@ def _change(view: View, change: ResourceChange) -> list[ConfigRecord]:
         )
         for name in touched
         if is_broker or old.get(name) != new.get(name)
-    ]
+    ))
 
 
 def apply_dynamic_config(image: Image, config: BrokerConfig) -> None:
@@ -179,8 +182,10 @@ def split(text: str) -> list[str]:
 
 def _check(
     view: View, change: ResourceChange, new: dict[str, str], touched: dict[str, None]
-) -> None:
-    for name in touched:
+) -> Steps[None]:
+    for number, name in enumerate(touched, 1):
+        if number % LOOKS_PER_STEP == 0:
+            yield
         if len(new.get(name, "")) > MAX_VALUE_LENGTH:
             raise InvalidSetting(
                 "The configuration value cannot be added because it exceeds the maximum value "
@@ -197,7 +202,7 @@ def _check(
                 raise KafkaError(Error.INVALID_REQUEST, why)
             check_group_settings(view.config, new)
         case ResourceType.CLIENT_METRICS:
-            check_client_metrics(change.name, new)
+            yield from check_client_metrics(change.name, new)
         case _:
             why = f"Unknown resource type {change.resource_type}"
             raise KafkaError(Error.INVALID_REQUEST, why)
@@ -214,7 +219,8 @@ def _check_topic(view: View, name: str, new: dict[str, str]) -> None:
 
 
 def _check_broker(view: View, name: str, new: dict[str, str], touched: dict[str, None]) -> None:
-    if name and not name.isdecimal():
+    node_id = whole_number(name)
+    if name and node_id is None:
         why = "Unable to parse broker name as a base 10 number."
         raise KafkaError(Error.INVALID_REQUEST, why)
     if "min.insync.replicas" in touched and view.image.has_elr:
@@ -226,7 +232,7 @@ def _check_broker(view: View, name: str, new: dict[str, str], touched: dict[str,
             raise InvalidSetting(
                 "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
             )
-    if name and int(name) not in view.image.brokers:
+    if name and node_id not in view.image.brokers:
         raise KafkaError(Error.BROKER_ID_NOT_REGISTERED, f"No node with id {name} found.")
 
 

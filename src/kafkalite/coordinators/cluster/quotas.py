@@ -15,7 +15,7 @@ from kafkalite.coordinators.cluster.image import quota_entity
 from kafkalite.coordinators.cluster.states import QuotaEntity
 from kafkalite.coordinators.cluster.view import View, decided_in_steps, text_of
 from kafkalite.coordinators.effects import Effects
-from kafkalite.env.slicing import Steps, in_steps
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, LOOKS_PER_STEP, Steps, in_steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     AlterClientQuotasRequest,
@@ -33,13 +33,18 @@ USER_AND_CLIENT_KEYS: Final = {
 IP_KEYS: Final = {"connection_creation_rate": Kind.INT}
 LARGEST: Final = {Kind.INT: 2**31 - 1, Kind.LONG: 2**63 - 1}
 NUMBERS = re.compile(r"[0-9]+(\.[0-9]+)*")
+MOST_OF_ADDRESS = 15  # characters, of what Java takes for one
 HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 
 def alter_client_quotas(view: View, request: AlterClientQuotasRequest) -> Steps[Effects]:
     """Sets and removes quotas; an entity is changed whole or not at all."""
     answers: dict[QuotaEntity, AlterClientQuotasResponse.Entry] = {}
-    changes = yield from in_steps(_change(view, entry, answers) for entry in request.entries)
+    changes: list[list[ClientQuotaRecord]] = []
+    for number, entry in enumerate(request.entries, 1):
+        changes.append((yield from _change(view, entry, answers)))
+        if number % ELEMENTS_PER_STEP == 0:
+            yield
     response = AlterClientQuotasResponse(entries=list(answers.values()))
     records = () if request.validate_only else chain.from_iterable(changes)
     return (yield from decided_in_steps(view, records, response))
@@ -49,14 +54,17 @@ def _change(
     view: View,
     entry: AlterClientQuotasRequest.Entry,
     answers: dict[QuotaEntity, AlterClientQuotasResponse.Entry],
-) -> list[ClientQuotaRecord]:
+) -> Steps[list[ClientQuotaRecord]]:
     # A kind that is given twice counts as it was given last.
     parts = {each.entity_type: each for each in entry.entity}
     entry.entity = list(parts.values())
+    answer = yield from _answer(entry)
     entity = quota_entity(entry.entity)
     is_twin = entity in answers
+    answer = answers.setdefault(entity, answer)
+    if len(parts) > LOOKS_PER_STEP:
+        yield
     keys = [op.key for op in entry.ops]
-    answer = answers.setdefault(entity, _answer(entry))
     try:
         if is_twin or len(set(keys)) < len(keys):
             # What was said of it first is done all the same.
@@ -68,16 +76,13 @@ def _change(
         return []
 
 
-def _answer(entry: AlterClientQuotasRequest.Entry) -> AlterClientQuotasResponse.Entry:
+def _answer(entry: AlterClientQuotasRequest.Entry) -> Steps[AlterClientQuotasResponse.Entry]:
+    entity = yield from in_steps(
+        AlterClientQuotasResponse.Entity(entity_type=each.entity_type, entity_name=each.entity_name)
+        for each in entry.entity
+    )
     return AlterClientQuotasResponse.Entry(
-        error_code=Error.NONE,
-        error_message=None,
-        entity=[
-            AlterClientQuotasResponse.Entity(
-                entity_type=each.entity_type, entity_name=each.entity_name
-            )
-            for each in entry.entity
-        ],
+        error_code=Error.NONE, error_message=None, entity=entity
     )
 
 
@@ -149,6 +154,8 @@ def _is_address(text: str) -> bool:
 
 def _is_short_address(text: str) -> bool:
     """Fewer than four numbers may be an address too; the last fills what is left."""
+    if len(text) > MOST_OF_ADDRESS:
+        return False
     *first, last = map(int, text.split("."))
     return len(first) < 4 and all(each < 256 for each in first) and last < 256 ** (4 - len(first))
 
