@@ -16,6 +16,7 @@ from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.java_hash import in_hash_order
 from kafkalite.env import Env
 from kafkalite.peers.login import Entry
+from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.security.delegation import SECRET, Token, TokenLogins
 from kafkalite.security.login_settings import broker_login, login_settings
 from kafkalite.security.mechanisms import OAUTHBEARER, PLAIN, Mechanism
@@ -71,6 +72,7 @@ class Logins:
     def stop(self) -> None:
         for keys in self._keys.values():
             keys.stop()
+        self._tokens.stop(KafkaError(Error.BROKER_NOT_AVAILABLE, "the broker stops"))
 
     def terms(self, info: ConnectionInfo) -> Terms:
         """Those of a connection that has just come."""

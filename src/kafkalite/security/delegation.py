@@ -59,6 +59,7 @@ class TokenLogins:
         self._secret, self._find = secret, find
         self._background, self._random = background, random
         self._keys: dict[tuple[str, str], Later[Keys]] = {}
+        self._being_made: dict[tuple[str, str], Later[Keys]] = {}
 
     def find(self, scram: Scram, token_id: str) -> Later[TokenLogin] | None:
         """Whom a token lets in; None of one that there is not. What has expired is there until the
@@ -70,23 +71,36 @@ class TokenLogins:
         login = partial(TokenLogin, owner, token.expiration_timestamp)
         return self._keys_of(scram, token_id).map(login)
 
+    def stop(self, why: Exception) -> None:
+        """Nobody waits for keys that nobody will make."""
+        for known in list(self._being_made.values()):
+            known.fail(why)
+        self._being_made.clear()
+
     def _keys_of(self, scram: Scram, token_id: str) -> Later[Keys]:
-        known = self._keys.get((token_id, scram.name))
+        place = (token_id, scram.name)
+        known = self._being_made.get(place) or self._keys.get(place)
         if known is None:
-            known = self._keys[token_id, scram.name] = Later()
+            known = self._keys[place] = self._being_made[place] = Later()
             if len(self._keys) > MOST_KEPT:
                 del self._keys[next(iter(self._keys))]
             salt = made_up_salt(self._random)
             make = partial(_keys, scram, token_hmac(self._secret, token_id), salt)
-            self._background.submit(make, partial(_told, known))
+            self._background.submit(make, partial(self._made, place))
         return known
+
+    def _made(self, place: tuple[str, str], outcome: Keys | BaseException) -> None:
+        known = self._being_made.pop(place, None)
+        if known is None:  # the broker has stopped
+            return
+        if isinstance(outcome, BaseException):
+            self._keys.pop(place, None)  # the next login tries again
+            mistake = RuntimeError("no keys could be made of a delegation token")
+            mistake.__cause__ = outcome
+            known.fail(mistake, is_read=False)
+        else:
+            known.resolve(outcome)
 
 
 def _keys(scram: Scram, proof: bytes, salt: bytes) -> Keys:
     return Keys(salt, *scram.keys(scram.salted(password_of(proof), salt, MIN_ITERATIONS)))
-
-
-def _told(keys: Later[Keys], outcome: Keys | BaseException) -> None:
-    if isinstance(outcome, BaseException):
-        raise outcome
-    keys.resolve(outcome)

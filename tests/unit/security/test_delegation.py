@@ -94,6 +94,31 @@ def test_keys_are_made_by_a_worker_once_for_each_token_and_mechanism():
     assert len(background) == 2
 
 
+def test_keys_that_cannot_be_made_end_the_wait_and_are_made_anew_the_next_time(monkeypatch):
+    background = QueuedBackground()
+    tokens, scram = logins(background=background), BY_NAME["SCRAM-SHA-256"]
+    ends: list[object] = []
+    tokens.find(scram, "an-id").then(ends.append, ends.append)
+    with monkeypatch.context() as patched:
+        patched.setattr(delegation, "password_of", lambda _: 1 / 0)
+        background.run_all()
+    assert [str(each) for each in ends] == ["no keys could be made of a delegation token"]
+    again = tokens.find(scram, "an-id")
+    background.run_all()
+    assert again.value.credential.iterations == 4096
+
+
+def test_who_waits_for_keys_at_a_stop_is_told():
+    background = QueuedBackground()
+    tokens = logins(background=background)
+    ends: list[object] = []
+    tokens.find(BY_NAME["SCRAM-SHA-256"], "an-id").then(ends.append, ends.append)
+    tokens.stop(RuntimeError("the broker stops"))
+    assert [str(each) for each in ends] == ["the broker stops"]
+    background.run_all()
+    assert len(ends) == 1
+
+
 def test_keys_are_kept_of_so_many_tokens_and_no_more(monkeypatch):
     monkeypatch.setattr(delegation, "MOST_KEPT", 3)
     monkeypatch.setattr(delegation, "_keys", lambda *any: any)
