@@ -12,6 +12,7 @@ import logging
 import socket
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from kafkalite.broker.broker import STOP_GRACE_MS, Broker
 from kafkalite.broker.known import LocalBrokers
@@ -270,13 +271,14 @@ class MemberBroker(Broker):
         if hurries or not self.config.get_bool("controlled.shutdown.enable"):
             self._stop_now(grace_ms)
         else:
-            self.lifecycle.shut_down().then(lambda _: self._stop_now(grace_ms))
+            go_on = partial(self._stop_now, grace_ms)
+            self.lifecycle.shut_down().then(lambda _: go_on(), lambda _: go_on())
         return self._leaving
 
     def _stop_now(self, grace_ms: int) -> None:
         leaving = self._leaving
         assert leaving is not None
-        super().stop(grace_ms).then(leaving.resolve)
+        super().stop(grace_ms).then(leaving.resolve, leaving.fail)
 
     def _close_logs(self) -> None:
         self.lifecycle.stop()

@@ -8,7 +8,7 @@ Invariant: a session holds exactly the partitions that its fetcher believes it h
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from kafkalite.env.dataclasses import dataclass, field
@@ -247,16 +247,20 @@ def named_in_steps(topics: Iterable[FetchRequest.Topic], version: int) -> Steps[
     found: Partitions = {}
     count = 0
     for topic in topics:
-        for some in pieces(topic.partitions, WANTED_PER_STEP):
-            part = FetchRequest.Topic(
-                topic=topic.topic, topic_id=topic.topic_id, partitions=some
-            )
+        is_small = len(topic.partitions) <= WANTED_PER_STEP
+        for part in (topic,) if is_small else _parts(topic):
             found.update(named_in((part,), version))
-            count += len(some)
+            count += len(part.partitions)
             if count >= WANTED_PER_STEP:
                 yield
                 count = 0
     return found
+
+
+def _parts(topic: FetchRequest.Topic) -> Iterator[FetchRequest.Topic]:
+    """A topic asked for so many partitions at a time."""
+    for some in pieces(topic.partitions, WANTED_PER_STEP):
+        yield FetchRequest.Topic(topic=topic.topic, topic_id=topic.topic_id, partitions=some)
 
 
 def _position(asked: FetchRequest.Partition) -> FetchPosition:
