@@ -23,11 +23,12 @@ import kafkalite
 from kafkalite.cli._banner import EXAMPLES, READY, USUAL_ADDRESS
 from kafkalite.cli._members import Member, Members
 from kafkalite.cli._port_file import write_port
-from kafkalite.cli._signals import ENDING, SUPERVISED
+from kafkalite.cli._signals import ENDING, SUPERVISED, hang_ups
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
 QUICK_S = 10.0  # who dies sooner waits longer
 START_S = 120.0
+STOP_S = 90.0  # a broker asks for a minute to be let go
 
 
 @dataclass(slots=True, eq=False)
@@ -70,12 +71,15 @@ class Supervisor:
         self._brokers[-1].arguments = [word for topic in topics for word in ("--topic", topic)]
         self._events: SimpleQueue[_Event] = SimpleQueue()
         self._is_stopping = self._has_served = False
+        self._kill_s: float | None = None  # when those that do not stop are ended
         self._code = 0
 
     def run(self) -> int:
         """Until it is told to stop; the exit code."""
         for number in ENDING:
             signal.signal(number, lambda *_: self._events.put(("signal", None, "")))
+        for hang_up in hang_ups():
+            signal.signal(hang_up, lambda *_: self._events.put(("hang-up", None, "")))
         try:
             self._start_all()
             while not self._is_over:
@@ -124,10 +128,13 @@ class Supervisor:
 
     def _read(self, process: _Process, running: subprocess.Popen[bytes], name: str) -> None:
         """On a thread of its own: what a process says, and with its standard output its end."""
-        for line in getattr(running, name):
-            self._events.put((name, process, line.decode(errors="replace").rstrip()))
+        with getattr(running, name) as pipe:
+            for line in pipe:
+                self._events.put((name, process, line.decode(errors="replace").rstrip()))
         if name == "stdout":
             running.wait()
+            assert running.stdin is not None
+            running.stdin.close()
             self._events.put(("end", process, str(running.returncode)))
 
     def _write_port(self) -> None:
@@ -152,16 +159,21 @@ class Supervisor:
 
     def _wait(self) -> None:
         due = [each.due_s for each in self._everybody if each.due_s is not None]
+        if self._kill_s is not None:
+            due.append(self._kill_s)
         left_s = min(due, default=time.monotonic() + 1.0) - time.monotonic()
         with suppress(Empty):
             self._take(*self._events.get(timeout=max(left_s, 0.0)))
         for each in self._everybody:
             if each.due_s is not None and each.due_s <= time.monotonic():
                 self._start(each)
+        if self._kill_s is not None and self._kill_s <= time.monotonic():
+            self._kill()
 
     def _take(self, what: str, process: _Process | None, line: str) -> None:
         if process is None:
-            self._signalled()
+            if what == "signal" or not self._is_stopping:  # a terminal that goes is not impatient
+                self._signalled()
         elif what == "end":
             self._ended(process, int(line))
         elif what == "stderr":
@@ -200,12 +212,20 @@ class Supervisor:
         self._stop()
 
     def _stop(self) -> None:
-        self._is_stopping = True
+        self._is_stopping, self._kill_s = True, time.monotonic() + STOP_S
         for each in self._everybody:
             each.due_s = None
         for each in self._brokers:
             each.tell(signal.SIGTERM)
         self._stop_controller()
+
+    def _kill(self) -> None:
+        """Brokers that do not stop, then the controller when it has none that needs it."""
+        left = [each for each in self._brokers if each.running] or [self._controller]
+        for each in left:
+            _log(each.member.name, f"does not stop within {STOP_S:g} s, and is killed")
+            each.tell(signal.SIGKILL)
+        self._code, self._kill_s = 1, time.monotonic() + STOP_S
 
     def _stop_controller(self) -> None:
         """When no broker needs it any more."""

@@ -26,6 +26,8 @@ def broker_registration(
     def registered(epoch: int | KafkaError) -> BrokerRegistrationResponse | KafkaError:
         if isinstance(epoch, KafkaError):
             return epoch
+        if context.metadata.image.brokers[request.broker_id].is_fenced:
+            sessions.end(request.broker_id)  # of its earlier life
         return BrokerRegistrationResponse(broker_epoch=epoch)
 
     return context.controller.submit(BrokerRegistration(request, sessions)).map(registered)

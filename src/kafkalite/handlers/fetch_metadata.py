@@ -53,10 +53,10 @@ def _who(request: FetchRequest, version: int) -> int:
 
 def _metadata_partition(request: FetchRequest, version: int) -> Asked | None:
     """The one partition that there is, when nothing else is asked for."""
-    partitions = [(topic, each) for topic in request.topics for each in topic.partitions]
-    if len(partitions) != 1:
+    if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
         return None
-    [(topic, found)] = partitions
+    [topic] = request.topics
+    [found] = topic.partitions
     is_log = (
         topic.topic_id == METADATA_TOPIC_ID if version >= IDS_VERSION
         else topic.topic == METADATA_TOPIC

@@ -30,19 +30,19 @@ def fetch_snapshot(
 ) -> FetchSnapshotResponse:
     leader = leader_of(context)
     check_cluster(context, request.cluster_id)
+    if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
+        return FetchSnapshotResponse(error_code=Error.INVALID_REQUEST)  # each would be read at once
+    [topic] = request.topics
+    [asked] = topic.partitions
     max_bytes = max(1, min(request.max_bytes, MOST_BYTES))
-    response = FetchSnapshotResponse()
-    for topic in request.topics:
-        answer = FetchSnapshotResponse.Topic(name=topic.name)
-        for each in topic.partitions:
-            is_log = (topic.name, each.partition) == (METADATA_TOPIC, 0)
-            part = (
-                _piece(leader, each, max_bytes) if is_log
-                else Partition(index=each.partition, error_code=Error.UNKNOWN_TOPIC_OR_PARTITION)
-            )  # fmt: skip
-            max_bytes = max(0, max_bytes - len(part.unaligned_records or b""))
-            answer.partitions.append(part)
-        response.topics.append(answer)
+    is_log = (topic.name, asked.partition) == (METADATA_TOPIC, 0)
+    part = (
+        _piece(leader, asked, max_bytes) if is_log
+        else Partition(index=asked.partition, error_code=Error.UNKNOWN_TOPIC_OR_PARTITION)
+    )  # fmt: skip
+    response = FetchSnapshotResponse(
+        topics=[FetchSnapshotResponse.Topic(name=topic.name, partitions=[part])]
+    )
     address = leader_address(leader, call)
     if call.version >= ENDPOINTS_VERSION and address is not None:
         host, port = address

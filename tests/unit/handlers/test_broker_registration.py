@@ -74,3 +74,36 @@ def test_what_may_be_lost_is_neither_in_sync_nor_eligible(desk, is_clean, eligib
     desk.register(7, incarnation_id=b"n" * 16, previous_broker_epoch=previous)
     after = desk.world.metadata.image.topics["t"].partitions[state.index]
     assert after.elr == eligible
+
+
+def over_but_not_looked_at(desk):
+    """Broker 7's session has ended, and nobody has noticed yet."""
+    desk.world.clock.advance(500)
+    desk.beat(7)
+    desk.world.clock.advance(SESSION_MS + 100)
+    assert not desk.broker(7).is_fenced
+
+
+def test_what_an_earlier_life_led_is_led_by_others_when_the_next_begins(desk):
+    desk.enter(7)
+    desk.world.create("t", 4, 2)
+    epoch = desk.broker(7).epoch
+    over_but_not_looked_at(desk)
+    answer = desk.register(7, incarnation_id=b"n" * 16, previous_broker_epoch=epoch)
+    assert answer.error_code == Error.NONE
+    states = desk.world.metadata.image.topics["t"].partitions.values()
+    assert [(each.leader, each.isr) for each in states] == [(1, (1,))] * 4
+
+
+def test_a_life_begins_without_what_was_heard_of_the_one_before(desk):
+    desk.enter(7)
+    desk.register(8)
+    desk.beat(8, current_metadata_offset=desk.broker(8).epoch)
+    desk.world.create("t", 6, 2)
+    desk.beat(7, want_shut_down=True)
+    over_but_not_looked_at(desk)
+    desk.enter(7, incarnation_id=b"n" * 16)
+    desk.world.create("u", 6, 2)
+    desk.beat(8, current_metadata_offset=desk.world.metadata.offset)
+    desk.beat(7, want_shut_down=True)
+    assert not desk.beat(7, want_shut_down=True).should_shut_down  # 8 has not heard of it

@@ -57,3 +57,19 @@ def test_what_is_not_there_is_told(desk, snapshot):
     assert ask(desk, *place, leader_epoch=99)[0].error_code == Error.UNKNOWN_LEADER_EPOCH
     assert ask(desk, *place, leader_epoch=0)[0].error_code == Error.FENCED_LEADER_EPOCH
     assert ask(desk, *place, name="t")[0].error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_one_piece_is_asked_for_at_a_time(desk, snapshot):
+    """Each would be read from the disk in the same turn."""
+    found, _ = snapshot
+    epoch = desk.world.controller.log.epoch
+    asked = Partition(
+        partition=0, current_leader_epoch=epoch,
+        snapshot_id=SnapshotId(end_offset=found.end_offset, epoch=found.epoch), position=0,
+    )  # fmt: skip
+    for partitions in ([asked] * 2, []):
+        topic = FetchSnapshotRequest.Topic(name="__cluster_metadata", partitions=partitions)
+        response = desk.world.ask(
+            FetchSnapshotRequest(replica_id=7, max_bytes=1 << 20, topics=[topic]), 1
+        )
+        assert (response.error_code, response.topics) == (Error.INVALID_REQUEST, [])

@@ -280,14 +280,14 @@ class World:
         replica.is_up, replica.role = False, None
         if self.asked is not None and self.asked[0] == broker_id:
             self.asked = None
-        self.enact(fence_broker(self.view(), FenceBroker(broker_id)))
+        self.enact(finish(fence_broker(self.view(), FenceBroker(broker_id))))
 
     def back(self, broker_id: int, *, is_clean: bool) -> None:
         self.replicas[broker_id].is_up = True
         view = self.view()
         view.next_offset = self.image.brokers[broker_id].epoch + 1
         asked = RegisterBroker(broker_id, [], None, [bytes([broker_id]) * 16], is_clean)
-        self.enact(register_broker(view, asked))
+        self.enact(finish(register_broker(view, asked)))
 
     # --- what must hold ---------------------------------------------------------------------------
 

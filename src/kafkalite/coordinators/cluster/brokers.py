@@ -7,6 +7,7 @@ the offset of its registration.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
 from typing import Final
 
 from kafkalite.coordinators.cluster.directories import directory_of, is_online
@@ -19,10 +20,11 @@ from kafkalite.coordinators.cluster.partition_change import (
 )
 from kafkalite.coordinators.cluster.records import DIRECTORIES
 from kafkalite.coordinators.cluster.states import NO_LEADER, BrokerState, EndPoint, PartitionState
-from kafkalite.coordinators.cluster.view import View, decided
+from kafkalite.coordinators.cluster.view import View, decided, decided_in_steps
 from kafkalite.coordinators.effects import Effects
 from kafkalite.coordinators.events import Event
 from kafkalite.env.dataclasses import dataclass, field
+from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     BrokerRegistrationChangeRecord,
@@ -90,7 +92,7 @@ class AllocateProducerIds(Event[range]):
     broker_id: int
 
 
-def register_broker(view: View, asked: RegisterBroker) -> Effects:
+def register_broker(view: View, asked: RegisterBroker) -> Steps[Effects]:
     """Registers a broker that is up, and lets it lead what it can."""
     epoch = view.next_offset
     broker = BrokerState(
@@ -105,8 +107,7 @@ def register_broker(view: View, asked: RegisterBroker) -> Effects:
         log_dirs=tuple(sorted(asked.log_dirs)),
         cordoned_log_dirs=tuple(asked.cordoned_log_dirs),
     )
-    changes = [*_back(view, asked)]
-    return decided(view, [registration_of(broker), *changes], epoch)
+    return decided_in_steps(view, chain([registration_of(broker)], _back(view, asked)), epoch)
 
 
 def _back(view: View, asked: RegisterBroker) -> Iterator[PartitionChangeRecord]:
@@ -179,7 +180,7 @@ def _drop_unclean(view: View, target: Target, broker_id: int) -> None:
         target.isr = isr
 
 
-def fence_broker(view: View, asked: FenceBroker) -> Effects:
+def fence_broker(view: View, asked: FenceBroker) -> Steps[Effects]:
     """Takes a broker out of service; what it leaves is led by others, or by nobody."""
     broker = view.image.brokers.get(asked.broker_id)
     if broker is None or broker.is_fenced:
@@ -188,7 +189,7 @@ def fence_broker(view: View, asked: FenceBroker) -> Effects:
         broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=RAISE
     )
     left = _left(view, asked.broker_id) if asked.leaves_partitions else ()
-    return decided(view, [*left, mark], None)
+    return (yield from decided_in_steps(view, chain(left, [mark]), None))
 
 
 def _left(view: View, broker_id: int) -> Iterable[PartitionChangeRecord]:
@@ -280,11 +281,11 @@ def partitions_of(view: View, broker_id: int) -> Iterator[PartitionState]:
                 yield state
 
 
-def unregister_broker(view: View, asked: UnregisterBroker) -> Effects:
+def unregister_broker(view: View, asked: UnregisterBroker) -> Steps[Effects]:
     """Forgets a broker; its replicas are fenced first."""
     broker = _registered(view, asked.broker_id)
     gone = UnregisterBrokerRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch)
-    return decided(view, [*_left(view, asked.broker_id), gone], None)
+    return decided_in_steps(view, chain(_left(view, asked.broker_id), [gone]), None)
 
 
 def allocate_producer_ids(view: View, asked: AllocateProducerIds) -> Effects:

@@ -89,7 +89,8 @@ def register(view: View, asked: BrokerRegistration) -> Effects | Steps[Effects]:
         )  # fmt: skip
         return decided(view, [registration_of(broker)], broker.epoch)
     is_clean = known is None or known.epoch == request.previous_broker_epoch
-    return _entered(view, broker, is_clean=is_clean)
+    was_up = known is not None and not known.is_fenced
+    return _entered(view, broker, is_clean=is_clean, was_up=was_up)
 
 
 def _entering(view: View, request: BrokerRegistrationRequest) -> BrokerState:
@@ -113,12 +114,19 @@ def _entering(view: View, request: BrokerRegistrationRequest) -> BrokerState:
     )
 
 
-def _entered(view: View, broker: BrokerState, *, is_clean: bool) -> Steps[Effects]:
-    """What an earlier life of it may have lost is in sync no more."""
+def _entered(
+    view: View, broker: BrokerState, *, is_clean: bool, was_up: bool
+) -> Steps[Effects]:
+    """What an earlier life of it may have lost is in sync no more; and what that still led when
+    nobody had heard of its end is led by others."""
     records: list[object] = [registration_of(broker)]
     if not is_clean:
         records += yield from _each(
             view, broker.broker_id, lambda state: without_unclean(view, state, broker.broker_id)
+        )
+    elif was_up:
+        records += yield from _each(
+            view, broker.broker_id, lambda state: without(view, state, broker.broker_id)
         )
     return (yield from decided_in_steps(view, records, broker.epoch))
 

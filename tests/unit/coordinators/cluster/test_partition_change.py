@@ -16,6 +16,7 @@ from kafkalite.coordinators.cluster.partition_change import (
 from kafkalite.coordinators.cluster.records import decode_record
 from kafkalite.coordinators.cluster.states import BrokerState, PartitionState, Topic
 from kafkalite.coordinators.cluster.view import View
+from kafkalite.env.slicing import finish
 from kafkalite.protocol.messages import PartitionChangeRecord
 
 ID = b"\1" * 16
@@ -149,7 +150,7 @@ def back(view, old, broker_id=1, *, was_clean=True):
         each
         for each in (
             record.decoded or decode_record(record.value or b"")
-            for record in register_broker(view, registration).records
+            for record in finish(register_broker(view, registration)).records
         )
         if isinstance(each, PartitionChangeRecord)
     ]
