@@ -109,8 +109,8 @@ class Connection:
         if memory is self._memory:
             return
         held = len(self._held) + len(self._own or b"") + self._owed_bytes
+        self._memory.leave(self)  # before it is woken by what it gives back itself
         self._memory.give_back(held)
-        self._memory.leave(self)
         self._memory = memory
         memory.take(held)
         if self._is_waiting:
