@@ -16,6 +16,8 @@ from kafkalite.metrics.broker_server import SHOWN, Brokers, MetricsServer
 from kafkalite.server.counting import Counts
 from tests.unit.handlers.whole_broker import WholeBroker
 
+NOWHERE: Any = None  # in place of a socket
+
 
 class Loop:
     """In place of a loop: what it is told is done at once, unless it hangs."""
@@ -44,8 +46,7 @@ class World:
         self.broker = WholeBroker(counts=Counts(lambda: 0))
         self.found: dict[int, Any] = {1: self.broker.broker}
         self.brokers = Brokers(lambda: self.loop, lambda: self.found)
-        self.nowhere: Any = None
-        self.client = TestClient(MetricsServer(self.brokers, self.nowhere)._app())
+        self.client = TestClient(MetricsServer(self.brokers, NOWHERE)._app())
 
     def get(self, path: str) -> tuple[int, str]:
         answer = self.client.get(path)
@@ -113,7 +114,7 @@ def test_who_waits_for_pages_keeps_nobody_from_asking_for_the_health(
 ) -> None:
     monkeypatch.setattr(broker_server, "MOST_ASKING", 1)
     monkeypatch.setattr(broker_server, "ANSWER_SECONDS", 5.0)
-    client = TestClient(MetricsServer(world.brokers, world.nowhere)._app())
+    client = TestClient(MetricsServer(world.brokers, NOWHERE)._app())
     world.loop.hangs = True
     asker = threading.Thread(target=client.get, args=("/metrics",))
     asker.start()
