@@ -126,7 +126,7 @@ class Connection:
         held = self._held
         buffer = common.buffer
         if self._memory.is_short:
-            buffer = buffer[: 2 * self._small]
+            buffer = buffer[: max(len(held), self._small) + self._small]
         if self._largest < len(buffer):
             buffer = buffer[: SIZE_BYTES + max(self._largest, len(held))]
         if held:

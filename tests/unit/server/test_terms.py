@@ -234,6 +234,19 @@ def test_who_waits_for_memory_goes_on_where_there_is_some(monkeypatch):
     assert world.service.requests == [LARGE[4:]]
 
 
+def test_what_is_held_on_wide_terms_has_room_on_narrow_ones(monkeypatch):
+    monkeypatch.setattr(limits, "STRANGERS_BYTES", 2_048)
+    world, login, link = World(), Login(None), FakeLink()
+    world.connect(link, Terms(login))
+    login.behind = Terms(world.service, 10_000, owed_replies=1, login_ms=LOGIN_MS)
+    world.feed(link, frame(b"enter-later") + frame(b"x" * 6_000)[:4_000])
+    login.resolve_entry()
+    world.turn()
+    world.feed(link, frame(b"x" * 6_000)[4_000:])
+    assert world.service.requests == [b"x" * 6_000]
+    assert world.deadlines.strangers_memory.used == 0
+
+
 def test_who_holds_memory_that_other_strangers_wait_for_is_cut_off(monkeypatch):
     monkeypatch.setattr(limits, "STRANGERS_BYTES", 4_096)
     world, _, login, _ = start()
