@@ -135,6 +135,7 @@ class Handshakes:
 
     def _make_room(self) -> None:
         self._room = None
+        self._hellos = deque(each for each in self._hellos if each in self._open)
         late_ms = self._clock.monotonic_ms() - HALFWAY_MS
         why = f"it did not go on within {HALFWAY_MS} ms, and others waited for their turn"
         late = [each for each, since_ms in self._halfway.items() if since_ms <= late_ms]

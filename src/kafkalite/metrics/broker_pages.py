@@ -1,4 +1,4 @@
-"""The pages of numbers of brokers in this process, and one look for whoever asks within a moment.
+"""The pages of numbers of brokers in this process, and one text for whoever asks within a moment.
 
 Owns which page spells what. The look is taken on the brokers' loop, in slices; the text is written
 by whoever asks, on a thread of their own.
@@ -56,6 +56,8 @@ class BrokerPages:
         self._ends = Ends()
         self._lock = threading.Lock()
         self._last: tuple[float, Inside] | None = None
+        self._writing = threading.Lock()
+        self._texts: dict[str, tuple[float, bytes]] = {}  # and when that was begun
         self._process = ProcessCollector(registry=None)
 
     def look(self) -> Inside:
@@ -69,6 +71,18 @@ class BrokerPages:
             return self._last[1]
 
     def page(self, path: str) -> bytes:
+        """Written by one at a time, for all who have asked before it was begun: of thousands of
+        partitions that takes seconds of the processor, which the loop needs, too."""
+        asked_s = self._now_s()
+        with self._writing:
+            begun_s, page = self._texts.get(path, (0.0, b""))
+            if not page or begun_s <= asked_s - FRESH_SECONDS:
+                begun_s = self._now_s()
+                page = self._write(path)
+                self._texts[path] = begun_s, page
+            return page
+
+    def _write(self, path: str) -> bytes:
         found = self.look()
         if path == KMINION:
             return text(kminion_families(found.survey).all())

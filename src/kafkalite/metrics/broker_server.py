@@ -32,6 +32,8 @@ SHOWN = (*BrokerPages.PATHS, LIVE, READY)
 ANSWER_SECONDS = 10.0
 LOOK_SECONDS = 10.0  # between looks of its own
 STOP_SECONDS = 5.0
+# There are 40 threads for whoever asks: some are left for who asks for the health.
+MOST_ASKING = 32
 _NUMBER = re.compile("[0-9]{1,10}")
 
 
@@ -124,6 +126,7 @@ class MetricsServer:
         self._brokers = brokers
         self._pages: dict[int | None, BrokerPages] = {}
         self._lock = threading.Lock()
+        self._asking = threading.Semaphore(MOST_ASKING)
         self._is_over = threading.Event()
         config = uvicorn.Config(
             self._app(), log_config=None, log_level="warning", access_log=False, lifespan="off",
@@ -164,10 +167,14 @@ class MetricsServer:
         asked = request.query_params.get("broker")
         if asked is not None and not _NUMBER.fullmatch(asked):
             return PlainTextResponse(f"{asked!r:.100} is no number of a broker\n", 400)
+        if not self._asking.acquire(blocking=False):
+            return PlainTextResponse(f"{MOST_ASKING} others wait for their pages\n", 503)
         try:
             page = self._pages_of(None if asked is None else int(asked)).page(path)
         except NotServing as reason:
             return PlainTextResponse(f"{reason}\n", 503)
+        finally:
+            self._asking.release()
         return Response(page, media_type=CONTENT_TYPE_LATEST)
 
     def _pages_of(self, node_id: int | None) -> BrokerPages:

@@ -109,8 +109,8 @@ class Connection:
         if memory is self._memory:
             return
         held = len(self._held) + len(self._own or b"") + self._owed_bytes
+        self._memory.leave(self)  # before it is woken by what it gives back itself
         self._memory.give_back(held)
-        self._memory.leave(self)
         self._memory = memory
         memory.take(held)
         if self._is_waiting:
@@ -126,7 +126,7 @@ class Connection:
         held = self._held
         buffer = common.buffer
         if self._memory.is_short:
-            buffer = buffer[: 2 * self._small]
+            buffer = buffer[: max(len(held), self._small) + self._small]
         if self._largest < len(buffer):
             buffer = buffer[: SIZE_BYTES + max(self._largest, len(held))]
         if held:

@@ -33,9 +33,13 @@ class Crowd:
 
     def say(self, words: bytes, *numbers: int) -> None:
         for number in numbers or range(len(self.ends)):
-            self.ends[number].send([words])
-            self.ends[number].carry()
+            self.drip(number, words)
         self.turn()
+
+    def drip(self, number: int, words: bytes = b"\x16") -> None:
+        """Without a turn of this side's."""
+        self.ends[number].send([words])
+        self.ends[number].carry()
 
     def turn(self) -> None:
         while self.world.soon:
@@ -78,6 +82,32 @@ def test_who_drips_behind_its_hello_keeps_nobody_out(monkeypatch: pytest.MonkeyP
         crowd.world.clock.advance(HALFWAY_MS // 10)
     crowd.turn()
     assert 2 in crowd.answered
+
+
+def test_a_hello_has_its_turn_beside_those_who_never_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    drips = 2 * handshakes.STEPS_PER_TURN
+    crowd = Crowd(drips + 1)
+    crowd.say(hello(), *range(drips))
+    for number in range(drips):
+        crowd.drip(number)
+    crowd.drip(drips, hello())
+    for _ in range(4):
+        crowd.world.soon.popleft()()
+        for number in range(drips):
+            crowd.drip(number)
+    assert drips in crowd.answered
+
+
+def test_for_who_said_hello_and_has_gone_nobody_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handshakes, "MOST_HALFWAY", 2)
+    crowd = Crowd(4)
+    crowd.say(hello())
+    for number in (2, 3):
+        crowd.ends[number].other.abort()
+    crowd.turn()
+    crowd.world.clock.advance(HALFWAY_MS)
+    crowd.turn()
+    assert sorted(crowd.outcomes) == [2, 3], "they have gone, and nobody waits"
 
 
 def test_nobody_is_cut_off_while_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:

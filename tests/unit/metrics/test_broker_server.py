@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,18 +16,28 @@ from kafkalite.metrics.broker_server import SHOWN, Brokers, MetricsServer
 from kafkalite.server.counting import Counts
 from tests.unit.handlers.whole_broker import WholeBroker
 
+NOWHERE: Any = None  # in place of a socket
+
 
 class Loop:
     """In place of a loop: what it is told is done at once, unless it hangs."""
 
     def __init__(self) -> None:
         self.hangs = self.is_closed = False
+        self.told: list[Any] = []
 
     def call_soon_threadsafe(self, act: Any) -> None:
         if self.is_closed:
             raise RuntimeError("Event loop is closed")
-        if not self.hangs:
+        if self.hangs:
+            self.told.append(act)
+        else:
             act()
+
+    def act(self) -> None:
+        self.hangs = False
+        while self.told:
+            self.told.pop()()
 
 
 class World:
@@ -34,9 +45,8 @@ class World:
         self.loop: Any = Loop()
         self.broker = WholeBroker(counts=Counts(lambda: 0))
         self.found: dict[int, Any] = {1: self.broker.broker}
-        brokers = Brokers(lambda: self.loop, lambda: self.found)
-        listener: Any = None
-        self.client = TestClient(MetricsServer(brokers, listener)._app())
+        self.brokers = Brokers(lambda: self.loop, lambda: self.found)
+        self.client = TestClient(MetricsServer(self.brokers, NOWHERE)._app())
 
     def get(self, path: str) -> tuple[int, str]:
         answer = self.client.get(path)
@@ -97,6 +107,26 @@ def test_a_loop_that_hangs(world: World) -> None:
     assert world.get("/health/live")[0] == 503
     assert world.get("/health/ready")[0] == 503
     assert world.get("/metrics") == (503, "the broker did not answer within 0 s\n")
+
+
+def test_who_waits_for_pages_keeps_nobody_from_asking_for_the_health(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker_server, "MOST_ASKING", 1)
+    monkeypatch.setattr(broker_server, "ANSWER_SECONDS", 5.0)
+    client = TestClient(MetricsServer(world.brokers, NOWHERE)._app())
+    world.loop.hangs = True
+    asker = threading.Thread(target=client.get, args=("/metrics",))
+    asker.start()
+    for _ in range(500):
+        if world.loop.told:
+            break
+        time.sleep(0.01)
+    answer = client.get("/metrics")
+    assert (answer.status_code, answer.text) == (503, "1 others wait for their pages\n")
+    world.loop.act()
+    asker.join(10)
+    assert client.get("/metrics").status_code == 200
 
 
 def test_another_broker_in_its_place_is_looked_at(world: World) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -257,6 +259,38 @@ def test_who_asks_within_a_moment_shares_a_look(broker: WholeBroker, lately: Lat
         now[0] = moment
         shared.page("/metrics")
     assert len(looks) == 2
+
+
+def test_a_page_is_written_once_for_all_who_ask_meanwhile(
+    broker: WholeBroker, lately: Lately, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    askers: set[threading.Thread] = set()
+    written: list[str] = []
+    now = [100.0]
+
+    def now_s() -> float:
+        askers.add(threading.current_thread())
+        return now[0]
+
+    shared = BrokerPages(lambda: looked(broker, lately), now_s)
+    others = [threading.Thread(target=shared.page, args=("/metrics",)) for _ in range(20)]
+
+    def write(path: str) -> bytes:
+        written.append(path)
+        for each in others:
+            each.start()
+        for _ in range(1_000):
+            if len(askers) > len(others):
+                break
+            time.sleep(0.01)
+        now[0] += 60
+        return b"page"
+
+    monkeypatch.setattr(shared, "_write", write)
+    shared.page("/metrics")
+    for each in others:
+        each.join(10)
+    assert (len(askers), written) == (21, ["/metrics"])
 
 
 def test_percentiles_are_of_what_was_seen() -> None:

@@ -11,12 +11,14 @@ from kafkalite.config.listeners import SASL_SSL
 from kafkalite.env.later import Later
 from kafkalite.handlers.call import ANONYMOUS
 from kafkalite.server import limits
-from kafkalite.server.limits import CROWDED_LOGIN_MS, SWEEP_MS
+from kafkalite.server.limits import CROWDED_LOGIN_MS, SWEEP_MS, Limits
 from kafkalite.server.terms import NewTerms, Outcome, Terms
 from tests.unit.server.support import FakeLink, FakeService, World, frame
 
 LOGIN_MS = 5_000
 MOST_BYTES = 1_000
+ROOM = 16_384  # of the buffers that large frames begin in
+LARGE = frame(b"l" * 4 * ROOM)
 
 
 class Login(FakeService):
@@ -189,6 +191,60 @@ def test_who_waited_for_the_memory_of_strangers_goes_on_in_that_of_others(monkey
     world.turn()
     world.feed(link, frame(b"x" * MOST_BYTES)[400:])
     assert world.service.requests == [b"x" * MOST_BYTES]
+
+
+def waits_for_memory(monkeypatch) -> tuple[World, Login, FakeLink, FakeLink, FakeLink]:
+    """Somebody of whom a login was asked again, and whose next frame finds no memory."""
+    monkeypatch.setattr(limits, "STRANGERS_BYTES", 1 << 20)
+    world = World(Limits(max_queued_request_bytes=3 * ROOM))
+    login = Login(world.service)
+    other, first, link = FakeLink(), FakeLink(), FakeLink()
+    for each, count in ((other, ROOM + 10), (first, ROOM), (link, 0)):
+        world.connect(each, Terms(login))
+        world.feed(each, LARGE[: min(count, 10_000)])
+        world.feed(each, LARGE[10_000:count])
+    assert world.memory.used == 4 * ROOM, "one of them may pass the limit"
+    login.behind = Terms(world.service, 5 * ROOM, owed_replies=1, login_ms=LOGIN_MS)
+    world.feed(link, frame(b"enter-later") + LARGE[:10_000])
+    world.feed(link, LARGE[10_000:])
+    assert not link.is_reading
+    return world, login, other, first, link
+
+
+def test_memory_that_changes_hands_is_not_taken_by_who_gives_it_back(monkeypatch):
+    world, login, other, first, link = waits_for_memory(monkeypatch)
+    strangers = world.deadlines.strangers_memory
+    other.abort()
+    assert not link.is_reading
+    login.resolve_entry()
+    world.turn()
+    assert (world.memory.used, strangers.used) == (2 * ROOM, 2 * ROOM)
+    link.abort()
+    first.abort()
+    assert len(world.ended) == 3
+    assert (world.memory.used, strangers.used) == (0, 0)
+
+
+def test_who_waits_for_memory_goes_on_where_there_is_some(monkeypatch):
+    world, login, _, _, link = waits_for_memory(monkeypatch)
+    login.resolve_entry()
+    world.turn()
+    assert link.is_reading
+    world.feed(link, LARGE[ROOM:])
+    assert world.service.requests == [LARGE[4:]]
+
+
+def test_what_is_held_on_wide_terms_has_room_on_narrow_ones(monkeypatch):
+    monkeypatch.setattr(limits, "STRANGERS_BYTES", 2_048)
+    world, login, link = World(), Login(None), FakeLink()
+    world.connect(link, Terms(login))
+    login.behind = Terms(world.service, 10_000, owed_replies=1, login_ms=LOGIN_MS)
+    world.feed(link, frame(b"enter-later") + frame(b"x" * 6_000)[:4_000])
+    login.resolve_entry()
+    world.turn()
+    world.feed(link, frame(b"x" * 6_000)[4_000:])
+    assert world.service.requests == [b"x" * 6_000]
+    assert world.deadlines.strangers_memory.used == 0
 
 
 def test_who_holds_memory_that_other_strangers_wait_for_is_cut_off(monkeypatch):
