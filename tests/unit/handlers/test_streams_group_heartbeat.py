@@ -59,16 +59,6 @@ def test_a_second_member_gets_tasks_once_the_first_has_given_them_back() -> None
     assert desk.described().group_state == "Stable"
 
 
-def test_who_says_a_subtopology_twice_has_given_nothing_back() -> None:
-    desk = StreamsDesk()
-    desk.join()
-    desk.join(OTHER)
-    assert desk.beat(MEMBER, 2, task_ids(_0=[0, 1, 2, 3])).member_epoch == 2
-    twice = [*task_ids(_0=[0, 1, 2, 3]), *task_ids(_0=[])]
-    assert desk.beat(MEMBER, 2, twice).error_code == Error.UNKNOWN_SERVER_ERROR
-    assert tasks(desk.beat(OTHER, 3, []).active_tasks) in (None, {})
-
-
 def test_the_tasks_of_who_leaves_go_to_who_stays() -> None:
     desk = StreamsDesk()
     desk.join()
