@@ -14,7 +14,7 @@ from kafkalite.coordinators.cluster.view import INTERNAL_TOPICS
 from kafkalite.coordinators.groups.events import StreamsBeat, StreamsHeartbeat
 from kafkalite.coordinators.groups.streams_topology import InternalTopic, Status
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import LOOKS_PER_STEP, InSteps, Steps, begun
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, LOOKS_PER_STEP, InSteps, Steps, begun, in_steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.group_replies import client_host_of, client_id_of, serves_streams_groups
@@ -54,7 +54,7 @@ def _checked_beat(
         names[name] = None
         if number % LOOKS_PER_STEP == 0:
             yield
-    why = _wrong_names(names)
+    why = yield from _wrong_names(names)
     if why is not None:
         return Response(error_code=Error.STREAMS_INVALID_TOPOLOGY, error_message=why)
     if context.authorizer is not None:
@@ -72,12 +72,17 @@ def _names(topology: Request.Topology) -> Iterator[str]:
             yield topic.name
 
 
-def _wrong_names(names: Iterable[str]) -> str | None:
+def _wrong_names(names: Iterable[str]) -> Steps[str | None]:
     internal = [name for name in names if name in INTERNAL_TOPICS]
     if internal:
         listed = ",".join(internal)
         return f"Use of Kafka internal topics {listed} in a Kafka Streams topology is prohibited."
-    invalid = [name for name in names if not _is_valid(name)]
+    invalid: list[str] = []
+    for number, name in enumerate(names, 1):
+        if not _is_valid(name):
+            invalid.append(name)
+        if number % ELEMENTS_PER_STEP == 0:
+            yield
     if invalid:
         return f"Topic names {','.join(invalid)} are not valid topic names."
     return None
@@ -123,7 +128,7 @@ def _with_topics(
             _add(beat.response, f"; Unauthorized to CREATE on topics {listed}.")
             return beat.response
     interval_ms = context.groups.streams_heartbeat_interval_ms(group_id)
-    asked = [_asked(topic) for topic in beat.missing.values()]
+    asked = yield from in_steps(map(_asked, beat.missing.values()))
     context.streams_topics.create(asked, 2 * interval_ms, permits_unasked(call))
     failures = context.streams_topics.failures(names)
     if failures:

@@ -8,6 +8,7 @@ anybody else. Invariant: of so many failures at most is anything remembered.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 from kafkalite.coordinators.cluster.controller import Controller
 from kafkalite.coordinators.cluster.events import CreateTopics
@@ -35,10 +36,12 @@ class StreamsTopics:
         self, topics: Iterable[CreateTopicsRequest.Topic], told_ms: int, permits: Permits | None
     ) -> None:
         """Asks for those that nobody asked for yet; why one fails is told for so long."""
+        asked = list(topics)
+        failed = self.failures(topic.name for topic in asked)
         wanted = [
             topic
-            for topic in topics
-            if topic.name not in self._on_their_way and not self.failures([topic.name])
+            for topic in asked
+            if topic.name not in self._on_their_way and topic.name not in failed
         ]
         if not wanted or self._metadata.controller_id is None:
             return  # who is told that they are missing comes again
@@ -48,7 +51,7 @@ class StreamsTopics:
         def came(answer: CreateTopicsResponse | KafkaError) -> None:
             self._on_their_way.difference_update(names)
             until_ms = self._clock.monotonic_ms() + told_ms
-            for name, why in _failed(names, answer).items():
+            for name, why in islice(_failed(names, answer).items(), MOST_FAILURES):
                 self._remember(name, why, until_ms)
 
         self._controller.submit(
@@ -59,9 +62,10 @@ class StreamsTopics:
         """Of these topics, why they could not be made lately."""
         now_ms, found = self._clock.monotonic_ms(), dict[str, str]()
         for name in names:
-            why, until_ms = self._failures.get(name, ("", 0))
-            if now_ms < until_ms:
-                found[name] = why
+            if name in self._failures:  # which is quick, for those that are many
+                why, until_ms = self._failures[name]
+                if now_ms < until_ms:
+                    found[name] = why
         return found
 
     def _remember(self, name: str, why: str, until_ms: int) -> None:

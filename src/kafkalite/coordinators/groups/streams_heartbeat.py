@@ -21,6 +21,7 @@ from kafkalite.coordinators.groups.streams_endpoints import endpoints_of
 from kafkalite.coordinators.groups.streams_group import (
     NO_TASKS,
     Held,
+    Places,
     StreamsGroup,
     StreamsMember,
     StreamsMemberState,
@@ -237,9 +238,16 @@ def _owned(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
     active, standby, warmup = request.active_tasks, request.standby_tasks, request.warmup_tasks
     if active is None or standby is None or warmup is None:
         return None
-    kinds = ({one.subtopology_id: tuple(one.partitions) for one in tasks}
-             for tasks in (active, standby, warmup))  # fmt: skip
-    return Tasks(*kinds)
+    return Tasks(*map(_places, (active, standby, warmup)))
+
+
+def _places(said: list[StreamsGroupHeartbeatRequest.TaskIds]) -> Places:
+    """Said twice, it is not known what a member has of a subtopology: nothing may be taken as
+    given back."""
+    places = {one.subtopology_id: tuple(one.partitions) for one in said}
+    if len(places) < len(said):
+        raise beyond_meaning("The subtopologies of tasks must differ.")
+    return places
 
 
 # -- the answer ------------------------------------------------------------------------------------

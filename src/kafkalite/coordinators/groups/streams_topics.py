@@ -27,7 +27,8 @@ from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
 
 SHOWN_TOPICS = 3
-SUBTOPOLOGIES_PER_STEP = 8
+# To look at a topic takes as long as so much work; a group of them that belong together too.
+LOOKS = 4
 
 Counts = dict[str, int]
 CountOf = Callable[[str], int | None]
@@ -54,10 +55,9 @@ def _configure(topology: Topology, topics: Topics) -> Steps[Configured]:
     yield from _copartition(subtopologies, count_of, decided)
     yield from _changelog_counts(subtopologies, count_of, decided)
     configured: dict[str, ConfiguredSubtopology] = {}
-    for number, one in enumerate(sorted(subtopologies, key=lambda each: each.subtopology_id), 1):
-        configured[one.subtopology_id] = _configured(one, count_of, decided)
-        if number % SUBTOPOLOGIES_PER_STEP == 0:
-            yield
+    rest = Rest()
+    for one in sorted(subtopologies, key=lambda each: each.subtopology_id):
+        configured[one.subtopology_id] = yield from _configured(one, count_of, decided, rest)
     missing = yield from _missing(topology, configured, topics)
     wrong = None
     if missing:
@@ -75,11 +75,13 @@ def _summary(names: Iterable[str]) -> str:
 
 
 def _check_sources(subtopologies: list[Subtopology], count_of: CountOf) -> Steps[None]:
-    missing: set[str] = set()
-    for number, one in enumerate(subtopologies, 1):
-        missing.update(name for name in one.source_topics if count_of(name) is None)
-        if number % SUBTOPOLOGIES_PER_STEP == 0:
-            yield
+    missing, rest = set[str](), Rest()
+    for one in subtopologies:
+        for name in one.source_topics:
+            if count_of(name) is None:
+                missing.add(name)
+            if rest.after(LOOKS):
+                yield
     if missing:
         detail = f"Source topics {_summary(sorted(missing))} are missing."
         raise WrongTopics(Status.MISSING_SOURCE_TOPICS, detail)
@@ -103,7 +105,7 @@ def _repartition_counts(subtopologies: list[Subtopology], count_of: CountOf) -> 
         has_progressed = False
         for one in waiting:
             open_sinks = [name for name in one.repartition_sink_topics if name not in counts]
-            most = _most_read(one, counts, count_of) if open_sinks else None
+            most = (yield from _most_read(one, counts, count_of, rest)) if open_sinks else None
             if most is not None:
                 counts.update(dict.fromkeys(open_sinks, most))
                 has_progressed = True
@@ -128,10 +130,19 @@ def _repartition_counts(subtopologies: list[Subtopology], count_of: CountOf) -> 
     return counts
 
 
-def _most_read(one: Subtopology, counts: Counts, count_of: CountOf) -> int | None:
-    inner = (counts.get(topic.name) for topic in one.repartition_source_topics)
-    outer = (count_of(name) for name in one.source_topics)
-    return max((each for each in (*inner, *outer) if each is not None), default=None)
+def _most_read(
+    one: Subtopology, counts: Counts, count_of: CountOf, rest: Rest
+) -> Steps[int | None]:
+    found: list[int | None] = []
+    for topic in one.repartition_source_topics:
+        found.append(counts.get(topic.name))
+        if rest.after(1):
+            yield
+    for name in one.source_topics:
+        found.append(count_of(name))
+        if rest.after(LOOKS):
+            yield
+    return max((each for each in found if each is not None), default=None)
 
 
 def _copartition(
@@ -141,17 +152,17 @@ def _copartition(
     fixed = {topic.name for topic in repartitioned if topic.partitions != 0}
     flexible = {topic.name for topic in repartitioned if topic.partitions == 0}
     rest = Rest()
+    of_fixed = yield from _all_known(sorted(fixed), count_of, rest)
     for one in subtopologies:
+        inner = [topic.name for topic in one.repartition_source_topics]
         for group in one.copartition_groups:
             names = {
                 *_picked(one.source_topics, group.source_topics),
-                *_picked(
-                    [topic.name for topic in one.repartition_source_topics],
-                    group.repartition_source_topics,
-                ),
+                *_picked(inner, group.repartition_source_topics),
             }
-            decided.update(_enforced(names, fixed, flexible, count_of))
-            if rest.after(1 + len(names)):
+            counts = yield from _all_known(sorted(names), count_of, rest)
+            decided.update(_enforced(counts, of_fixed, flexible))
+            if rest.after(4 * LOOKS + len(names) + len(of_fixed)):
                 yield
 
 
@@ -161,11 +172,8 @@ def _picked(names: list[str], indexes: list[int]) -> list[str]:
     return [names[index] for index in indexes]
 
 
-def _enforced(
-    names: set[str], fixed: set[str], flexible: set[str], count_of: CountOf
-) -> Counts:
+def _enforced(counts: Counts, fixed: Counts, flexible: set[str]) -> Counts:
     """How many partitions each repartition topic of a copartition group gets."""
-    counts = {name: _known(name, count_of) for name in sorted(names)}
     inner = {name: count for name, count in counts.items() if name in fixed or name in flexible}
     outer = {name: count for name, count in counts.items() if name not in inner}
     if not counts:
@@ -173,7 +181,7 @@ def _enforced(
     if outer:
         count = _same(outer, outer)
     elif fixed:
-        count = _same({name: _known(name, count_of) for name in sorted(fixed)}, inner)
+        count = _same(fixed, inner)
     else:
         count = _most(inner)
     for name, has in inner.items():
@@ -184,6 +192,15 @@ def _enforced(
                 f" of partitions [{count}] of the source topic.",
             )
     return dict.fromkeys(inner, count)
+
+
+def _all_known(names: Iterable[str], count_of: CountOf, rest: Rest) -> Steps[Counts]:
+    counts: Counts = {}
+    for name in names:
+        counts[name] = _known(name, count_of)
+        if rest.after(LOOKS):
+            yield
+    return counts
 
 
 def _known(name: str, count_of: CountOf) -> int:
@@ -220,37 +237,49 @@ def _changelog_counts(
     subtopologies: list[Subtopology], count_of: CountOf, decided: Counts
 ) -> Steps[None]:
     """A changelog has a partition for each task."""
-    for number, one in enumerate(subtopologies, 1):
-        decided.update(
-            dict.fromkeys(
-                (topic.name for topic in one.state_changelog_topics), _tasks_of(one, count_of)
-            )
-        )
-        if number % SUBTOPOLOGIES_PER_STEP == 0:
-            yield
+    rest = Rest()
+    for one in subtopologies:
+        tasks = yield from _tasks_of(one, count_of, rest)
+        for topic in one.state_changelog_topics:
+            decided[topic.name] = tasks
+            if rest.after(1):
+                yield
 
 
-def _tasks_of(one: Subtopology, count_of: CountOf) -> int:
-    counts = [_known(name, count_of) for name in sources_of(one)]
+def _tasks_of(one: Subtopology, count_of: CountOf, rest: Rest) -> Steps[int]:
+    counts = yield from _all_known(sources_of(one), count_of, rest)
     if not counts:
         raise KafkaError(
             Error.STREAMS_INVALID_TOPOLOGY,
             f"No source topics found for subtopology {one.subtopology_id}",
         )
-    return max(counts)
+    return max(counts.values())
 
 
 # -- internal topics -------------------------------------------------------------------------------
 
 
-def _configured(one: Subtopology, count_of: CountOf, decided: Counts) -> ConfiguredSubtopology:
+def _configured(
+    one: Subtopology, count_of: CountOf, decided: Counts, rest: Rest
+) -> Steps[ConfiguredSubtopology]:
     return ConfiguredSubtopology(
-        _tasks_of(one, count_of),
+        (yield from _tasks_of(one, count_of, rest)),
         tuple(one.source_topics),
-        tuple(_internal(topic, decided) for topic in one.repartition_source_topics),
+        (yield from _all_internal(one.repartition_source_topics, decided, rest)),
         tuple(one.repartition_sink_topics),
-        tuple(_internal(topic, decided) for topic in one.state_changelog_topics),
+        (yield from _all_internal(one.state_changelog_topics, decided, rest)),
     )
+
+
+def _all_internal(
+    topics: Iterable[TopicInfo], decided: Counts, rest: Rest
+) -> Steps[tuple[InternalTopic, ...]]:
+    made: list[InternalTopic] = []
+    for topic in topics:
+        made.append(_internal(topic, decided))
+        if rest.after(2 * LOOKS + len(topic.topic_configs)):
+            yield
+    return tuple(made)
 
 
 def _internal(topic: TopicInfo, decided: Counts) -> InternalTopic:
@@ -265,8 +294,8 @@ def _missing(
     topology: Topology, configured: dict[str, ConfiguredSubtopology], topics: Topics
 ) -> Steps[dict[str, InternalTopic]]:
     """Internal topics that are not there; those that are must be as they would be made."""
-    missing: dict[str, InternalTopic] = {}
-    for number, one in enumerate(configured.values(), 1):
+    missing, rest = dict[str, InternalTopic](), Rest()
+    for one in configured.values():
         for topic in (*one.repartition_sources, *one.changelogs):
             view = topics.by_name(topic.name)
             if view is None:
@@ -277,6 +306,6 @@ def _missing(
                     f"Existing topic {topic.name} has different number of partitions:"
                     f" expected {topic.partitions}, found {view.partition_count}",
                 )
-        if number % SUBTOPOLOGIES_PER_STEP == 0:
-            yield
+            if rest.after(LOOKS):
+                yield
     return missing

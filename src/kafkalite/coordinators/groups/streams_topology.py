@@ -7,7 +7,7 @@ are known: how many tasks each subtopology has, and its internal topics. Decides
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from functools import cached_property
 
@@ -77,9 +77,24 @@ def is_same(one: Topology, other: Topology) -> Steps[bool]:
     if one.epoch != other.epoch or one.subtopologies.keys() != other.subtopologies.keys():
         return False
     for number, (name, subtopology) in enumerate(one.subtopologies.items(), 1):
-        if subtopology != other.subtopologies[name]:
+        if not (yield from _is_same(subtopology, other.subtopologies[name])):
             return False
         if number % ELEMENTS_PER_STEP == 0:
+            yield
+    return True
+
+
+def _is_same(one: Subtopology, other: Subtopology) -> Steps[bool]:
+    for field_ in fields(Subtopology):
+        has, known = getattr(one, field_.name), getattr(other, field_.name)
+        if isinstance(has, str) or len(has) < ELEMENTS_PER_STEP or len(has) != len(known):
+            if has != known:
+                return False
+            continue
+        for start in range(0, len(has), ELEMENTS_PER_STEP):
+            end = start + ELEMENTS_PER_STEP
+            if has[start:end] != known[start:end]:
+                return False
             yield
     return True
 
@@ -97,39 +112,55 @@ def as_record(asked: StreamsGroupHeartbeatRequest.Topology) -> Steps[StreamsGrou
         raise beyond_meaning("Topology epoch must be non-negative.")
     if len({one.subtopology_id for one in asked.subtopologies}) < len(asked.subtopologies):
         raise beyond_meaning("Subtopology ids must differ.")
-    subtopologies = yield from in_steps(map(_subtopology, asked.subtopologies))
+    subtopologies: list[Subtopology] = []
+    for number, one in enumerate(asked.subtopologies, 1):
+        subtopologies.append((yield from _subtopology(one)))
+        if number % ELEMENTS_PER_STEP == 0:
+            yield
     return StreamsGroupTopologyValue(epoch=asked.epoch, subtopologies=subtopologies)
 
 
-def _subtopology(asked: StreamsGroupHeartbeatRequest.Subtopology) -> Subtopology:
+def _subtopology(asked: StreamsGroupHeartbeatRequest.Subtopology) -> Steps[Subtopology]:
     return Subtopology(
         subtopology_id=asked.subtopology_id,
         source_topics=list(asked.source_topics),
         source_topic_regex=list(asked.source_topic_regex),
-        state_changelog_topics=[_topic(one) for one in asked.state_changelog_topics],
+        state_changelog_topics=(yield from _topics(asked.state_changelog_topics)),
         repartition_sink_topics=list(asked.repartition_sink_topics),
-        repartition_source_topics=[_topic(one) for one in asked.repartition_source_topics],
-        copartition_groups=[
-            StreamsGroupTopologyValue.CopartitionGroup(
-                source_topics=list(one.source_topics),
-                source_topic_regex=list(one.source_topic_regex),
-                repartition_source_topics=list(one.repartition_source_topics),
+        repartition_source_topics=(yield from _topics(asked.repartition_source_topics)),
+        copartition_groups=(yield from in_steps(map(_together, asked.copartition_groups))),
+    )
+
+
+def _together(
+    asked: StreamsGroupHeartbeatRequest.CopartitionGroup,
+) -> StreamsGroupTopologyValue.CopartitionGroup:
+    return StreamsGroupTopologyValue.CopartitionGroup(
+        source_topics=list(asked.source_topics),
+        source_topic_regex=list(asked.source_topic_regex),
+        repartition_source_topics=list(asked.repartition_source_topics),
+    )
+
+
+def _topics(asked: list[StreamsGroupHeartbeatRequest.TopicInfo]) -> Steps[list[TopicInfo]]:
+    topics: list[TopicInfo] = []
+    for number, one in enumerate(asked, 1):
+        configs = yield from in_steps(map(_config, one.topic_configs))
+        topics.append(
+            TopicInfo(
+                name=one.name,
+                partitions=one.partitions,
+                replication_factor=one.replication_factor,
+                topic_configs=configs,
             )
-            for one in asked.copartition_groups
-        ],
-    )
+        )
+        if number % ELEMENTS_PER_STEP == 0:
+            yield
+    return topics
 
 
-def _topic(asked: StreamsGroupHeartbeatRequest.TopicInfo) -> TopicInfo:
-    return TopicInfo(
-        name=asked.name,
-        partitions=asked.partitions,
-        replication_factor=asked.replication_factor,
-        topic_configs=[
-            StreamsGroupTopologyValue.TopicConfig(key=one.key, value=one.value)
-            for one in asked.topic_configs
-        ],
-    )
+def _config(asked: StreamsGroupHeartbeatRequest.KeyValue) -> StreamsGroupTopologyValue.TopicConfig:
+    return StreamsGroupTopologyValue.TopicConfig(key=asked.key, value=asked.value)
 
 
 # -- once the topics are known ---------------------------------------------------------------------
