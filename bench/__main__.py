@@ -3,7 +3,7 @@
     python -m bench                       # every suite; takes its time
     python -m bench --quick               # the core, in under three minutes
     python -m bench --suites raw,latency  # some of them; their rows replace those of before
-    python -m bench --suites raw --only "produce 64 KB"     # some rows, shown and not kept
+    python -m bench --suites raw --only "produce 64 KB"     # some rows, shown, and kept with --keep
     python -m bench --compiled            # kafkalite beside itself as `make compiled` built it
     python -m bench --list
 
@@ -88,7 +88,7 @@ def main() -> None:
     console.print(report.table(found))
     if arguments.compiled:
         console.print(report.table((row.as_compiled for row in found), "kafkalite compiled"))
-    if not arguments.only:
+    if not arguments.only or arguments.keep:
         path = rows.COMPILED if arguments.compiled else rows.LATEST
         every = rows.merged(rows.load(path), found)
         rows.store(every, report.machine(), path)
@@ -138,6 +138,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="rows with this in their name; not kept")
     parser.add_argument("--compiled", action="store_true", help="with kafkalite compiled, too")
     parser.add_argument("--rounds", type=int, default=0)
+    parser.add_argument("--keep", action="store_true", help="keep what --only measured, too")
     parser.add_argument("--list", action="store_true", help="name the suites")
     return parser.parse_args()
 
