@@ -13,6 +13,7 @@ from typing import Any
 
 from kafka.net import selector
 from kafka.net.inet import KafkaNetSocket
+from kafka.net.transport import KafkaSSLTransport
 
 
 class KafkaPythonSocket(socket.socket):
@@ -23,6 +24,10 @@ def name_the_sockets_of_kafka_python() -> None:
     def made(_: KafkaNetSocket, family: int, kind: int, protocol: int) -> socket.socket:
         return KafkaPythonSocket(family, kind, protocol)
 
+    build = KafkaSSLTransport._build_ssl_context
+    KafkaSSLTransport._build_ssl_context = staticmethod(
+        lambda config: name_the_sockets_of(build(config))
+    )
     KafkaNetSocket.socket = made
     selector.socket = _Sockets()
 
@@ -39,7 +44,7 @@ class _Sockets:
 
 
 class TlsKafkaPythonSocket(ssl.SSLSocket):
-    """The same within TLS, made by contexts that are told so."""
+    """The same within TLS."""
 
 
 def name_the_sockets_of(context: ssl.SSLContext) -> ssl.SSLContext:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from kafkalite.coordinators.groups.streams_topology import Status
 from kafkalite.protocol.errors import Error
 from tests.compat.test_streams_groups import A, B, Talk, names, same, talks
@@ -19,14 +17,12 @@ from tests.unit.handlers.streams_desk import (
 
 __all__ = ["names", "talks"]
 C = "member-c"
-SEEN_S = 2  # by then a coordinator has seen a topic
 
 
 def test_who_is_nobody_wants_all_to_end(talks: list[Talk]) -> None:
     def conversation(talk: Talk) -> None:
         source = talk.unique("source")
-        talk.admin.create(source, 2)
-        time.sleep(SEEN_S)
+        talk.create(source, 2)
         group = talk.group("group")
         what = topology(subtopology(source_topics=[source]))
         talk.beat(group, joining(A, what))
@@ -42,8 +38,7 @@ def test_who_is_nobody_wants_all_to_end(talks: list[Talk]) -> None:
 def test_who_is_there_joins_again(talks: list[Talk]) -> None:
     def conversation(talk: Talk) -> None:
         source = talk.unique("source")
-        talk.admin.create(source, 2)
-        time.sleep(SEEN_S)
+        talk.create(source, 2)
         group = talk.group("group")
         what = topology(subtopology(source_topics=[source]))
         talk.beat(group, joining(A, what))
@@ -58,8 +53,7 @@ def test_who_is_there_joins_again(talks: list[Talk]) -> None:
 def test_tasks_said_twice(talks: list[Talk]) -> None:
     def conversation(talk: Talk) -> None:
         source = talk.unique("source")
-        talk.admin.create(source, 2)
-        time.sleep(SEEN_S)
+        talk.create(source, 2)
         group = talk.group("group")
         what = topology(subtopology(source_topics=[source]))
         talk.beat(group, joining(A, what))
@@ -90,8 +84,7 @@ def test_an_endpoint_while_source_topics_are_missing(talks: list[Talk]) -> None:
 def test_another_topology_once_all_have_gone(talks: list[Talk]) -> None:
     def conversation(talk: Talk) -> None:
         source = talk.unique("source")
-        talk.admin.create(source, 2)
-        time.sleep(SEEN_S)
+        talk.create(source, 2)
         group = talk.group("group")
         what = topology(subtopology(source_topics=[source]), epoch=3)
         other = topology(subtopology("x", source_topics=[source]), epoch=4)
@@ -111,8 +104,7 @@ def test_another_topology_once_all_have_gone(talks: list[Talk]) -> None:
 def test_empty_fields(talks: list[Talk]) -> None:
     def conversation(talk: Talk) -> None:
         source = talk.unique("source")
-        talk.admin.create(source, 2)
-        time.sleep(SEEN_S)
+        talk.create(source, 2)
         group = talk.group("group")
         what = topology(subtopology("", source_topics=[source]))
         talk.beat(group, joining(A, Request.Topology(epoch=0, subtopologies=[])))

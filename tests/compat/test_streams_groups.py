@@ -43,19 +43,26 @@ from tests.unit.handlers.streams_desk import (
 )
 
 A, B = "member-a", "member-b"
+SEEN_S = 1.0
 
 
 class Talk:
     """One broker, and all that it has said."""
 
     def __init__(self, broker: Broker, unique: Callable[[str], str]) -> None:
-        self.unique = unique
+        self.unique, self.is_kafkalite = unique, broker.is_kafkalite
         self.admin, self.asker = Admin(broker), Asker(broker.port)
         self.said: list[Any] = []
 
     def close(self) -> None:
         self.admin.close()
         self.asker.close()
+
+    def create(self, topic: str, partitions: int) -> None:
+        """Apache Kafka's coordinators see a topic some time after its brokers do."""
+        self.admin.create(topic, partitions)
+        if not self.is_kafkalite:
+            time.sleep(SEEN_S)
 
     def group(self, name: str, **settings: str) -> str:
         """Its coordinator is there, and nobody waits for members or for the next assignment."""
@@ -125,7 +132,7 @@ def same(talks: list[Talk], conversation: Callable[[Talk], None]) -> None:
 def test_tasks_move_from_a_member_to_the_next(talks: list[Talk]) -> None:
     def conversation(talk: Talk) -> None:
         source = talk.unique("source")
-        talk.admin.create(source, 4)
+        talk.create(source, 4)
         group = talk.group("group")
         what = topology(subtopology(source_topics=[source]))
         talk.beat(group, joining(A, what))
@@ -201,7 +208,7 @@ def test_topics_decide_what_there_is_to_do(talks: list[Talk]) -> None:
         first = talk.beat(group, joining(A, what))
         assert [one.status_code for one in first.status] == [Status.MISSING_SOURCE_TOPICS]
         talk.describe(group)
-        talk.admin.create(source, 3)
+        talk.create(source, 3)
         done = talk.beat_until(
             group, beating(A, first.member_epoch, []), lambda answer: not answer.status
         )
@@ -219,7 +226,7 @@ def test_topics_that_do_not_do_are_told(talks: list[Talk]) -> None:
     def conversation(talk: Talk) -> None:
         three, four, other = (talk.unique(name) for name in ("three", "four", "other"))
         for name, count in ((three, 3), (four, 4), (other, 2)):
-            talk.admin.create(name, count)
+            talk.create(name, count)
         together = Request.CopartitionGroup(source_topics=[0, 1])
         fixed = Request.CopartitionGroup(source_topics=[0], repartition_source_topics=[0])
         for number, what in enumerate((
@@ -238,7 +245,7 @@ def test_topics_that_do_not_do_are_told(talks: list[Talk]) -> None:
 def test_topologies_that_cannot_run_are_refused(talks: list[Talk]) -> None:
     def conversation(talk: Talk) -> None:
         source = talk.unique("source")
-        talk.admin.create(source, 2)
+        talk.create(source, 2)
         group = talk.group("group")
         for one in (
             subtopology(source_topics=["__consumer_offsets", "__transaction_state"]),
@@ -267,7 +274,7 @@ def test_topologies_that_cannot_run_are_refused(talks: list[Talk]) -> None:
 def test_what_makes_no_sense_is_refused(talks: list[Talk]) -> None:
     def conversation(talk: Talk) -> None:
         source = talk.unique("source")
-        talk.admin.create(source, 2)
+        talk.create(source, 2)
         group = talk.group("group")
         what = topology(subtopology(source_topics=[source]), epoch=3)
         for request in (
@@ -303,7 +310,7 @@ def test_what_makes_no_sense_is_refused(talks: list[Talk]) -> None:
 def test_where_state_is_kept_is_told(talks: list[Talk]) -> None:
     def conversation(talk: Talk) -> None:
         source = talk.unique("source")
-        talk.admin.create(source, 2)
+        talk.create(source, 2)
         group = talk.group("group")
         what = topology(subtopology(source_topics=[source]))
         endpoint = Request.Endpoint(host="h", port=7)
@@ -322,7 +329,7 @@ def test_copies_and_delays(talks: list[Talk]) -> None:
     def conversation(talk: Talk) -> None:
         source, kept = talk.unique("source"), talk.unique("kept")
         for name in (source, kept):
-            talk.admin.create(name, 2)
+            talk.create(name, 2)
         what = topology(stateful(changelog=kept))
         what.subtopologies[0].source_topics = [source]
         group = talk.group("copied", streams_num_standby_replicas="1")
@@ -354,7 +361,7 @@ def test_groups_of_all_kinds_keep_their_ids(talks: list[Talk]) -> None:
 
     def conversation(talk: Talk) -> None:
         source = talk.unique("source")
-        talk.admin.create(source, 1)
+        talk.create(source, 1)
         group = talk.group("group")
         what = topology(subtopology(source_topics=[source]))
         with closing(Asker(talk.asker.port)) as outside:

@@ -4,9 +4,9 @@ A scene begins with a line `#` and its title. A line of a call is the tool's scr
 lines after it that begin with `<` are typed into it, and what it says is indented. `@name` is a
 name that is made unique for the run, `{folder}` a folder of the scene's own, and a line
 `> file text` puts a file there. A call may end with filters for what is not the same each time:
-`| sort`, `| trimmed`, `| grep WORD`, `| without WORD`, and `| numbers`, which shows each number as
-N. A call that only looks is repeated for a while where Apache Kafka's broker may not know yet what
-was decided.
+`| sort`, `| trimmed`, `| words` (one blank between them), `| grep WORD`, `| without WORD`, and
+`| numbers`, which shows each number as N. A call that only looks is repeated for a while where
+Apache Kafka's broker may not know yet what was decided.
 """
 
 from __future__ import annotations
@@ -201,6 +201,8 @@ class Stage:
 def _filtered(lines: list[str], name: str, *words: str) -> list[str]:
     if name == "trimmed":
         return [line.strip() for line in lines]
+    if name == "words":
+        return [" ".join(line.split()) for line in lines]
     if name == "sort":
         return sorted(lines)
     if name in ("grep", "without"):

@@ -47,6 +47,8 @@ ORDERS: tuple[Allowed, ...] = (
             "DescribeGroups groups",
             "DescribeLogDirs results[].topics",
             "DescribeLogDirs results[].topics[].partitions",
+            "DescribeShareGroupOffsets groups[].topics",
+            "DescribeShareGroupOffsets groups[].topics[].partitions",
             "DescribeUserScramCredentials results",
             "DescribeUserScramCredentials results[].credential_infos",
             "DescribeProducers topics[].partitions[].active_producers",
