@@ -90,7 +90,8 @@ def main() -> None:
         console.print(report.table((row.as_compiled for row in found), "kafkalite compiled"))
     if not arguments.only or arguments.keep:
         path = rows.COMPILED if arguments.compiled else rows.LATEST
-        every = rows.merged(rows.load(path), found)
+        put_in = rows.exchanged if arguments.only else rows.merged
+        every = put_in(rows.load(path), found)
         rows.store(every, report.machine(), path)
         (report.write_compiled if arguments.compiled else report.write)(every)
 

@@ -157,6 +157,12 @@ def merged(old: Iterable[Row], new: Iterable[Row]) -> list[Row]:
     return [row for rows in by_suite.values() for row in rows]
 
 
+def exchanged(old: Iterable[Row], new: Iterable[Row]) -> list[Row]:
+    """Each new row in the place of the old one of its name, or at the end."""
+    by_name = {(row.suite, row.name): row for row in old}
+    return list((by_name | {(row.suite, row.name): row for row in new}).values())
+
+
 def store(rows: Iterable[Row], machine: dict[str, str], path: Path = LATEST) -> None:
     path.parent.mkdir(exist_ok=True)
     content = {"machine": machine, "rows": [row.as_json() for row in rows]}
