@@ -9,14 +9,14 @@ failed that the broker cannot do without.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from kafkalite.broker import limiting
 from kafkalite.broker.answering import services_of
 from kafkalite.broker.audit import audit_of
-from kafkalite.broker.authorizing import as_request, authorizer_of, first_refusal, follow
-from kafkalite.broker.creating import created
+from kafkalite.broker.authorizing import authorizer_of, follow
+from kafkalite.broker.creating import Creating
 from kafkalite.broker.disk_errors import disk_errors
 from kafkalite.broker.encryption import Keys
 from kafkalite.broker.identity import find_cluster_id
@@ -40,7 +40,6 @@ from kafkalite.coordinators.cluster.brokers import (
 from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.configs import apply_dynamic_config
 from kafkalite.coordinators.cluster.controller import OwnController
-from kafkalite.coordinators.cluster.events import CreateAcls
 from kafkalite.coordinators.cluster.local_controller import LocalController
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.cluster.streams_topics import StreamsTopics
@@ -70,7 +69,6 @@ from kafkalite.quotas.client_quotas import ClientQuotas
 from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.traffic import Traffics
 from kafkalite.replication.waiting import Waiting
-from kafkalite.security.acl import Acl
 from kafkalite.server.counting import Counts
 from kafkalite.server.limits import LimitedLog
 from kafkalite.server.listener import Keep, Server
@@ -85,7 +83,7 @@ HAND_OVER_MS = 100  # for replies to be taken
 TURNS_ALONE = ("start", "opened", "_close")
 
 
-class Broker:
+class Broker(Creating):
     """One broker. `start` may raise LockedByOther, WrongDirectory or OSError for an address; making
     one raises InvalidSetting for keys of its listeners that cannot be had."""
 
@@ -342,17 +340,6 @@ class Broker:
         if not isinstance(deleted, KafkaError):
             self.context.groups.on_topics_deleted(deleted)
             self.context.shares.on_topics_deleted(frozenset(each for _, each in deleted))
-
-    def create_topic(
-        self, name: str, partitions: int = -1, configs: Mapping[str, str] | None = None
-    ) -> Later[KafkaError | None]:
-        """Creates a topic as a client would. Filled when it lasts as is configured, with None or
-        with why it is refused."""
-        return created(self.asked, name, partitions, configs)
-
-    def create_acls(self, acls: Sequence[Acl]) -> Later[KafkaError | None]:
-        """The same for access rules."""
-        return self.asked.submit(CreateAcls(as_request(acls))).map(first_refusal)
 
     # --- stopping ---------------------------------------------------------------------------
 

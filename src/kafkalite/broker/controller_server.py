@@ -8,12 +8,12 @@ answered before it leads.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 
 from kafkalite.broker import limiting
 from kafkalite.broker.audit import audit_of
-from kafkalite.broker.authorizing import as_request, authorizer_of, first_refusal, follow
-from kafkalite.broker.creating import created
+from kafkalite.broker.authorizing import authorizer_of, follow
+from kafkalite.broker.creating import Creating
 from kafkalite.broker.disk_errors import disk_errors
 from kafkalite.broker.encryption import Keys
 from kafkalite.broker.identity import find_cluster_id
@@ -22,7 +22,6 @@ from kafkalite.broker.log_configs import log_settings
 from kafkalite.broker.logins import Logins
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.configs import apply_dynamic_config
-from kafkalite.coordinators.cluster.events import CreateAcls
 from kafkalite.coordinators.cluster.local_controller import LocalController
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.env import Env
@@ -32,12 +31,10 @@ from kafkalite.handlers.context import Context
 from kafkalite.handlers.fetch_sessions import FetchSessions
 from kafkalite.log.home import LogHome
 from kafkalite.log.manager import LogManager
-from kafkalite.protocol.errors import KafkaError
 from kafkalite.quotas.client_quotas import ClientQuotas
 from kafkalite.quotas.permits import mutations
 from kafkalite.replication.partitions import Partitions
 from kafkalite.replication.waiting import Waiting
-from kafkalite.security.acl import Acl
 from kafkalite.server.controllers import dispatchers_of
 from kafkalite.server.limits import LimitedLog
 from kafkalite.server.listener import Server
@@ -47,7 +44,7 @@ logger = logging.getLogger(__name__)
 STOP_GRACE_MS = 500
 
 
-class ControllerServer:
+class ControllerServer(Creating):
     """`start` and making one raise as a broker's do."""
 
     def __init__(self, env: Env, network: Network, config: BrokerConfig) -> None:
@@ -85,6 +82,10 @@ class ControllerServer:
     def controller(self) -> LocalController:
         assert self._controller is not None, "the controller has not been started"
         return self._controller
+
+    @property
+    def asked(self) -> LocalController:
+        return self.controller
 
     def start(self) -> Later[Exception | None]:
         """Resolved with None when it leads, or with the reason why it does not."""
@@ -135,14 +136,6 @@ class ControllerServer:
             self.controller.fence_absent()
         self.keys.watch()
         self.logins.start()
-
-    def create_topic(
-        self, name: str, partitions: int = -1, configs: Mapping[str, str] | None = None
-    ) -> Later[KafkaError | None]:
-        return created(self.controller, name, partitions, configs)
-
-    def create_acls(self, acls: Sequence[Acl]) -> Later[KafkaError | None]:
-        return self.controller.submit(CreateAcls(as_request(acls))).map(first_refusal)
 
     # --- stopping ---------------------------------------------------------------------------------
 
