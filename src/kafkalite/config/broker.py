@@ -102,9 +102,11 @@ class BrokerConfig:
 
     def get(self, name: str) -> Value:
         """The value that holds, parsed."""
-        if name not in self._values:
-            self._values[name] = self._parse(name)
-        return self._values[name]
+        try:
+            return self._values[name]
+        except KeyError:
+            value = self._values[name] = self._parse(name)
+            return value
 
     def _parse(self, name: str) -> Value:
         setting = self.settings[name]

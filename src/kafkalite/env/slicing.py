@@ -41,12 +41,12 @@ LOOKS_PER_STEP = 256
 
 def finish(steps: Steps[T]) -> T:
     """What comes of it, all in one go."""
-    while True:
-        try:
+    try:
+        while True:
             next(steps)
-        except StopIteration as stop:
-            result: T = stop.value
-            return result
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
 
 
 @dataclass(slots=True, frozen=True)

@@ -126,7 +126,8 @@ class _Attempt:
         self.follower = follower_of(context, call, request)
         most = context.config.get_int("fetch.max.bytes")
         self.max_bytes = min(request.max_bytes, most) if call.version >= LIMITED_VERSION else most
-        self.max_bytes = most_bytes(call, request, self.max_bytes)
+        if call.meter is not None:
+            self.max_bytes = most_bytes(call, request, self.max_bytes)
         self.min_bytes = min(request.min_bytes, self.max_bytes)  # more will never come at once
         self._arrivals: Arrivals | None = None  # when it has to wait
 
@@ -401,9 +402,10 @@ class _Attempt:
         ] if leaders else []
 
     def _respond(self, answers: Answers) -> FetchResponse:
-        nothing = nothing_yet(self.call, self.request, self.asked, answers)
-        if nothing is not None:
-            return nothing
+        if self.call.meter is not None:
+            nothing = nothing_yet(self.call, self.request, self.asked, answers)
+            if nothing is not None:
+                return nothing
         told = self._news(answers) if self.has_session else answers
         responses: list[FetchResponse.Response] = []
         _add_by_topic(responses, told, self.call.version)

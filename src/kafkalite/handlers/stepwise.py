@@ -6,13 +6,15 @@ tenth of them, and so does joining their parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeAlias, TypeVar
 
 from kafkalite.env.network import Part
 from kafkalite.env.slicing import Steps
+from kafkalite.protocol import spec
 
 T = TypeVar("T")
+Lists: TypeAlias = tuple[tuple[str, "Lists"], ...]
 
 # Of a reply, in one part.
 PIECE_BYTES = 256 * 1024
@@ -78,23 +80,32 @@ def joined(parts: list[Any]) -> list[Any]:
     return found
 
 
-def is_long(message: Any) -> bool:
-    """Whether more lies in its lists than can be encoded at once."""
-    return _left(message, _ELEMENTS_AT_ONCE) < 0
+def lists_of(struct: spec.Struct) -> Lists:
+    """The names of its lists, each with those of its elements."""
+    return tuple(
+        (field.name, lists_of(field.struct) if field.struct else ())
+        for field in struct.fields
+        if field.is_array
+    )
 
 
-def _left(message: Any, most: int) -> int:
-    """How many more elements than are in its lists there might be; it looks no further than it
+def is_long(message: Any, lists: Lists) -> bool:
+    """Whether more lies in these lists than can be encoded at once."""
+    return _left((message,), lists, _ELEMENTS_AT_ONCE) < 0
+
+
+def _left(messages: Iterable[Any], lists: Lists, left: int) -> int:
+    """How many more elements than are in their lists there might be; it looks no further than it
     must."""
-    left = most
-    for name in message.__slots__:
-        value = getattr(message, name)
-        if type(value) is list and value:
-            left -= len(value)
-            for element in value if hasattr(value[0], "__slots__") else ():
-                if left < 0:
-                    return left
-                left = _left(element, left)
+    for message in messages:
+        for name, inner in lists:
+            value = getattr(message, name)
+            if value:
+                left -= len(value)
+                if inner and left >= 0:
+                    left = _left(value, inner, left)
+        if left < 0:
+            break
     return left
 
 

@@ -36,7 +36,7 @@ from kafkalite.records.batch import (
 )
 from kafkalite.records.checksum import crc32c
 from kafkalite.records.errors import InvalidRecords
-from kafkalite.records.varint import encode_varint, read_varint
+from kafkalite.records.varint import encode_varint, read_varint, small_varint
 from kafkalite.records.walks import read_fields
 from kafkalite.records.window import MAX_RECORD_BYTES, Window, open_window
 
@@ -205,7 +205,7 @@ class BatchBuilder:
         if self._base_timestamp is None:
             self._base_timestamp = timestamp
         body = _encode_body(timestamp - self._base_timestamp, delta, key, value, headers)
-        self._encoded += encode_varint(len(body))
+        self._encoded += small_varint(len(body)) or encode_varint(len(body))
         self._encoded += body
         self._last_delta = delta
         if timestamp > self.max_timestamp:
@@ -268,9 +268,13 @@ def _encode_body(
 ) -> bytes:
     if headers == ():  # nearly all there are
         return b"".join((
-            b"\0", encode_varint(timestamp_delta), encode_varint(offset_delta),
-            b"\x01" if key is None else encode_varint(len(key)), key or b"",
-            b"\x01" if value is None else encode_varint(len(value)), value or b"",
+            b"\0",
+            small_varint(timestamp_delta) or encode_varint(timestamp_delta),
+            small_varint(offset_delta) or encode_varint(offset_delta),
+            b"\x01" if key is None else small_varint(len(key)) or encode_varint(len(key)),
+            key or b"",
+            b"\x01" if value is None else small_varint(len(value)) or encode_varint(len(value)),
+            value or b"",
             b"\0",
         ))  # fmt: skip
     parts = [b"\0", encode_varint(timestamp_delta), encode_varint(offset_delta)]

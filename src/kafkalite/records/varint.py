@@ -57,3 +57,5 @@ def _encode_small(zigzag: int) -> bytes:
 
 
 _ENCODED = tuple(_encode_small(zigzag) for zigzag in range(1 << 12))
+# What most lengths and deltas are, for those who encode very many; None for others.
+small_varint = {number: encode_varint(number) for number in range(len(_ENCODED) // 2)}.get

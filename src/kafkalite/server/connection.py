@@ -273,7 +273,8 @@ class Connection:
 
     def flush(self) -> None:
         """Sends what is ready, then goes on with requests that waited for it."""
-        self._collect()
+        if self._owed:
+            self._collect()
         if self._out:
             out, size, self._out, self._out_bytes = self._out, self._out_bytes, [], 0
             if self._watch is None:
@@ -321,19 +322,17 @@ class Connection:
             not self._is_muted
             and len(self._owed) < self._most_owed
             and self._owed_bytes < OWED_REQUEST_BYTES
-            and (self._unsent_bytes < UNSENT_BYTES or self._is_mostly_files)
+            and (
+                self._out_bytes + self._link.unsent_bytes < UNSENT_BYTES or self._is_mostly_files
+            )
         )
-
-    @property
-    def _unsent_bytes(self) -> int:
-        return self._out_bytes + self._link.unsent_bytes
 
     @property
     def _is_mostly_files(self) -> bool:
         """Whether the peer may fetch on although much is still to be sent."""
         own = sum(len(part) for part in self._out if not isinstance(part, FileRange))
         is_light = own + self._link.held_bytes < UNSENT_BYTES
-        return is_light and self._unsent_bytes < UNSENT_FILE_BYTES
+        return is_light and self._out_bytes + self._link.unsent_bytes < UNSENT_FILE_BYTES
 
     def mute(self, wait_ms: int) -> None:
         """Takes no frame for so long, though replies go out."""

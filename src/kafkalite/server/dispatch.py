@@ -22,7 +22,7 @@ from kafkalite.handlers.api_set import ApiSet
 from kafkalite.handlers.api_versions import API_VERSIONS_KEY, unknown_version
 from kafkalite.handlers.call import Call, Client, CloseConnection, Encoded
 from kafkalite.handlers.context import Context
-from kafkalite.handlers.stepwise import EncodeInSteps, encoded, is_long, joined
+from kafkalite.handlers.stepwise import EncodeInSteps, Lists, encoded, is_long, joined, lists_of
 from kafkalite.protocol import codec, headers, spec
 from kafkalite.protocol.errors import Error, KafkaError, MalformedFrame
 from kafkalite.protocol.messages import message_class
@@ -57,6 +57,7 @@ class Route:
     api: spec.Api
     version: int
     handler: handlers.Handler
+    response: type[Any]
     decode: Callable[[codec.Buffer, int], tuple[Any, int]]
     encode: Callable[[Any, list[Any]], None]
     request_has_tags: bool
@@ -68,6 +69,7 @@ class Route:
     at_once_bytes: int
     has_records: bool  # in the response: parts that are not bytes and stay as they are
     tells_metadata: bool  # what records are answered with waits for it in their log
+    lists: Lists  # in the response; handlers of records have long ones worked out in steps
 
     @property
     def name(self) -> str:
@@ -156,17 +158,20 @@ class Dispatcher:
     ) -> Answer:  # fmt: skip
         """With the frame while nothing has been done but to ask the handler: steps that need what
         lies in it begin once it is kept."""
-        if response is None:
-            _, wait_ms = charged(self._context, route.api, call, request, None)
-            return Throttled(None, wait_ms) if wait_ms else None
-        if isinstance(response, Later):
-            if not response.is_resolved:
-                return self._answered_later(route, call, request, response, is_large)
-            response, frame = self._value_of(route, call, request, response), None
-        if isinstance(response, Exception):
-            response = self._settled(route, call, request, response)
-        is_short = type(response) in _SHORT
-        if type(response) is InSteps or (not is_short and (is_large or _is_long(route, response))):
+        if type(response) is not route.response:
+            if response is None:
+                _, wait_ms = charged(self._context, route.api, call, request, None)
+                return Throttled(None, wait_ms) if wait_ms else None
+            if isinstance(response, Later):
+                if not response.is_resolved:
+                    return self._answered_later(route, call, request, response, is_large)
+                response, frame = self._value_of(route, call, request, response), None
+            if isinstance(response, Exception):
+                response = self._settled(route, call, request, response)
+        kind = type(response)
+        if kind is InSteps or (
+            kind not in _SHORT and (is_large or (route.lists and is_long(response, route.lists)))
+        ):
             if frame is not None and route.request_has_records:
                 return self._kept(route, frame, call.connection, call.meter)
             steps = self._rest_of(route, call, request, response)
@@ -299,9 +304,9 @@ class Dispatcher:
             response, wait_ms = charged(self._context, route.api, call, request, response)
         try:
             reply = self._encode(route, call.correlation_id, response)
+            return Throttled(reply, wait_ms) if wait_ms else reply
         except Exception as error:  # noqa: BLE001 - a response that has no bytes is our mistake
             return self._no_bytes(route, call, request, error)
-        return Throttled(reply, wait_ms) if wait_ms else reply
 
     def _no_bytes(self, route: Route, call: Call, request: Any, error: Exception) -> Outcome:
         """Such as one whose sentence quotes a name that leaves no room for it: the error alone is
@@ -433,10 +438,12 @@ class Dispatcher:
         request_has_records = spec.message(asked.__name__).has_records
         decode = codec.prefix_decoder(asked, version)
         encode, encode_in_steps = self._encoders(api, response, version)
+        tells_metadata = key not in (PRODUCE_KEY, FETCH_KEY)
         route = Route(
             api,
             version,
             handler,
+            response,
             decode,
             encode,
             headers.request_header_version(key, version) == 2,
@@ -447,7 +454,8 @@ class Dispatcher:
             codec.few_decoder(asked, version) if request_has_records else decode,
             SMALL_RECORDS_BYTES if request_has_records else SMALL_BYTES,
             spec.message(response.__name__).has_records,
-            key not in (PRODUCE_KEY, FETCH_KEY),
+            tells_metadata,
+            lists_of(spec.message(response.__name__).root) if tells_metadata else (),
         )
         self._routes[number] = route
         return route
@@ -463,12 +471,6 @@ class Dispatcher:
         return (
             counting(errors, response, encode), counting_in_steps(errors, response, encode_in_steps)
         )  # fmt: skip
-
-
-def _is_long(route: Route, response: Any) -> bool:
-    """Of what a small request is answered with. Those of records are told apart by their handlers,
-    which have the answers worked out in steps."""
-    return route.tells_metadata and is_long(response)
 
 
 def _fill(outcome: Later[Outcome], answer: Answer) -> None:

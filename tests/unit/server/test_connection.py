@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kafkalite.server.common import RECEIVE_BUFFER_BYTES, SPARE_BYTES
 from kafkalite.server.connection import SMALL_BYTES, UNSENT_BYTES
-from kafkalite.server.in_turn import FRAMES_PER_TURN
+from kafkalite.server.in_turn import FRAMES_PER_SHARE
 from kafkalite.server.limits import LEAVING_MS, SWEEP_MS, Limits
 from kafkalite.server.terms import OWED_REPLIES
 from tests.unit.server.support import FakeLink, World, frame
@@ -249,11 +249,11 @@ def test_a_peer_that_asks_for_nothing_more_is_not_kept_for_ever():
 
 def test_requests_that_have_come_are_answered_though_no_more_will():
     world, link, connection = start()
-    requests = b"".join(frame(b"%d" % number) for number in range(3 * FRAMES_PER_TURN))
+    requests = b"".join(frame(b"%d" % number) for number in range(3 * FRAMES_PER_SHARE))
     world.feed(link, requests, turns=False)
     connection.finished()
     world.turn()
-    assert len(link.replies()) == 3 * FRAMES_PER_TURN
+    assert len(link.replies()) == 3 * FRAMES_PER_SHARE
     assert link.is_ended
 
 
@@ -306,7 +306,7 @@ def test_no_more_requests_are_begun_than_may_be_owed():
 def test_one_connection_with_many_requests_lets_the_loop_turn():
     world, link, _ = start()
     world.feed(link, frame(b"a") * 1000, turns=False)
-    assert len(world.service.requests) <= 1 + FRAMES_PER_TURN
+    assert len(world.service.requests) <= 1 + FRAMES_PER_SHARE
     world.turn()
     assert len(world.service.requests) == 1000
     assert link.is_reading

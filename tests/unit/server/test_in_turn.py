@@ -7,9 +7,11 @@ from collections.abc import Callable
 
 from kafkalite.env.slicing import SLICE_MS
 from kafkalite.server.connection_info import ConnectionInfo
-from kafkalite.server.in_turn import BACKLOGS_PER_TURN, FRAMES_PER_TURN
+from kafkalite.server.in_turn import BACKLOGS_PER_TURN, FRAMES_PER_SHARE
 from kafkalite.server.terms import Answer, Terms
 from tests.unit.server.support import FakeLink, FakeService, World, frame
+
+FRAMES_PER_TURN = 2 * FRAMES_PER_SHARE
 
 
 class Planted(FakeService):
@@ -55,7 +57,7 @@ class Turns:
 def test_a_turn_answers_so_many_of_one_connection():
     turns = Turns(1)
     turns.send(5 * FRAMES_PER_TURN)
-    assert len(turns.service.requests) == 1 + FRAMES_PER_TURN
+    assert 1 + FRAMES_PER_SHARE <= len(turns.service.requests) <= 1 + FRAMES_PER_TURN
     assert max(turns.all()) <= 1 + FRAMES_PER_TURN
     assert len(turns.links[0].replies()) == 5 * FRAMES_PER_TURN
 
@@ -64,7 +66,7 @@ def test_and_no_more_of_very_many():
     connections = 3 * BACKLOGS_PER_TURN
     turns = Turns(connections)
     turns.send(20)
-    assert len(turns.service.requests) == connections + FRAMES_PER_TURN
+    assert len(turns.service.requests) <= connections + FRAMES_PER_TURN
     answered = turns.all()
     assert max(answered) <= BACKLOGS_PER_TURN + FRAMES_PER_TURN
     assert all(len(link.replies()) == 20 for link in turns.links)
@@ -74,8 +76,8 @@ def test_of_what_takes_long_a_turn_answers_little():
     turns = Turns(2)
     turns.service.first = lambda: turns.world.clock.spend(1)
     turns.send(10)
-    assert len(turns.service.requests) <= 2 + SLICE_MS
-    assert max(turns.all()) <= 2 + SLICE_MS
+    assert len(turns.service.requests) <= 2 + 2 * SLICE_MS
+    assert max(turns.all()) <= 2 + 2 * SLICE_MS
     assert all(len(link.replies()) == 10 for link in turns.links)
 
 
