@@ -150,6 +150,9 @@ bench: setup ## measure kafkalite beside Apache Kafka: QUICK=1 for the core, ARG
 fairness: setup ## what others wait beside the largest requests and passes, kafkalite and Apache Kafka: ARGS=--quick
 	@$(PY) -m bench --suites fairness $(ARGS)
 
+instructions: setup ## how many instructions a small request takes, beside other trees: BESIDE="TREE ..."
+	@$(PY) -m bench.instructions $(BESIDE)
+
 profile: setup ## flame graphs of kafkalite under load, into bench/results/
 	@$(PY) -m bench.profile $(ARGS)
 

@@ -273,8 +273,14 @@ def idle_groups(target: Target) -> Iterator[Row]:
 
 
 def prepare(target: Target) -> None:
-    """The offsets topic and our own are there, and the coordinator has loaded."""
     client = RawClient(target.host, target.port)
+    make_ready(client)
+    client.close()
+    time.sleep(2)
+
+
+def make_ready(client: RawClient) -> None:
+    """The offsets topic and our own are there, and the coordinator has loaded."""
     make_topic(client, TOPIC)
     request = FindCoordinatorRequest(key_type=0, coordinator_keys=["warm"])
     for _ in range(500):
@@ -282,8 +288,6 @@ def prepare(target: Target) -> None:
         if found.error_code == Error.NONE:
             break
         time.sleep(0.02)
-    client.close()
-    time.sleep(2)
 
 
 def measure(run: Run, targets: list[Target]) -> Iterator[Row]:
