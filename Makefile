@@ -31,7 +31,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test unit lint compat public-suites conformance differential settings together crash histories damage out-and-in mutants hostile simulate \
+.PHONY: help setup run test unit lint instructions compat public-suites conformance differential settings together crash histories damage out-and-in mutants hostile simulate \
 	between planted migrations look test-compiled bench fairness profile dist image compiled clean
 
 help: ## list the targets
