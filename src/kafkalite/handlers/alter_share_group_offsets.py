@@ -39,14 +39,17 @@ def _altered(
     context: Context, call: Call, request: AlterShareGroupOffsetsRequest
 ) -> Steps[Later[Response | InSteps]]:
     starts = Starts()
-    refused: list[Response.Response] = []
+    refused: dict[str, Response.Response] = {}  # one that is named twice is told of once
     others: list[Response.Response] = []
     for number, topic in enumerate(request.topics, 1):
         answer, is_refused = yield from _looked_at(context, call, topic, starts)
-        (refused if is_refused else others).append(answer)
+        if not is_refused:
+            others.append(answer)
+        elif (first := refused.setdefault(topic.topic_name, answer)) is not answer:
+            first.partitions += answer.partitions
         if number % ELEMENTS_PER_STEP == 0:
             yield
-    response = Response(responses=[*refused, *others])
+    response = Response(responses=[*refused.values(), *others])
     indexes: dict[bytes, list[int]] = {}
     for number, (topic_id, index) in enumerate(starts, 1):
         indexes.setdefault(topic_id, []).append(index)
