@@ -45,8 +45,10 @@ def _altered(
         answer, is_refused = yield from _looked_at(context, call, topic, starts)
         if not is_refused:
             others.append(answer)
-        elif (first := refused.setdefault(topic.topic_name, answer)) is not answer:
-            first.partitions += answer.partitions
+        elif topic.partitions:  # of none nothing is told
+            first = refused.setdefault(topic.topic_name, answer)
+            if first is not answer:
+                first.partitions += answer.partitions
         if number % ELEMENTS_PER_STEP == 0:
             yield
     response = Response(responses=[*refused.values(), *others])
@@ -85,7 +87,7 @@ def _looked_at(
     topic_id = ZERO_UUID if found is None else found.topic_id
     answer = Response.Response(topic_name=topic.topic_name, topic_id=topic_id)
     is_denied = not may(context, call, READ, TOPIC, topic.topic_name)
-    is_refused = True
+    is_refused = bool(topic.partitions) or is_denied or found is None
     for asked in topic.partitions:
         code = Error.NONE
         if is_denied:

@@ -65,3 +65,10 @@ def test_a_refused_topic_that_is_named_twice_is_told_of_once() -> None:
     answer = ShareDesk().ask(kind(group_id=GROUP, topics=[named, named]), 0)
     [topic] = answer.responses
     assert [each.partition_index for each in topic.partitions] == [0, 0]
+
+
+def test_of_a_refused_topic_without_partitions_nothing_is_told() -> None:
+    desk = ShareDesk()
+    assert alter(desk, topic="nothing").responses == []
+    [known] = alter(desk).responses
+    assert (known.topic_name, known.partitions) == ("t", [])
