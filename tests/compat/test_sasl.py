@@ -309,6 +309,16 @@ def test_who_is_unknown_is_told_so_by_apache_kafka_alone(place):
     assert heard[-1] == "closed"
 
 
+@pytest.mark.parametrize(("size", "is_taken"), [(200_000, True), (524_000, True), (524_400, False)])
+def test_a_message_may_be_as_long_as_the_setting_lets_in(place, size, is_taken):
+    """sasl.server.max.receive.size, of both."""
+    first = b"n,,n=alice,r=abc,a=" + b"x" * size
+    heard = converse(place.port, [shake("SCRAM-SHA-256"), token(first)])
+    assert (heard[-1] != "closed") is is_taken
+    if is_taken:
+        assert "'error_code': 0" in heard[1]
+
+
 def test_a_session_that_is_over_ends_with_the_next_request(place):
     raw = Raw(place.port)
     raw.ask(*shake("PLAIN")).ask(*token(RIGHT))

@@ -144,7 +144,7 @@ class Conversation:
     def _reason_to_leave_out(self, step: Step) -> str:
         if _has_half_a_producer(step):
             return "a producer without an epoch, which Apache Kafka forgets when it recovers"
-        if _is_of_all_brokers(step):
+        if is_of_all_brokers(step):
             return "a setting of all brokers, which is not this conversation's alone"
         if self.runner.has_restarted and step.api == "OffsetForLeaderEpoch":
             return "epochs of leaders, which each counts its own way after a restart"
@@ -160,7 +160,7 @@ def _has_half_a_producer(step: Step) -> bool:
     )
 
 
-def _is_of_all_brokers(step: Step) -> bool:
+def is_of_all_brokers(step: Step) -> bool:
     return step.api in ("AlterConfigs", "IncrementalAlterConfigs") and any(
         (one.resource_type, one.resource_name) == (BROKER, "") for one in step.request.resources
     )

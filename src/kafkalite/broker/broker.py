@@ -246,7 +246,9 @@ class Broker(Creating):
         if self.context.authorizer is not None:
             self._unfollow += [follow(self.context.authorizer, self.metadata, self.env.slices)]
         self._unfollow += [
-            limiting.follow(self.context.quotas, self.metadata, self.env.slices)
+            limiting.follow(
+                self.context.quotas, self.context.host_names, self.metadata, self.env.slices
+            )
         ]
         self.server.start()
         self.known.own_host = self.server.addresses[self.config.inter_broker_listener][0]
@@ -402,6 +404,7 @@ class Broker(Creating):
             metadata.unsubscribe(self._on_topics)
         context.waiting.stop()
         context.long_work.stop()
+        context.host_names.stop()
         if self.audit is not None:
             self.audit.stop()
 

@@ -128,7 +128,9 @@ class ControllerServer(Creating):
         if self.context.authorizer is not None:
             self._unfollow += [follow(self.context.authorizer, self.metadata, self.env.slices)]
         self._unfollow += [
-            limiting.follow(self.context.quotas, self.metadata, self.env.slices)
+            limiting.follow(
+                self.context.quotas, self.context.host_names, self.metadata, self.env.slices
+            )
         ]
         self.server.start()
         with disk_errors():
@@ -154,6 +156,7 @@ class ControllerServer(Creating):
             self._unfollow.pop()()
         self.context.waiting.stop()
         self.context.long_work.stop()
+        self.context.host_names.stop()
         if self.audit is not None:
             self.audit.stop()
         if self.failure is not None:

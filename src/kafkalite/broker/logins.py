@@ -10,24 +10,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from kafkalite.broker.large_tokens import LargeTokens
 from kafkalite.broker.token_keys import TokenKeys
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.java_hash import in_hash_order
 from kafkalite.env import Env
+from kafkalite.env.later import Later
 from kafkalite.peers.login import Entry
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.security.delegation import SECRET, Token, TokenLogins
 from kafkalite.security.login_settings import broker_login, login_settings
 from kafkalite.security.mechanisms import OAUTHBEARER, PLAIN, Mechanism
 from kafkalite.security.oauth_settings import SignedSettings
-from kafkalite.security.oauthbearer import Check, OauthExchange
+from kafkalite.security.oauthbearer import Check, Checked, OauthExchange
 from kafkalite.security.plain import PlainExchange
 from kafkalite.security.scram import BY_NAME, Credential, Scram, ScramExchange
 from kafkalite.security.unsecured_tokens import UnsecuredRules, UnsecuredTokens
 from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.server.limits import LimitedLog
-from kafkalite.server.login import Entrance, LoginCounts
+from kafkalite.server.login import Entrance, LoginCounts, LongWords
 from kafkalite.server.terms import Service, Terms
 
 SECRET_BITS = 256
@@ -55,12 +57,14 @@ class Logins:
         self._settings = login_settings(config)
         self._entrances: dict[tuple[str, str], Entrance] = {}
         self.counts: dict[str, LoginCounts] = {}  # by listener
+        self._long_words = LongWords()
+        self._large = LargeTokens(env)
         self._secret = b""  # of what is made up for who is unknown
         self._tokens = TokenLogins(
             config.get_optional_str(SECRET) or "", self._token, env.background, env.random
         )
         self._keys = {
-            name: TokenKeys(env, each.oauth, log)
+            name: TokenKeys(env, each.oauth, log, self._large)
             for name, each in self._settings.items()
             if isinstance(each.oauth, SignedSettings)
         }
@@ -72,6 +76,7 @@ class Logins:
     def stop(self) -> None:
         for keys in self._keys.values():
             keys.stop()
+        self._large.stop()
         self._tokens.stop(KafkaError(Error.BROKER_NOT_AVAILABLE, "the broker stops"))
 
     def terms(self, info: ConnectionInfo) -> Terms:
@@ -90,7 +95,9 @@ class Logins:
             name: self._mechanism(name, listener) for name in in_hash_order(settings.mechanisms)
         }
         counts = self.counts.setdefault(listener, LoginCounts())
-        return Entrance(service, settings, mechanisms, self._env.clock, self._log, counts)
+        return Entrance(
+            service, settings, mechanisms, self._env.clock, self._log, counts, self._long_words
+        )
 
     def _mechanism(self, name: str, listener: str) -> Mechanism:
         if name == PLAIN:
@@ -108,8 +115,11 @@ class Logins:
     def _check(self, listener: str) -> Check:
         rules = self._settings[listener].oauth
         if isinstance(rules, UnsecuredRules):
-            return UnsecuredTokens(rules, self._env.clock.now_ms).check
+            return partial(self._unsecured, UnsecuredTokens(rules, self._env.clock.now_ms))
         return self._keys[listener].check
+
+    def _unsecured(self, tokens: UnsecuredTokens, token: str) -> Checked | Later[Checked]:
+        return self._large.read(token, partial(tokens.check, token))
 
     def _credential(self, scram: Scram, user: str) -> Credential | None:
         return self._metadata().image.scram.get((user, scram.number))

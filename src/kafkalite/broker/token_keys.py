@@ -9,7 +9,9 @@ one reading at a time; keys hold until others have been read.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
+from kafkalite.broker.large_tokens import LargeTokens
 from kafkalite.env import Env
 from kafkalite.env.background import Background, ThreadBackground
 from kafkalite.env.clock import Timer
@@ -34,8 +36,11 @@ MOST_DOUBLINGS = 30
 class TokenKeys:
     """Of one listener."""
 
-    def __init__(self, env: Env, settings: SignedSettings, log: LimitedLog) -> None:
+    def __init__(
+        self, env: Env, settings: SignedSettings, log: LimitedLog, large: LargeTokens
+    ) -> None:
         self._env, self._settings, self._log = env, settings, log
+        self._large = large
         self._keys: Sequence[PublicKey] | None = None
         self._first: Later[None] = Later()  # filled when the first reading is over
         self._background: Background | None = None
@@ -64,18 +69,23 @@ class TokenKeys:
     def check(self, token: str) -> Checked | Later[Checked]:
         if self._first.is_resolved:
             return self._checked(token)
-        return self._first.then_ask(lambda _: self._env.slices.later(self._in_turn(token)))
+        in_turn = self._first.then_ask(lambda _: self._env.slices.later(self._in_turn(token)))
+        return in_turn.then_ask(_later)
 
-    def _in_turn(self, token: str) -> Steps[Checked]:
+    def _in_turn(self, token: str) -> Steps[Checked | Later[Checked]]:
         """As one of very many who came before there were keys."""
         yield
         return self._checked(token)
 
-    def _checked(self, token: str) -> Checked:
+    def _checked(self, token: str) -> Checked | Later[Checked]:
         if self._keys is None:
             return NotTaken(f"no keys could be read from {self._settings.source} so far")
         now_ms = self._env.clock.now_ms()
-        found = checked(token, self._keys, self._settings.rules, now_ms)
+        check = partial(checked, token, self._keys, self._settings.rules, now_ms)
+        found = self._large.read(token, check)
+        return found.map(self._noted) if isinstance(found, Later) else self._noted(found)
+
+    def _noted(self, found: Checked) -> Checked:
         if isinstance(found, UnknownKey) and found.key_id is not None:
             self._miss(found.key_id)
         return found
@@ -135,3 +145,7 @@ class TokenKeys:
             f"they are read again in {delay_ms} ms",
         )
         self._read_in(delay_ms)
+
+
+def _later(found: Checked | Later[Checked]) -> Later[Checked]:
+    return found if isinstance(found, Later) else Later.of(found)

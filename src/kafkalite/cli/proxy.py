@@ -7,15 +7,19 @@ import io
 import signal
 import sys
 from contextlib import suppress
+from ssl import SSLContext
 from typing import Any
 
 import click
 
 from kafkalite.cli import _conversation_screen as screen
 from kafkalite.cli._addresses import Address
+from kafkalite.cli._as_program import ListenFile, SecurityFile
 from kafkalite.cli._frames import describe_records
 from kafkalite.cli._port_file import write_port
 from kafkalite.log.failures import is_out_of_descriptors
+from kafkalite.security.client_login import OPEN, Security
+from kafkalite.testing.recording.entering import Entrances
 from kafkalite.testing.recording.proxy import Proxy
 from kafkalite.testing.recording.scribe import Scribe
 from kafkalite.testing.recording.trace import to_json
@@ -30,18 +34,26 @@ MOST_TROUBLES = 100
               help="A broker of the cluster.")
 @click.option("--listen", default="127.0.0.1:9192", show_default=True, type=Address(),
               metavar="HOST:PORT", help="Where clients connect; port 0 picks one.")
+@click.option("--command-config", "security", type=SecurityFile(), default=OPEN,
+              help="How to be let in by brokers, as Java's clients are told it: security.protocol,"
+                   " ssl.*, sasl.*. With a login there, clients need none.")
+@click.option("--listen-config", "shown", type=ListenFile(),
+              help="How clients come: the ssl.* settings of a listener.")
 @click.option("--save", "path", metavar="FILE",
               help="Write JSON lines to FILE instead of printing. An older FILE is replaced when"
                    " there is a first line.")
 @click.option("--port-file", metavar="FILE", help="Write the port to FILE once clients may come.")
 def command(
-    broker: tuple[str, int], listen: tuple[str, int], path: str | None, port_file: str | None
+    broker: tuple[str, int], listen: tuple[str, int], security: Security,
+    shown: SSLContext | None, path: str | None, port_file: str | None,
 ) -> None:
     """Stand between clients and brokers and show what they say.
 
     Point any client at --listen instead of its broker. Answers that name brokers name the proxy
     instead, one port for each broker, so the client stays with it. What is not Kafka's protocol
-    (TLS, say) passes as it is. Ends on Ctrl-C.
+    passes as it is. Where brokers or clients speak TLS, --command-config and --listen-config say
+    with which keys; logins of clients go through, and nothing secret in them is saved. Ends on
+    Ctrl-C.
 
     \b
     Exit code 0: all that was said was printed or saved.
@@ -55,7 +67,10 @@ def command(
         sys.stdout.reconfigure(errors="backslashreplace")  # whatever the terminal can show
     file = _trace_file(path) if path is not None else None
     scribe = Scribe(screen.show if file is None else file.write, _tell)
-    proxy = Proxy(broker, listen, scribe.hear, room=scribe.room, tell=_tell)
+    entrances = Entrances(security, shown)
+    proxy = Proxy(
+        broker, listen, scribe.hear, room=scribe.room, tell=_tell, entrances=entrances
+    )
     asyncio.run(_serve(proxy, port_file))
     scribe.close()
     if file is not None:

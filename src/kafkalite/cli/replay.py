@@ -15,9 +15,11 @@ from rich.text import Text
 
 from kafkalite.cli import _addresses
 from kafkalite.cli import _conversation_screen as screen
+from kafkalite.cli._as_program import SecurityFile
 from kafkalite.cli._replay_ledger import NOT_COMPARED, Ledger
 from kafkalite.cli._streams import leave_output
 from kafkalite.protocol.errors import MalformedFrame
+from kafkalite.security.client_login import OPEN, LoginFailed, Security
 from kafkalite.testing.comparison.comparing import Difference
 from kafkalite.testing.comparison.differences import explain
 from kafkalite.testing.comparison.reaching import expect_broker
@@ -28,6 +30,7 @@ from kafkalite.testing.recording import trace
 SHOWN_CHARACTERS = 300
 
 Address = tuple[str, int]
+Place = tuple[Address, Security]
 
 
 class CannotCompare(click.ClickException):
@@ -40,15 +43,21 @@ class CannotCompare(click.ClickException):
               help="The broker in question.")
 @click.option("--oracle", "theirs", required=True, type=_addresses.Address(), metavar="HOST:PORT",
               help="The broker that is right by definition.")
+@click.option("--against-config", "our_security", type=SecurityFile(), default=OPEN,
+              help="How to be let in by the broker in question, as Java's clients are told it.")
+@click.option("--oracle-config", "their_security", type=SecurityFile(), default=OPEN,
+              help="The same of the other one.")
 @click.option("--all", "shows_allowed", is_flag=True,
               help="Also show differences that are known and allowed, with their reasons.")
 def command(
-    file: Path, ours: Address, theirs: Address, shows_allowed: bool
+    file: Path, ours: Address, theirs: Address, our_security: Security, their_security: Security,
+    shows_allowed: bool,
 ) -> None:
     """Send the requests in FILE, a trace of `kafkalite proxy`, to two brokers and compare.
 
     Both should be without the topics and groups of the trace, or the same in them. Ids that
-    brokers choose are translated.
+    brokers choose are translated. Logins in FILE are left out: what a broker wants to know is in
+    --against-config or --oracle-config.
 
     \b
     Exit code 0: all that was compared was answered alike.
@@ -59,17 +68,18 @@ def command(
                  kafkalite made a mistake.
     """
     try:
-        exit_code = _exit_code(file, (ours, theirs), shows_allowed)
+        places = ((ours, our_security), (theirs, their_security))
+        exit_code = _exit_code(file, places, shows_allowed)
     except KeyboardInterrupt:
         raise CannotCompare("the comparison was interrupted") from None
     sys.exit(exit_code)
 
 
-def _exit_code(file: Path, addresses: tuple[Address, Address], shows_allowed: bool) -> int:
+def _exit_code(file: Path, places: tuple[Place, Place], shows_allowed: bool) -> int:
     said = _read(file)
-    for address in addresses:
-        _expect(address)
-    ours, theirs = (Side(*address) for address in addresses)
+    for place in places:
+        _expect(*place)
+    ours, theirs = (Side(*address, security) for address, security in places)
     with closing(ours), closing(theirs):
         return _run(Replay(ours, theirs, said), shows_allowed)
 
@@ -82,9 +92,9 @@ def _read(file: Path) -> list[trace.Said]:
         raise CannotCompare(f"{file}: {reason}") from None
 
 
-def _expect(address: Address) -> None:
+def _expect(address: Address, security: Security) -> None:
     try:
-        expect_broker(*address)
+        expect_broker(*address, security)
     except OSError as reason:
         raise CannotCompare(str(reason)) from None
 
@@ -101,7 +111,7 @@ def _run(replay: Replay, shows_allowed: bool) -> int:
                 _show(number, exchange.differences)
                 if shows_allowed:
                     _show(number, exchange.allowed)
-    except (OSError, MalformedFrame) as reason:
+    except (OSError, MalformedFrame, LoginFailed) as reason:
         trouble = f"the comparison ended: {reason}"
     except KeyboardInterrupt:
         trouble = "the comparison was interrupted"

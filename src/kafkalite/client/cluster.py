@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from kafkalite.client.logging_in import VERSION as LOGIN_VERSION
+from kafkalite.client.logging_in import logging_in
 from kafkalite.client.wire import NoReply, NotEncrypted, Wire, decode_response, request_frame
 from kafkalite.env.randomness import system_random
 from kafkalite.protocol.errors import Error, MalformedFrame
 from kafkalite.protocol.messages import (
     ApiVersionsRequest,
     MetadataRequest,
-    SaslAuthenticateRequest,
-    SaslHandshakeRequest,
 )
 from kafkalite.security.client_login import OPEN, Login, LoginFailed, Security
 
@@ -115,18 +115,13 @@ class Peer:
         return self._exchange(request, self._version(request))
 
     def _log_in(self, login: Login) -> None:
-        handshake = self._exchange(SaslHandshakeRequest(mechanism=login.mechanism), 1)
-        if handshake.error_code != Error.NONE:
-            known = ", ".join(handshake.mechanisms)
-            raise self._no_login(f"{login.mechanism} is not enabled, but {known}")
-        token: bytes | None
-        token, go_on = login.begin(system_random())
+        steps = logging_in(login, system_random())
         try:
-            while token is not None:
-                answer = self._exchange(SaslAuthenticateRequest(auth_bytes=token), 1)
-                if answer.error_code != Error.NONE:
-                    raise self._no_login(answer.error_message)
-                token = go_on(bytes(answer.auth_bytes))
+            request = next(steps)
+            while True:
+                request = steps.send(self._exchange(request, LOGIN_VERSION))
+        except StopIteration:
+            return
         except LoginFailed as error:
             raise self._no_login(str(error)) from None
 

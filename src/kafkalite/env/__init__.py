@@ -1,18 +1,20 @@
 """Time, disk, background work and chance, as the broker is given them.
 
 Owns the line between the program and the machine: everything below this package's interfaces may be
-replaced, and nothing outside it asks the machine directly. The network is not in Env: the server
-alone is given one.
+replaced, and nothing outside it asks the machine directly. Of the network Env has what names stand
+for; the rest the server alone is given.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from random import Random
 
 from kafkalite.env import collector
 from kafkalite.env.background import Background, InlineBackground, ThreadBackground
 from kafkalite.env.clock import Clock, ManualClock, RealClock
+from kafkalite.env.connecting import address_of
 from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.disk import Disk, RealDisk
 from kafkalite.env.memory import MemoryDisk
@@ -28,6 +30,8 @@ class Env:
     disk: Disk
     background: Background
     random: Random
+    # The address of a host's name, or OSError. May take long: for workers.
+    address_of: Callable[[str], str] = address_of
     slices: Slices = field(init=False)  # all long work of the loop, of whatever room
 
     def __post_init__(self) -> None:
@@ -51,5 +55,12 @@ def manual_env(
     seed."""
     clock = clock or ManualClock()
     return Env(
-        clock, disk or MemoryDisk(now_ms=clock.now_ms), InlineBackground(), seeded_random(seed)
+        clock, disk or MemoryDisk(now_ms=clock.now_ms), InlineBackground(), seeded_random(seed),
+        _of_this_machine,
     )
+
+
+def _of_this_machine(name: str) -> str:
+    if name != "localhost":
+        raise OSError(f"{name} is a name of nobody in this world")
+    return "127.0.0.1"

@@ -165,3 +165,9 @@ def _look_up(host: str, port: int, flags: int = 0) -> list[Found]:
     except UnicodeError as error:
         raise OSError(f"no name has such a part: {host}") from error
     return sorted(found, key=lambda each: each[0] != socket.AF_INET)
+
+
+def address_of(name: str) -> str:
+    """What a name stands for; raises OSError. Takes as long as the system does."""
+    [(*_, address), *_] = _look_up(name, 0)
+    return str(address[0])

@@ -28,6 +28,10 @@ class TlsError(ValueError):
     """What cannot be served; the message has no secret in it."""
 
 
+class RevocationsUnreadable(TlsError):
+    """It is not the key that cannot be taken."""
+
+
 @dataclass(slots=True, frozen=True, repr=False)
 class Shown:
     """A key and its certificates in PEM."""
@@ -47,6 +51,7 @@ class Offer:
     ciphers: Sequence[str] | None = None  # of TLS 1.2, in OpenSSL's names
     client_auth: str = "none"  # what a server asks for
     checks_name: bool = True  # whether a client compares the name it called
+    revoked: bytes | None = None  # in PEM: what was taken back, by each issuer whose word counts
 
 
 def server_context(offer: Offer) -> ssl.SSLContext:
@@ -56,6 +61,7 @@ def server_context(offer: Offer) -> ssl.SSLContext:
     context.verify_mode = CLIENT_AUTH[offer.client_auth]
     if offer.client_auth != "none":
         _trust(context, offer.trusted, ssl.Purpose.CLIENT_AUTH)
+        _refuse(context, offer.revoked)
     return context
 
 
@@ -65,6 +71,7 @@ def client_context(offer: Offer) -> ssl.SSLContext:
     _prepare(context, offer)
     context.check_hostname = offer.checks_name
     _trust(context, offer.trusted, ssl.Purpose.SERVER_AUTH)
+    _refuse(context, offer.revoked)
     return context
 
 
@@ -111,6 +118,17 @@ def _trust(
             context.load_verify_locations(cadata=each)
         except (ssl.SSLError, ValueError) as error:
             raise TlsError(f"a certificate cannot be trusted: {_words(error)}") from None
+
+
+def _refuse(context: ssl.SSLContext, revoked: bytes | None) -> None:
+    if revoked is None:
+        return
+    try:
+        with _readable(revoked) as path:
+            context.load_verify_locations(path)
+    except (ssl.SSLError, ValueError) as error:
+        raise RevocationsUnreadable(f"there is no CRL in it: {_words(error)}") from None
+    context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
 
 
 @contextmanager

@@ -276,17 +276,18 @@ class TlsLink:
 
     def _fill(self, view: memoryview) -> int:
         """Decrypts as much as there is, or as there is room for."""
-        filled = 0
+        filled, room = 0, len(view)
+        incoming, tls = self._incoming, self._tls
         try:
-            while filled < len(view) and (
-                self._incoming.pending or self._tls.pending() or self._give()
-            ):
-                with suppress(ssl.SSLWantReadError):  # what TLS says to itself
-                    count = self._tls.read(len(view) - filled, view[filled:])
-                    if not count:
-                        self._peer_is_done = True
-                        break
-                    filled += int(count)
+            while filled < room and (incoming.pending or tls.pending() or self._give()):
+                try:
+                    count = tls.read(room - filled, view[filled:])
+                except ssl.SSLWantReadError:  # what TLS says to itself
+                    continue
+                if not count:
+                    self._peer_is_done = True
+                    break
+                filled += int(count)
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
             self._peer_is_done = True
         except ssl.SSLError as error:
@@ -307,9 +308,9 @@ class TlsLink:
             self._incoming.write(memoryview(raw)[:size])
             self._raw = raw[size:]
             return True
-        if _missing(fresh) > 0:
+        count = len(fresh)
+        if count < RECORD_HEAD_BYTES or count < (size := record_size(fresh)):
             return False
-        size = record_size(fresh)
         self._incoming.write(fresh[:size])
         self._fresh = fresh[size:]
         return True

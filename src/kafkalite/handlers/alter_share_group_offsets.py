@@ -39,14 +39,19 @@ def _altered(
     context: Context, call: Call, request: AlterShareGroupOffsetsRequest
 ) -> Steps[Later[Response | InSteps]]:
     starts = Starts()
-    refused: list[Response.Response] = []
+    refused: dict[str, Response.Response] = {}  # one that is named twice is told of once
     others: list[Response.Response] = []
     for number, topic in enumerate(request.topics, 1):
         answer, is_refused = yield from _looked_at(context, call, topic, starts)
-        (refused if is_refused else others).append(answer)
+        if not is_refused:
+            others.append(answer)
+        elif topic.partitions:  # of none nothing is told
+            first = refused.setdefault(topic.topic_name, answer)
+            if first is not answer:
+                first.partitions += answer.partitions
         if number % ELEMENTS_PER_STEP == 0:
             yield
-    response = Response(responses=[*refused, *others])
+    response = Response(responses=[*refused.values(), *others])
     indexes: dict[bytes, list[int]] = {}
     for number, (topic_id, index) in enumerate(starts, 1):
         indexes.setdefault(topic_id, []).append(index)
@@ -82,7 +87,7 @@ def _looked_at(
     topic_id = ZERO_UUID if found is None else found.topic_id
     answer = Response.Response(topic_name=topic.topic_name, topic_id=topic_id)
     is_denied = not may(context, call, READ, TOPIC, topic.topic_name)
-    is_refused = True
+    is_refused = bool(topic.partitions) or is_denied or found is None
     for asked in topic.partitions:
         code = Error.NONE
         if is_denied:

@@ -31,6 +31,7 @@ from kafkalite.handlers.sender import Sender
 from kafkalite.handlers.telemetry import Telemetry
 from kafkalite.log.manager import LogManager
 from kafkalite.quotas.client_quotas import ClientQuotas
+from kafkalite.quotas.host_names import HostNames
 from kafkalite.replication.leader import AlterPartition
 from kafkalite.replication.partition import Partition
 from kafkalite.replication.partitions import Partitions
@@ -73,6 +74,7 @@ class Context:
     # None: everybody may do everything.
     authorizer: Authorizer | None = None
     long_work: LongWork = field(init=False)
+    host_names: HostNames = field(init=False)
     produce_order: ProduceOrder = field(default_factory=ProduceOrder)
     # Of the metadata log, where this process leads it for others.
     quorum: QuorumLeader | None = None
@@ -85,3 +87,4 @@ class Context:
 
     def __post_init__(self) -> None:
         self.long_work = LongWork(self.env.slices)
+        self.host_names = HostNames(self.env)

@@ -27,7 +27,7 @@ from kafkalite.security.acl import (
 )
 
 NO_AUTHORIZER = "No Authorizer is configured on the broker"
-MATCHED_PER_STEP = 256
+MATCHED_PER_STEP = 64
 
 Resource = DescribeAclsResponse.Resource
 
@@ -57,12 +57,12 @@ def _describe(acls: list[Acl], wanted: AclFilter) -> Steps[DescribeAclsResponse]
     resources: dict[tuple[int, int, str], Resource] = {}
     for number, acl in enumerate(acls, 1):
         if wanted.matches(acl):
-            resource = resources.setdefault(
-                (acl.kind, acl.pattern, acl.name),
-                Resource(
+            key = acl.kind, acl.pattern, acl.name
+            resource = resources.get(key)
+            if resource is None:
+                resource = resources[key] = Resource(
                     resource_type=acl.kind, resource_name=acl.name, pattern_type=acl.pattern
-                ),
-            )
+                )
             resource.acls.append(
                 DescribeAclsResponse.Acl(
                     principal=acl.principal,

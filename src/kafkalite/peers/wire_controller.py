@@ -20,7 +20,7 @@ from kafkalite.coordinators.cluster.brokers import (
 )
 from kafkalite.coordinators.cluster.configs import AlterConfigs
 from kafkalite.coordinators.cluster.configs import Outcome as SettingsOutcome
-from kafkalite.coordinators.cluster.events import Mutation, Requested
+from kafkalite.coordinators.cluster.events import AlterClientQuotas, Mutation, Requested
 from kafkalite.coordinators.cluster.states import PartitionState
 from kafkalite.coordinators.events import Event
 from kafkalite.env.clock import Clock
@@ -101,7 +101,7 @@ class WireController:
             settings = settings_request(event)
             asked = self._ask(self._asking, settings, _versions(settings))
             return asked.map(_understood(partial(settings_outcomes, event)))
-        if isinstance(event, Requested | Mutation):
+        if isinstance(event, Requested | Mutation | AlterClientQuotas):
             wanted: Any = event.request
             return self._ask(self._asking, wanted, _versions(wanted))
         why = f"{type(event).__name__} is asked where the controller is"

@@ -40,7 +40,8 @@ class ClientQuotas:
             clock, Gauges(Rate, window, clock), Gauges(Rate, window, clock),
             Gauges(Rate, window, clock), mutations,
         )  # fmt: skip
-        self._connection_rates: dict[str | None, float] = {}
+        self._connection_rates: dict[str | None, float] = {}  # by address, or a name without one
+        self._addresses: dict[str, str] = {}  # of names
 
     def set(self, entity: Entity, values: Mapping[str, float]) -> None:
         """All that is said of an entity from now on."""
@@ -77,11 +78,20 @@ class ClientQuotas:
         return Meter(self._kinds, principal, size)
 
     def _set_connection_rate(self, host: str | None, rate: float | None) -> None:
-        address = None if host is None else address_of(host)
+        address = None if host is None else self._addresses.get(host, address_of(host))
         if rate is None:
             self._connection_rates.pop(address, None)
+            self._addresses.pop(host or "", None)
         else:
             self._connection_rates[address] = 0 if math.isnan(rate) else int(rate)
+
+    def is_at(self, name: str, address: str) -> None:
+        """What is said of a host by its name holds for this address."""
+        before, now = self._addresses.get(name, name), address_of(address)
+        rate = self._connection_rates.pop(before, None)
+        if rate is not None:
+            self._addresses[name] = now
+            self._connection_rates[now] = rate
 
     def connection_rate(self, host: str) -> float | None:
         """How many connections an address may make in a second, if somebody has said so."""
@@ -93,7 +103,7 @@ class ClientQuotas:
 
 
 def address_of(host: str) -> str:
-    """One way to write an address, of all there are; a name is not looked up."""
+    """One way to write an address, of all there are; a name stays as it is."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

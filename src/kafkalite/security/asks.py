@@ -153,7 +153,7 @@ StreamsGroupHeartbeat       own             READ group                when it is
 StreamsGroupHeartbeat       own             DESCRIBE topic            named: refused
 StreamsGroupHeartbeat       own             CREATE cluster            of internal topics; or:
 StreamsGroupHeartbeat       own             CREATE topic              none is created
-StreamsGroupDescribe        own             DESCRIBE group            when it is served
+StreamsGroupDescribe        each            DESCRIBE group
 StreamsGroupDescribe        own             DESCRIBE topic            of its topology; it is refused
 ControllerRegistration      all             CLUSTER_ACTION cluster
 GetTelemetrySubscriptions   none

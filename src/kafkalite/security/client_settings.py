@@ -21,6 +21,8 @@ from kafkalite.security.plain import MODULE as PLAIN_MODULE
 if TYPE_CHECKING:
     import ssl
 
+    from kafkalite.env.tls import Offer
+
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 MODULES = {PLAIN: PLAIN_MODULE, OAUTHBEARER: OAUTHBEARER_MODULE}
 PROTOCOL, MECHANISM, JAAS = "security.protocol", "sasl.mechanism", "sasl.jaas.config"
@@ -48,7 +50,33 @@ def security_of(given: Mapping[str, str]) -> Security:
 
 
 def _context(given: Mapping[str, str]) -> ssl.SSLContext:
-    from kafkalite.env.tls import Offer, Shown, TlsError, client_context
+    from kafkalite.env.tls import TlsError, client_context
+
+    try:
+        return client_context(_offer(given))
+    except TlsError as error:
+        raise InvalidSetting(f"ssl.keystore.location: {error}") from None
+
+
+def shown_context(given: Mapping[str, str]) -> ssl.SSLContext:
+    """What settings of a listener show to who calls, where no broker listens; raises
+    InvalidSetting."""
+    from kafkalite.env.tls import TlsError, server_context
+
+    offer = _offer(given, given.get("ssl.client.auth", "none").strip().lower())
+    if not offer.shown:
+        raise InvalidSetting(
+            "ssl.keystore.location: who listens with TLS shows a certificate: name the store of "
+            "its key"
+        )
+    try:
+        return server_context(offer)
+    except TlsError as error:
+        raise InvalidSetting(f"ssl.keystore.location: {error}") from None
+
+
+def _offer(given: Mapping[str, str], client_auth: str = "none") -> Offer:
+    from kafkalite.env.tls import CLIENT_AUTH, Offer, Shown
     from kafkalite.security.key_stores import read_identities, read_trusted
     from kafkalite.security.tls_settings import (
         GivenSettings,
@@ -59,20 +87,19 @@ def _context(given: Mapping[str, str]) -> ssl.SSLContext:
         versions_and_ciphers,
     )
 
+    if client_auth not in CLIENT_AUTH:
+        known = ", ".join(CLIENT_AUTH)
+        raise InvalidSetting(f"ssl.client.auth: {client_auth} is none of {known}")
     settings = GivenSettings(given)
     check_classes(settings)
     versions, ciphers = versions_and_ciphers(settings)
     keys, trusted = key_place(settings), trust_place(settings)
     shown = [] if keys is None else read_identities(keys)
-    offer = Offer(
+    return Offer(
         [Shown(each.key, each.chain, each.password) for each in shown],
-        None if trusted is None else read_trusted(trusted), versions, ciphers,
+        None if trusted is None else read_trusted(trusted), versions, ciphers, client_auth,
         checks_name=checks_names(settings),
     )  # fmt: skip
-    try:
-        return client_context(offer)
-    except TlsError as error:
-        raise InvalidSetting(f"ssl.keystore.location: {error}") from None
 
 
 def login_of(given: Mapping[str, str]) -> Login:

@@ -21,6 +21,7 @@ from kafkalite.security.der import MalformedDer, only
 
 PEM, JKS, PKCS12 = "PEM", "JKS", "PKCS12"
 TYPES = (JKS, PKCS12, PEM)
+REVOCATIONS = "X509 CRL"
 LARGEST_STORE = 16 * 1024 * 1024
 _BLOCK = re.compile(
     r"-+BEGIN\s+([A-Z0-9 ]+?)\s*-+\s+((?:[^\r\n:]+:[^\r\n]*\s*[\r\n]+)*)([A-Za-z0-9/+=\s]+)-+END"
@@ -93,6 +94,20 @@ def read_trusted(place: Place) -> list[bytes]:
     if not found:
         raise place.problem("there is no certificate in this store")
     return found
+
+
+def read_revoked(place: Place) -> bytes:
+    """The lists of certificates that were taken back, in PEM: nothing else of the file, since a
+    certificate beside them would be trusted."""
+    text = _bytes_of(place).decode(errors="replace")
+    lists = [
+        pem(REVOCATIONS, base64.b64decode("".join(block[3].split())))
+        for block in _BLOCK.finditer(text)
+        if block[1] == REVOCATIONS
+    ]
+    if not lists:
+        raise place.problem(f"there is no {REVOCATIONS} in this file")
+    return b"".join(lists)
 
 
 def _bytes_of(place: Place) -> bytes:

@@ -21,7 +21,6 @@ SEPARATOR: Final = "\x01"
 CONFIRMATION: Final = b"\x01"  # of having heard that a token is not taken
 INVALID: Final = "invalid_token"
 SHOWN: Final = 200
-LARGEST: Final = 32_768  # no issuer's token comes near it, and reading takes the loop's time
 MOST_PAIRS: Final = 1_000  # of which nothing but the token is looked at
 # What is left until a moment is counted in nanoseconds by Apache Kafka, which cannot count further.
 LONGEST_MS: Final = (2**63 - 1) // 1_000_000
@@ -90,8 +89,6 @@ class OauthExchange:
             why, told = self._refused
             return Refused(why.why, told=told)
         self._refused = None
-        if len(token) > LARGEST:
-            return self._not_taken(NotTaken(f"it has more than {LARGEST} bytes"))
         try:
             message = _message_of(token.decode(errors="replace"))
         except _WrongScheme:

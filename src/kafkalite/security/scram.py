@@ -3,7 +3,8 @@
 Owns the exchange as a broker leads it, and the keys that prove a password. The broker makes no key
 out of a password: a login costs it three hashes of what was said, however many iterations a user
 has. Who is unknown gets a challenge as anybody does, and is refused at the proof: nothing of the
-exchange tells who has an account.
+exchange tells who has an account. Invariant: of what a peer says hashes are kept, and its name, so
+that an exchange under way is small however long its messages are.
 """
 
 from __future__ import annotations
@@ -34,10 +35,9 @@ if TYPE_CHECKING:
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16384
 NONCE_BITS = 130
-# A message of more bytes, or in more parts, is none: the longest name that records have room for
-# takes less, clients have one extension at most, and all of it takes time to read.
-MOST_BYTES: Final = 128 * 1024
+# A message in more parts is none: clients have one extension at most, and each takes time to read.
 MOST_PARTS: Final = 1_000
+NAME_KEPT = 1_000  # of a name that nobody has, for the log: it may be as long as a request
 
 _NAME = re.compile(r"[\x01-\x2b\x2d-\x3c\x3e-\x7f]+")  # without a comma and an equals sign
 _VALUE = re.compile(r"[\x01-\x2b\x2d-\x7f]+")  # without a comma
@@ -129,6 +129,23 @@ class _Final:
     proof: bytes = field(repr=False)
 
 
+class _Said:
+    """What was said so far, as far as it is proved: hashed with each of a user's two keys."""
+
+    def __init__(self, scram: Scram, credential: Credential, text: str) -> None:
+        self._hashes = [
+            hmac.new(key, text.encode(), scram.hash)
+            for key in (credential.stored_key, credential.server_key)
+        ]
+
+    def signatures(self, text: str) -> tuple[bytes, bytes]:
+        """With this said at last: what masks the client's key, and what proves the broker."""
+        for each in self._hashes:
+            each.update(text.encode())
+        client, server = (each.digest() for each in self._hashes)
+        return client, server
+
+
 class ScramExchange:
     """One login."""
 
@@ -143,18 +160,18 @@ class ScramExchange:
         self._scram, self._find, self._random = scram, find, random
         self._find_token = find_token
         self._secret = secret  # of the broker's, to make up what nobody has
-        self._first: _First | None = None
-        self._nonce = self._challenge = ""
+        self._user: str | None = None  # as it called itself in a first message that was one
+        self._said: _Said | None = None
+        self._nonce = self._nonce_twice = b""  # the hash of what it is to say again
+        self._credential: Credential | None = None  # also of somebody who is not known
         self._is_known = False
-        self._credential: Credential | None = None
         self._token: TokenLogin | None = None
 
     def take(self, token: bytes) -> Step | Later[Step]:
-        if len(token) > MOST_BYTES or not token.isascii():
-            user = None if self._first is None else self._first.user
-            return Refused("what it sent is no message of SCRAM", user=user)
+        if not token.isascii():
+            return Refused("what it sent is no message of SCRAM", user=self._user)
         text = token.decode("ascii")
-        return self._begin(text) if self._first is None else self._finish(self._first, text)
+        return self._begin(text) if self._said is None else self._finish(self._said, text)
 
     def _begin(self, text: str) -> Step | Later[Step]:
         first = _first_of(text)
@@ -179,40 +196,42 @@ class ScramExchange:
         if credential.iterations < MIN_ITERATIONS:
             why = f"Iterations {credential.iterations} is less than the minimum {MIN_ITERATIONS}"
             return Refused(f"{why} for {self._scram.name}", user=first.user)
-        self._first, self._credential, self._is_known = first, credential, found is not None
-        self._nonce = first.nonce + in_base_36(self._random.getrandbits(NONCE_BITS))
+        self._user = first.user if found is not None else first.user[:NAME_KEPT]
+        self._credential, self._is_known = credential, found is not None
+        nonce = first.nonce + in_base_36(self._random.getrandbits(NONCE_BITS))
+        self._nonce, self._nonce_twice = _hashed(nonce), _hashed(first.nonce + nonce)
         salt = b64encode(credential.salt).decode()
-        self._challenge = f"r={self._nonce},s={salt},i={credential.iterations}"
-        return Challenge(self._challenge.encode())
+        challenge = f"r={nonce},s={salt},i={credential.iterations}"
+        self._said = _Said(self._scram, credential, f"{first.bare},{challenge}")
+        return Challenge(challenge.encode())
 
-    def _finish(self, first: _First, text: str) -> Step:
-        final = _final_of(text)
-        if final is None:
-            return Refused("its last message is none of SCRAM", user=first.user)
-        if final.nonce != self._nonce:
-            return Refused(self._wrong_nonce(first, final), user=first.user)
-        credential = self._credential
+    def _finish(self, said: _Said, text: str) -> Step:
+        final, user, credential = _final_of(text), self._user, self._credential
+        assert user is not None
         assert credential is not None
-        said = f"{first.bare},{self._challenge},c={final.binding},r={final.nonce}".encode()
-        signature = self._scram.hmac(credential.stored_key, said)
+        if final is None:
+            return Refused("its last message is none of SCRAM", user=user)
+        nonce = _hashed(final.nonce)
+        if nonce != self._nonce:
+            return Refused(self._wrong_nonce(nonce), user=user)
+        signature, proof = said.signatures(f",c={final.binding},r={final.nonce}")
         if len(final.proof) != len(signature):
-            return BrokenOff("its proof is not as long as a hash", first.user)
+            return BrokenOff("its proof is not as long as a hash", user)
         pairs = zip(signature, final.proof, strict=True)
         client_key = bytes(ours ^ theirs for ours, theirs in pairs)
         stored = hashlib.new(self._scram.hash, client_key).digest()
         if not hmac.compare_digest(stored, credential.stored_key):
-            return Refused("Invalid client credentials", user=first.user)
+            return Refused("Invalid client credentials", user=user)
         if not self._is_known:
-            return Refused("there is no such user", user=first.user)
-        proof = b"v=" + b64encode(self._scram.hmac(credential.server_key, said))
-        token = self._token
+            return Refused("there is no such user", user=user)
+        shown, token = b"v=" + b64encode(proof), self._token
         if token is None:
-            return LoggedIn(first.user, proof)
-        return LoggedIn(token.owner, proof, token.expires_ms, is_by_token=True)
+            return LoggedIn(user, shown)
+        return LoggedIn(token.owner, shown, token.expires_ms, is_by_token=True)
 
-    def _wrong_nonce(self, first: _First, final: _Final) -> str:
+    def _wrong_nonce(self, nonce: bytes) -> str:
         why = "Invalid client nonce in the final client message"
-        if final.nonce == first.nonce + self._nonce:
+        if nonce == self._nonce_twice:
             why += (
                 ": it is there twice, as librdkafka before 2.6.1 sends it and Apache Kafka 4 does "
                 "not take it any more. Upgrade that client"
@@ -224,6 +243,10 @@ class ScramExchange:
         salt = in_base_36(int.from_bytes(made_up[:NONCE_BITS // 8], "big")).encode()
         stored = self._scram.hmac(self._secret, b"stored" + made_up)
         return _Nobody(salt, stored, stored)
+
+
+def _hashed(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
 
 
 def made_up_salt(random: Random) -> bytes:

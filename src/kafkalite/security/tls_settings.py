@@ -21,6 +21,7 @@ from kafkalite.env.tls import (
     SUITES_13,
     VERSIONS,
     Offer,
+    RevocationsUnreadable,
     Shown,
     TlsError,
     client_context,
@@ -28,7 +29,14 @@ from kafkalite.env.tls import (
 )
 from kafkalite.security.certificates import name_of
 from kafkalite.security.der import MalformedDer
-from kafkalite.security.key_stores import PEM, TYPES, Place, read_identities, read_trusted
+from kafkalite.security.key_stores import (
+    PEM,
+    TYPES,
+    Place,
+    read_identities,
+    read_revoked,
+    read_trusted,
+)
 from kafkalite.security.principals import NoRule, PrincipalMapper
 
 if TYPE_CHECKING:
@@ -39,6 +47,7 @@ ENGINE = "org.apache.kafka.common.security.ssl.DefaultSslEngineFactory"
 # Algorithms of Java's by which it chooses a key and follows a chain, as OpenSSL does, too.
 KEY_MANAGERS = ("SunX509", "NewSunX509", "PKIX", "X509")
 TRUST_MANAGERS = ("PKIX", "SunPKIX", "X.509", "X509", "SunX509")
+REVOKED = "kafkalite.ssl.crl.location"
 _NO_SUITE = "TLS_EMPTY_RENEGOTIATION_INFO_SCSV"
 
 
@@ -128,10 +137,11 @@ class Plan:
     names_peers: bool
     may_change_name: bool
     may_change_alternatives: bool
+    revoked_place: Place | None
 
     @property
     def files(self) -> list[str]:
-        places = (self.key_place, self.trust_place)
+        places = (self.key_place, self.trust_place, self.revoked_place)
         return [each.location for each in places if each is not None and each.location is not None]
 
     def made(self) -> ListenerTls:
@@ -142,9 +152,13 @@ class Plan:
         offer = Offer(
             [Shown(each.key, each.chain, each.password) for each in identities],
             trusted, self.versions, self.ciphers, self.client_auth, self.checks_names,
+            None if self.revoked_place is None else read_revoked(self.revoked_place),
         )  # fmt: skip
         try:
             server, client = server_context(offer), client_context(offer)
+        except RevocationsUnreadable as error:
+            assert self.revoked_place is not None
+            raise self.revoked_place.problem(str(error)) from None
         except TlsError as error:
             raise self.key_place.problem(str(error)) from None
         return ListenerTls(
@@ -178,6 +192,7 @@ def plan_of(config: BrokerConfig, listener: Listener) -> Plan | None:
         listener.protocol == SSL,
         settings.value("ssl.allow.dn.changes") is True,
         settings.value("ssl.allow.san.changes") is True,
+        _revoked_place(settings),
     )
 
 
@@ -289,6 +304,11 @@ def trust_place(settings: Settings) -> Place | None:
     name = "certificates" if certificates else "location"
     setting = settings.key(f"ssl.truststore.{name}")
     return Place(setting, kind, location, password, certificates=certificates)
+
+
+def _revoked_place(settings: Settings) -> Place | None:
+    location = settings.text(REVOKED)
+    return None if location is None else Place(settings.key(REVOKED), PEM, location)
 
 
 def _kind(settings: Settings, name: str) -> str:

@@ -16,6 +16,11 @@ from kafkalite.protocol import spec
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import message_class
 
+# By which something is named.
+NUMBERS = frozenset(
+    "index partition partition_id partition_index producer_id resource_type".split()
+)
+
 
 def error_reply(request: Any, version: int, code: Error, message: str | None = None) -> Any | None:
     """A response to `request` that says nothing but this error."""
@@ -115,12 +120,17 @@ class _Failure:
 
 
 def _is_name(field: spec.Field) -> bool:
-    return field.struct is None and not field.is_array and field.default is None
+    return (
+        field.struct is None
+        and not field.is_array
+        and field.default is None
+        and (field.type in ("string", "uuid") or field.name in NUMBERS)
+    )
 
 
 def _copy_names(item: Any, entry: Any, source: spec.Field, struct: spec.Struct) -> None:
-    """What names the thing, or the value itself. A name has no default; what is told of the thing
-    may have the same name as what was asked: a time, an epoch."""
+    """What names the thing, or the value itself. A name has no default, and what is told of the
+    thing may be called as what was asked of it: a time, an epoch."""
     if source.struct is None:
         name = next(
             field.name for field in struct.fields if _is_name(field) and field.type == source.type

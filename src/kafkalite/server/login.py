@@ -54,6 +54,10 @@ LEAST_BETWEEN_MS = 1_000
 # Of a request that is out of turn: a larger one is not even decoded.
 SMALL_BYTES = 8_192
 NAME_SHOWN = 100
+# A challenge says again what its client said. Longer ones, which no client has a use for, are held
+# for peers who do not take them: so much of them at a time, over all connections.
+LONG_BYTES = 8_192
+MOST_LONG_BYTES = 8 * 1024 * 1024
 # From now on: the first request of a session that ended as it began comes too late.
 NO_TIME_MS = -1
 
@@ -81,6 +85,13 @@ class LoginCounts:
     failed_again: int = 0
 
 
+@dataclass(slots=True)
+class LongWords:
+    """How much was said to peers who are not let in so far, in long challenges."""
+
+    used: int = 0
+
+
 @dataclass(slots=True, frozen=True)
 class Entrance:
     """A listener's: what is behind it, and how one comes in."""
@@ -91,6 +102,7 @@ class Entrance:
     clock: Clock
     log: LimitedLog
     counts: LoginCounts
+    long_words: LongWords
 
     def terms(self) -> Terms:
         """Those of a connection that has just come."""
@@ -138,6 +150,7 @@ class Login:
         self._mechanism = ""
         self._exchange: Exchange | None = None
         self._has_headers = False
+        self._long_bytes = 0  # of challenges
 
     # --- what a connection asks -------------------------------------------------------------------
 
@@ -252,11 +265,35 @@ class Login:
         if isinstance(step, Refused):
             return self._refused(step, connection, header)
         if isinstance(step, Challenge):
+            if not self._may_say(len(step.token), connection):
+                return self._end(connection, "many have long challenges that they do not take")
             return self._said(step.token, 0, header)
+        self._give_back()
         connection.principal = f"User:{step.user}"
         connection.is_by_token = step.is_by_token
         session_ms = self._session_ms(step)
         return NewTerms(self._said(step.token, session_ms or 0, header), self._inside(session_ms))
+
+    def _may_say(self, size: int, connection: ConnectionInfo) -> bool:
+        """Whether there is memory for a challenge, until its peer is in or has ended."""
+        if size <= LONG_BYTES:
+            return True
+        words = self._entrance.long_words
+        if words.used + size > MOST_LONG_BYTES:
+            return False
+        words.used += size
+        self._long_bytes += size
+
+        def ended() -> None:
+            if connection.has_ended:
+                self._give_back()
+
+        connection.when_gone(ended)
+        return True
+
+    def _give_back(self) -> None:
+        self._entrance.long_words.used -= self._long_bytes
+        self._long_bytes = 0
 
     def _session_ms(self, step: LoggedIn) -> int | None:
         """How long the login holds: as long as settings say, and what was shown; None: for as long

@@ -149,3 +149,32 @@ def test_nothing_is_taken_after_the_stop(tmp_path: Path) -> None:
     assert renewing.shown == der_of(keys.server().certificate)
     renewing.clock.advance(10 * LOOK_MS)
     assert len(renewing.jobs) == 0
+
+
+def test_a_list_of_what_was_taken_back_is_read_again_when_it_changes(tmp_path: Path) -> None:
+    lists = tmp_path / "lists.pem"
+    lists.write_text(keys.taken_back())
+    renewing = Renewing(tmp_path, kafkalite_ssl_crl_location=str(lists))
+    before = renewing.keys.listeners["SSL"].server
+    renewing.look()
+    assert renewing.keys.listeners["SSL"].server is before
+    lists.write_text(keys.taken_back(keys.client()))
+    renewing.look()
+    assert renewing.keys.listeners["SSL"].server is not before
+
+
+@pytest.mark.parametrize("text", ["", "no list", keys.server().chain_pem])
+def test_a_file_without_a_list_ends_the_start(tmp_path: Path, text: str) -> None:
+    lists = tmp_path / "lists.pem"
+    lists.write_text(text)
+    with pytest.raises(InvalidSetting, match=r"kafkalite.ssl.crl.location: .* no X509 CRL"):
+        Renewing(tmp_path, kafkalite_ssl_crl_location=str(lists))
+
+
+def test_a_certificate_beside_a_list_is_not_trusted_for_that(tmp_path: Path) -> None:
+    lists = tmp_path / "lists.pem"
+    lists.write_text(keys.taken_back() + keys.stranger().chain_pem)
+    renewing = Renewing(tmp_path, kafkalite_ssl_crl_location=str(lists),
+                        ssl_client_auth="required")
+    trusted = renewing.keys.listeners["SSL"].server.get_ca_certs(binary_form=True)
+    assert der_of(keys.stranger().root) not in trusted

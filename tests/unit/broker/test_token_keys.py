@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from kafkalite.broker import token_keys
+from kafkalite.broker.large_tokens import LARGE, LargeTokens
 from kafkalite.broker.token_keys import LEAST_BETWEEN_MS, MISSING_MS, TokenKeys
 from kafkalite.env import manual_env
 from kafkalite.env.background import QueuedBackground
@@ -52,7 +53,9 @@ class Desk:
         settings = SignedSettings(
             self.source, SignedRules(), REFRESH_MS, 100, 1_000  # type: ignore[arg-type]
         )
-        self.keys = TokenKeys(self.env, settings, LimitedLog(self.clock))
+        self.keys = TokenKeys(
+            self.env, settings, LimitedLog(self.clock), LargeTokens(self.env)
+        )
         self.keys.start()
 
     def token(self, name: str = "one", key_id: str | None = None) -> str:
@@ -208,3 +211,22 @@ def test_all_who_waited_for_the_first_reading_are_not_checked_in_one_turn(desk, 
     assert sum(each.is_resolved for each in found) < 10
     desk.clock.advance(1_000)
     assert all(isinstance(each.value, Bearer) for each in found)
+
+
+def test_a_large_token_is_read_by_a_worker(desk):
+    desk.background.run_all()
+    said = {**claims(desk.clock.now_ms() // 1000), "more": "x" * LARGE}
+    found = desk.keys.check(signed(said, rsa_key("one"), "one"))
+    assert isinstance(found, Later)
+    assert not found.is_resolved
+    desk.background.run_all()
+    assert isinstance(found.value, Bearer)
+
+
+def test_a_large_token_of_a_key_that_is_not_known_has_keys_read(desk):
+    desk.background.run_all()
+    said = {**claims(desk.clock.now_ms() // 1000), "more": "x" * LARGE}
+    desk.source.keys.append(public(rsa_key("two"), "two"))
+    desk.keys.check(signed(said, rsa_key("two"), "two"))
+    desk.pass_by(1_000)
+    assert desk.source.readings == 2

@@ -22,6 +22,7 @@ ONLY_SAY_HOW = (
     "security.inter.broker.protocol",
     "connections.max.reauth.ms",
     "kafkalite.audit.log",
+    "kafkalite.ssl.",
     "connection.failed.authentication.delay.ms",
 )
 # A name with one of these in it promises something.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import timedelta
 from random import Random
 
 import pytest
@@ -234,6 +235,27 @@ def test_a_wrong_certificate_is_refused(
 def test_no_certificate_is_fine_where_one_is_only_requested() -> None:
     world = World(offer(keys.server(), client_auth="requested"), offer()).meet()
     assert world.server.link.peer_certificate is None
+
+
+@pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
+@pytest.mark.parametrize(
+    ("lists", "why"),
+    [
+        (lambda: keys.taken_back(keys.client()), "certificate revoked"),
+        (lambda: keys.taken_back(until=timedelta(days=-1)), "CRL has expired"),
+        (lambda: keys.taken_back(of=keys.authority("another root")), "unable to get certificate"),
+        (lambda: keys.taken_back(keys.server()), ""),
+    ],
+)
+def test_a_certificate_that_was_taken_back_is_refused(
+    lists: Callable[[], str], why: str, version: str
+) -> None:
+    server = offer(
+        keys.server(), client_auth="required", versions=[version], revoked=lists().encode()
+    )
+    world = World(server, offer(keys.client()))
+    world.run()
+    assert why in world.failure("server") if why else world.link("server").peer_certificate
 
 
 @pytest.mark.parametrize(

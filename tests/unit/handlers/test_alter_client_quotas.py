@@ -2,8 +2,10 @@
 
 import pytest
 
+from kafkalite.broker.limiting import follow
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import AlterClientQuotasRequest
+from tests.unit.handlers.whole_broker import WholeBroker
 
 Request = AlterClientQuotasRequest
 
@@ -42,6 +44,8 @@ def test_removing_what_is_not_there_is_no_error(world):
         ([("user", "")], [("producer_byte_rate", 1.0)], "Empty user not supported"),
         ([("ip", "1.1.1.1"), ("user", "u")], [("connection_creation_rate", 1.0)], "combination"),
         ([("ip", "no ip")], [("connection_creation_rate", 1.0)], "not a valid IP"),
+        ([("ip", "nobody.test")], [("connection_creation_rate", 1.0)], "not a valid IP"),
+        ([("ip", "")], [("connection_creation_rate", 1.0)], "Empty ip not supported"),
         ([("ip", "1.1.1.1")], [("producer_byte_rate", 1.0)], "Invalid configuration key"),
         ([("user", "u")], [("producer_byte_rate", -1.0)], "must be greater than 0"),
         ([("ip", "256.1.1.1")], [("connection_creation_rate", 1.0)], "not a valid IP"),
@@ -81,7 +85,30 @@ def test_validate_only_changes_nothing(world):
         (("user", "u"), ("producer_byte_rate", 2.0**63)),
         (("user", "u"), ("request_percentage", float("nan"))),
         (("ip", "1.2.3"), ("connection_creation_rate", 2.0**31 - 1)),
+        (("ip", "localhost"), ("connection_creation_rate", 1.0)),
     ],
 )
 def test_takes_the_odd_values_that_kafka_takes(world, entity, op):
     assert alter(world, [entity], op).error_code == Error.NONE
+
+
+def test_a_name_holds_for_its_address_until_it_is_taken_back():
+    broker = WholeBroker()
+    quotas = broker.context.quotas
+    alter(broker, [("ip", "localhost")], ("connection_creation_rate", 5.0))
+    assert quotas.connection_rate("127.0.0.1") == 5
+    alter(broker, [("ip", "localhost")], ("connection_creation_rate", None))
+    assert quotas.connection_rate("127.0.0.1") is None
+
+
+def test_a_name_that_is_nobodys_any_more_is_told(caplog):
+    broker = WholeBroker()
+    alter(broker, [("ip", "localhost")], ("connection_creation_rate", 5.0))
+    context = broker.context
+    broker.env.address_of = nobody
+    follow(context.quotas, context.host_names, context.metadata, broker.env.slices)()
+    assert "from localhost holds for nobody" in caplog.text
+
+
+def nobody(name):
+    raise OSError(f"{name} is a name of nobody")

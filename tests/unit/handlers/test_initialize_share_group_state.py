@@ -3,7 +3,8 @@
 import pytest
 
 from kafkalite.protocol.errors import Error
-from tests.unit.handlers.share_states import StateDesk
+from kafkalite.protocol.messages import InitializeShareGroupStateRequest
+from tests.unit.handlers.share_states import GROUP, StateDesk
 
 
 def test_what_was_known_is_forgotten() -> None:
@@ -20,6 +21,18 @@ def test_who_comes_in_an_older_epoch_is_fenced() -> None:
     desk.of("initialize", state_epoch=3, start_offset=-1)
     refused = desk.of("initialize", state_epoch=2, start_offset=-1)
     assert refused.error_code == Error.FENCED_STATE_EPOCH
+
+
+def test_a_topic_without_partitions_does_not_keep_others_from_beginning() -> None:
+    desk = StateDesk()
+    kind = InitializeShareGroupStateRequest
+    entry = kind.Partition(partition=0, state_epoch=3, start_offset=5)
+    empty = kind.Topic(topic_id=b"\1" * 16, partitions=[])
+    asked = kind.Topic(topic_id=desk.topic_id, partitions=[entry])
+    answer = desk.ask(kind(group_id=GROUP, topics=[empty, asked]), 0)
+    [told] = answer.results
+    assert (told.topic_id, told.partitions[0].error_code) == (desk.topic_id, Error.NONE)
+    assert desk.of("read", leader_epoch=-1).start_offset == 5
 
 
 @pytest.mark.parametrize("what", ["initialize", "read", "write", "delete", "summarize"])

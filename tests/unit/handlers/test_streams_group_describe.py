@@ -50,3 +50,17 @@ def test_groups_that_are_none_are_said_to_be() -> None:
     assert groups["nobody"].error_message == "Group nobody not found."
     assert groups[""].error_code == Error.INVALID_GROUP_ID
     assert GROUP not in groups
+
+
+def test_a_group_that_one_may_not_describe_is_not_described() -> None:
+    desk = StreamsDesk({
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    })
+    desk.join(MEMBER, topology(stateful()))
+    assert desk.described().error_code == Error.NONE
+    desk.connection.principal = "User:alice"
+    for name in (GROUP, "nobody"):
+        [group] = desk.ask(StreamsGroupDescribeRequest(group_ids=[name]), 0).groups
+        assert (group.group_id, group.error_code) == (name, Error.GROUP_AUTHORIZATION_FAILED)
+        assert (group.error_message, group.topology, group.members) == (None, None, [])

@@ -4,7 +4,8 @@ import time
 from datetime import timedelta
 from functools import cache
 
-from cryptography.hazmat.primitives import serialization
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 
 from kafkalite.security.authority import Authority, Issued, utc_now
 
@@ -44,3 +45,19 @@ def expired() -> Issued:
 @cache
 def stranger() -> Issued:
     return authority("another root").issue("CN=stranger", HOSTS)
+
+
+def taken_back(
+    *revoked: Issued, of: Authority | None = None, until: timedelta | None = None
+) -> str:
+    """A list of an authority's, in PEM."""
+    by = of or authority()
+    end = NOW + (until or timedelta(days=1))
+    begin = min(NOW, end) - timedelta(days=2)
+    made = x509.CertificateRevocationListBuilder(by.root.subject, begin, end)
+    for each in revoked:
+        number = each.certificate.serial_number
+        made = made.add_revoked_certificate(
+            x509.RevokedCertificateBuilder(number, begin).build()
+        )
+    return made.sign(by._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()

@@ -103,20 +103,24 @@ def test_anything_is_answered(message):
 
 
 @pytest.mark.parametrize(
-    "message",
-    [b"n,,\x01" + b"a=b\x01" * 100_000, b"n,a=" + b"\x01" * 500_000,
-     b"n,,\x01auth=Bearer " + b"a" * 500_000 + b"\x01\x01", b"n,,\x01" + b"a" * 500_000],
-    ids=["pairs", "a name", "a token", "a key"],
+    ("message", "outcome"),
+    [
+        (b"n,,\x01" + b"a=b\x01" * 100_000, Refused),
+        (b"n,a=" + b"\x01" * 500_000, Refused),
+        (b"n,,\x01auth=Bearer good" + b"a" * 500_000 + b"\x01\x01", LoggedIn),
+        (b"n,,\x01" + b"a" * 500_000, Refused),
+        (b"n,,\x01a=" + b"b" * 500_000 + b"\x01auth=Bearer good\x01\x01", LoggedIn),
+        (b"n,a=" + b"b" * 500_000 + b",\x01auth=Bearer good\x01\x01", Refused),
+    ],
+    ids=["pairs", "a name", "a token", "a key", "a value", "another name"],
 )  # fmt: skip
-def test_an_enormous_one_takes_no_time(message):
-    began = time.process_time()
-    step = take(message)
-    assert time.process_time() - began < 0.01
-    assert step == Challenge(b'{"status":"invalid_token"}')
-
-
-def test_one_of_the_largest_is_read():
-    assert isinstance(take(b"n,,\x01auth=Bearer good" + b"a" * 32_700 + b"\x01\x01"), LoggedIn)
+def test_one_as_long_as_a_request_takes_no_turn_of_the_loop(message, outcome):
+    spent_s = []
+    for _ in range(5):
+        began = time.process_time()
+        assert isinstance(take(message), outcome)
+        spent_s.append(time.process_time() - began)
+    assert min(spent_s) < 0.01
 
 
 def test_a_token_is_in_no_words():
@@ -132,6 +136,6 @@ def test_many_pairs_hold_nobody_up():
         assert isinstance(take(message), outcome)
         return time.perf_counter() - begun
 
-    assert min(spent_s(130_000, Challenge) for _ in range(5)) < 0.008
+    assert min(spent_s(130_000, Refused) for _ in range(5)) < 0.008
     assert min(spent_s(2_000, Refused) for _ in range(5)) < 0.008
     assert min(spent_s(900, LoggedIn) for _ in range(5)) < 0.008

@@ -12,8 +12,10 @@ from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     DeleteTopicsRequest,
     DescribeGroupsRequest,
+    FetchRequest,
     MetadataRequest,
     ProduceRequest,
+    ReadShareGroupStateSummaryRequest,
     message_class,
 )
 from kafkalite.server.error_reply import error_reply
@@ -106,3 +108,19 @@ def test_metadata_of_all_topics_has_no_topic_to_name():
     reply = error_reply(MetadataRequest(topics=None), 9, Error.UNKNOWN_SERVER_ERROR)
     assert reply is not None
     assert reply.topics == []
+
+
+def test_an_epoch_that_was_asked_for_is_no_name():
+    """Nor is anything else that a refusal would seem to know."""
+    asked = ReadShareGroupStateSummaryRequest.Partition(partition=3, leader_epoch=7)
+    topic = ReadShareGroupStateSummaryRequest.Topic(topic_id=bytes(16), partitions=[asked])
+    request = ReadShareGroupStateSummaryRequest(group_id="g", topics=[topic])
+    reply = error_reply(request, 1, Error.CLUSTER_AUTHORIZATION_FAILED)
+    assert reply is not None
+    [told] = reply.results[0].partitions
+    assert (told.partition, told.leader_epoch) == (3, 0)
+    partition = FetchRequest.Partition(partition=2, high_watermark=5)
+    asked_too = FetchRequest.Topic(topic="t", partitions=[partition])
+    fetched = error_reply(FetchRequest(topics=[asked_too]), 6, Error.TOPIC_AUTHORIZATION_FAILED)
+    assert fetched is not None
+    assert fetched.responses[0].partitions[0].high_watermark != 5

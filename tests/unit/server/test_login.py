@@ -11,7 +11,7 @@ from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import FetchRequest, MetadataRequest, ProduceRequest
 from kafkalite.security.client_login import Login
 from kafkalite.server.limits import SWEEP_MS
-from kafkalite.server.login import LOGIN_MS
+from kafkalite.server.login import LOGIN_MS, MOST_LONG_BYTES
 from tests.unit.server.logins import DELAY_MS, LISTENER, PASSWORD, PLAIN, Client, add_user, broker
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -213,6 +213,30 @@ def test_frames_are_small_until_somebody_has_logged_in(world, logged_in, caplog)
     client.say(b"x" * 600_000)
     assert client.link.is_ended
     assert ("sasl.server.max.receive.size" in caplog.text) is not logged_in
+
+
+def test_a_message_of_scram_may_be_as_long_as_a_request(world):
+    client = Client(world)
+    client.handshake("SCRAM-SHA-512")
+    nonce = b"x" * 500_000
+    assert nonce in client.authenticate(b"n,,n=alice,r=" + nonce).auth_bytes
+
+
+def test_long_challenges_have_so_much_memory_until_their_clients_have_ended(world, caplog):
+    size, clients = 400_000, []
+    for port in range(30):
+        client = Client(world, 40_000 + port)
+        client.handshake("SCRAM-SHA-256")
+        client.authenticate(b"n,,n=alice,r=" + b"x" * size)
+        clients.append(client)
+    heard = [each for each in clients if not each.link.is_ended]
+    assert len(heard) == MOST_LONG_BYTES // size
+    assert "long challenges" in caplog.text
+    assert Client(world).log_in(Login("SCRAM-SHA-256", "alice", PASSWORD)).error_code == 0
+    heard[0].link.abort()
+    again = Client(world, 41_000)
+    again.handshake("SCRAM-SHA-256")
+    assert again.authenticate(b"n,,n=alice,r=" + b"x" * size).error_code == 0
 
 
 @pytest.mark.parametrize(("head", "name"), [(b"GET / HTTP/1.1", "HTTP"), (b"\x16\x03\x01", "TLS")])

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import base64
 import logging
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +24,17 @@ from confluent_kafka.admin import (
 )
 
 from kafkalite.cli.main import main
+from kafkalite.client.addresses import addresses
+from kafkalite.client.cluster import Cluster
+from kafkalite.protocol.messages import (
+    CreateDelegationTokenRequest,
+    DescribeDelegationTokenRequest,
+)
 from kafkalite.testing.embedded import BrokerFailed, EmbeddedKafka
+from kafkalite.testing.recording.recorder import Recorder
+from kafkalite.testing.recording.trace import to_json
 from kafkalite.tools.running import main as tool
+from tests.unit.security.signing import claims, key_set, public, rsa_key, signed
 
 WORDS = ("correct-horse", "battery-staple", "wrong-guess", "stolen-later")
 USERS = {"alice": WORDS[0], "bob": WORDS[1]}
@@ -150,3 +161,78 @@ def test_a_tool_shows_none(
         wrote = capsys.readouterr()
         assert "sasl.jaas.config: " in wrote.out + wrote.err
         assert WORDS[0] not in wrote.out + wrote.err
+
+
+def test_no_token_of_an_issuer_is_anywhere(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither one that is taken nor one that is not, whole or in parts."""
+    caplog.set_level(logging.DEBUG)
+    keys = tmp_path / "keys.json"
+    keys.write_bytes(key_set(public(rsa_key("one"), "one")))
+    now = int(time.time())
+    good = signed(claims(now), rsa_key("one"), "one")
+    bad = signed(claims(now), rsa_key("two"), "one")
+    listener = "listener.name.sasl_plaintext.oauthbearer"
+    settings = {
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+        "security.inter.broker.protocol": "SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "OAUTHBEARER",
+        f"{listener}.sasl.server.callback.handler.class": (
+            "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+        ),
+        "sasl.oauthbearer.jwks.endpoint.url": keys.as_uri(),
+    }
+    said: list[str] = []
+    with EmbeddedKafka(tmp_path / "data", settings=settings) as kafka:
+        kafka.keep_exchanges()
+        for token in (good, bad):
+            producer = confluent_kafka.Producer({
+                "bootstrap.servers": kafka.bootstrap_servers, "log_level": 0,
+                "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER",
+                "oauth_cb": lambda _, token=token: (token, time.time() + 600),
+            })
+            producer.produce("orders", b"x")
+            assert (producer.flush(5) == 0) is (token is good)
+            producer.purge()
+        said += [repr(each) for each in kafka.exchanges]
+    said.append(caplog.text)
+    for file in (tmp_path / "data").rglob("*.log"):
+        said.append(file.read_bytes().decode("latin-1"))
+    text = "\n".join(said)
+    assert "failed to log in" in text
+    for part in (good + "." + bad).split("."):
+        assert part[8:40] not in text
+
+
+def test_no_delegation_token_is_anywhere(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with EmbeddedKafka(
+        tmp_path / "data", **KINDS["scram"], settings={"delegation.token.secret.key": WORDS[3]}
+    ) as kafka, Recorder(kafka.bootstrap_servers) as recorder:  # fmt: skip
+        kafka.keep_exchanges()
+        assert kafka._security is not None
+        with closing(
+            Cluster(addresses(recorder.bootstrap_servers), security=kafka._security)
+        ) as cluster:
+            made = cluster.ask_any(CreateDelegationTokenRequest(max_lifetime_ms=-1))
+            assert not made.error_code
+            [known] = cluster.ask_any(DescribeDelegationTokenRequest(owners=None)).tokens
+            assert known.hmac == made.hmac
+        said = [repr(each) for each in kafka.exchanges]
+        said += [repr(each) for each in recorder.said]
+        said += [repr(to_json(each)) for each in recorder.said]
+    said.append(caplog.text)
+    for file in (tmp_path / "data").rglob("*.log"):
+        said.append(CliRunner().invoke(main, ["dump", "segment", str(file)]).output)
+        said.append(file.read_bytes().decode("latin-1"))
+    proof = bytes(made.hmac)
+    text = "\n".join(said)
+    assert made.token_id in text
+    for shown in (
+        WORDS[3], base64.b64encode(proof).decode(), proof.hex(), repr(proof)[2:40],
+        proof.decode("latin-1"), USERS["alice"],
+    ):  # fmt: skip
+        assert shown not in text

@@ -36,7 +36,7 @@ from kafkalite.security.acl import (
     known,
 )
 
-MATCHED_PER_STEP = 256
+MATCHED_PER_STEP = 64
 Result = CreateAclsResponse.Result
 FilterResult = DeleteAclsResponse.FilterResult
 

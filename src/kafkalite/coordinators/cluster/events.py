@@ -6,6 +6,8 @@ the others stand beside their decisions.
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from kafkalite.coordinators.events import Event, R_co
 from kafkalite.env.dataclasses import dataclass
 from kafkalite.protocol.errors import Error, KafkaError
@@ -77,8 +79,9 @@ class CreatePartitions(Mutation[CreatePartitionsResponse]):
 
 
 @dataclass(slots=True, eq=False)
-class AlterClientQuotas(Requested[AlterClientQuotasResponse]):
+class AlterClientQuotas(Event[AlterClientQuotasResponse]):
     request: AlterClientQuotasRequest
+    no_hosts: Set[str] = frozenset()  # what it names as addresses and is none, nor has one
 
 
 @dataclass(slots=True, eq=False)

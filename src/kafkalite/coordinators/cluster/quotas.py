@@ -5,12 +5,12 @@ Owns Kafka's rules for which entities there are and which values they may have.
 
 from __future__ import annotations
 
-import ipaddress
-import re
+from collections.abc import Set
 from itertools import chain
 from typing import Final
 
 from kafkalite.config import Kind
+from kafkalite.coordinators.cluster.events import AlterClientQuotas
 from kafkalite.coordinators.cluster.image import quota_entity
 from kafkalite.coordinators.cluster.states import QuotaEntity
 from kafkalite.coordinators.cluster.view import View, decided_in_steps, text_of
@@ -32,17 +32,15 @@ USER_AND_CLIENT_KEYS: Final = {
 }
 IP_KEYS: Final = {"connection_creation_rate": Kind.INT}
 LARGEST: Final = {Kind.INT: 2**31 - 1, Kind.LONG: 2**63 - 1}
-NUMBERS = re.compile(r"[0-9]+(\.[0-9]+)*")
-MOST_OF_ADDRESS = 15  # characters, of what Java takes for one
-HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 
-def alter_client_quotas(view: View, request: AlterClientQuotasRequest) -> Steps[Effects]:
+def alter_client_quotas(view: View, event: AlterClientQuotas) -> Steps[Effects]:
     """Sets and removes quotas; an entity is changed whole or not at all."""
+    request = event.request
     answers: dict[QuotaEntity, AlterClientQuotasResponse.Entry] = {}
     changes: list[list[ClientQuotaRecord]] = []
     for number, entry in enumerate(request.entries, 1):
-        changes.append((yield from _change(view, entry, answers)))
+        changes.append((yield from _change(view, entry, answers, event.no_hosts)))
         if number % ELEMENTS_PER_STEP == 0:
             yield
     response = AlterClientQuotasResponse(entries=list(answers.values()))
@@ -54,6 +52,7 @@ def _change(
     view: View,
     entry: AlterClientQuotasRequest.Entry,
     answers: dict[QuotaEntity, AlterClientQuotasResponse.Entry],
+    no_hosts: Set[str],
 ) -> Steps[list[ClientQuotaRecord]]:
     # A kind that is given twice counts as it was given last.
     parts = {each.entity_type: each for each in entry.entity}
@@ -70,7 +69,7 @@ def _change(
             # What was said of it first is done all the same.
             why = f"Ignoring duplicate entity {_shown(entry)}"
             raise KafkaError(Error.INVALID_REQUEST, why)
-        return _alter_entity(view, entry, entity)
+        return _alter_entity(view, entry, entity, no_hosts)
     except KafkaError as error:
         answer.error_code, answer.error_message = error.code, text_of(error)
         return []
@@ -95,9 +94,9 @@ def _shown(entry: AlterClientQuotasRequest.Entry) -> str:
 
 
 def _alter_entity(
-    view: View, entry: AlterClientQuotasRequest.Entry, entity: QuotaEntity
+    view: View, entry: AlterClientQuotasRequest.Entry, entity: QuotaEntity, no_hosts: Set[str]
 ) -> list[ClientQuotaRecord]:
-    allowed = _keys_of(entity)
+    allowed = _keys_of(entity, no_hosts)
     current = view.image.quotas.get(entity, {})
     records = []
     for op in entry.ops:
@@ -115,7 +114,7 @@ def _record(entity: QuotaEntity, key: str, value: float, *, is_removed: bool) ->
     return ClientQuotaRecord(entity=parts, key=key, value=value, remove=is_removed)
 
 
-def _keys_of(entity: QuotaEntity) -> dict[str, Kind]:
+def _keys_of(entity: QuotaEntity, no_hosts: Set[str]) -> dict[str, Kind]:
     """The keys an entity may have; raises INVALID_REQUEST for what is no entity."""
     kinds = [kind for kind, _ in entity]
     why = None
@@ -134,30 +133,11 @@ def _keys_of(entity: QuotaEntity) -> dict[str, Kind]:
                 "Invalid quota entity combination, IP entity should"
                 "not be combined with User or ClientId"
             )
-        elif address is not None and not _is_address(address):
+        elif address is not None and address in no_hosts:
             why = f"{address} is not a valid IP or resolvable host."
     if why is not None:
         raise KafkaError(Error.INVALID_REQUEST, why)
     return IP_KEYS if IP in kinds else USER_AND_CLIENT_KEYS
-
-
-def _is_address(text: str) -> bool:
-    """An address, or what may be a host's name: nothing is looked up while a request waits."""
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        if NUMBERS.fullmatch(text):
-            return _is_short_address(text)
-        return HOST_NAME.fullmatch(text) is not None
-    return True
-
-
-def _is_short_address(text: str) -> bool:
-    """Fewer than four numbers may be an address too; the last fills what is left."""
-    if len(text) > MOST_OF_ADDRESS:
-        return False
-    *first, last = map(int, text.split("."))
-    return len(first) < 4 and all(each < 256 for each in first) and last < 256 ** (4 - len(first))
 
 
 def _check_value(allowed: dict[str, Kind], key: str, value: float) -> None:

@@ -61,7 +61,7 @@ class ShareGroup:
     group_id: str
     epoch: int = FIRST_EPOCH
     metadata_hash: int = 0
-    assignment_epoch: int = 0
+    assignment_epoch: int = FIRST_EPOCH
     assignment_timestamp_ms: int = 0
     members: dict[str, ShareMember] = field(default_factory=dict)
     targets: dict[str, Target] = field(default_factory=dict)

@@ -95,9 +95,11 @@ class Shares(Shards):
 
     def answer(self, request: StateRequest) -> Later[StateResponse]:
         """The response to one of the five requests. Of nobody, or with a topic that names no
-        partition, nothing is asked."""
+        partition, nothing is asked; to begin with the partitions of other topics all the same."""
         kind = KINDS[type(request)]
-        if not request.group_id or any(not topic.partitions for topic in request.topics):
+        is_to_begin = isinstance(request, InitializeShareGroupStateRequest)
+        is_empty = not is_to_begin and any(not topic.partitions for topic in request.topics)
+        if not request.group_id or is_empty:
             return Later.of(kind.response())
         asking = in_steps(
             (topic.topic_id, entry, self._ask(request.group_id, topic.topic_id, entry))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
-from contextlib import suppress
+from contextlib import closing, suppress
 
-from kafkalite.client.wire import NoAnswer, decode_response, request_frame
+from kafkalite.client.logging_in import SecuredWire
+from kafkalite.client.wire import NoAnswer, NoReply, decode_response, request_frame
 from kafkalite.protocol.errors import MalformedFrame
 from kafkalite.protocol.framing import SIZE_BYTES, frame_size
 from kafkalite.protocol.messages import ApiVersionsRequest
+from kafkalite.security.client_login import OPEN, LoginFailed, Security
 
 PATIENCE_S = 5
 MOST_BYTES = 1 << 20
@@ -17,9 +19,12 @@ _CLIENT_ID = "kafkalite-replay"
 _LINES = b"\r\n\r\n"
 
 
-def expect_broker(host: str, port: int) -> None:
+def expect_broker(host: str, port: int, security: Security = OPEN) -> None:
     """NoAnswer, with a sentence, unless a broker answers a request for its versions."""
     where = f"{host}:{port}"
+    if security != OPEN:
+        _expect_to_be_let_in(host, port, security)
+        return
     try:
         with socket.create_connection((host, port), PATIENCE_S) as link:
             answer = _answer(link)
@@ -28,6 +33,18 @@ def expect_broker(host: str, port: int) -> None:
         raise NoAnswer(f"{where} cannot be reached: {text}") from None
     if not _is_of_broker(answer):
         raise NoAnswer(f"{where} {_what_else(answer)}")
+
+
+def _expect_to_be_let_in(host: str, port: int, security: Security) -> None:
+    with closing(SecuredWire(host, port, security, _CLIENT_ID)) as wire:
+        try:
+            wire.send(request_frame(ApiVersionsRequest(), 0, 1, _CLIENT_ID))
+            answer = wire.receive(PATIENCE_S)
+        except (OSError, UnicodeError, LoginFailed) as reason:
+            text = getattr(reason, "strerror", None) or reason
+            raise NoAnswer(f"{host}:{port} does not let us in: {text}") from None
+    if isinstance(answer, NoReply):
+        raise NoAnswer(f"{host}:{port} does not let us in: {answer.value}")
 
 
 def _answer(link: socket.socket) -> bytes:
@@ -72,5 +89,5 @@ def _what_else(answer: bytes) -> str:
     if answer.startswith(b"HTTP/") or b"<html" in answer.lower():
         return "speaks HTTP, not the Kafka protocol"
     if answer[:2] in (b"\x15\x03", b"\x16\x03"):
-        return "speaks TLS; replay compares plaintext listeners"
+        return "speaks TLS: say how to be let in, in a file of a client's settings"
     return "speaks another protocol than Kafka's"

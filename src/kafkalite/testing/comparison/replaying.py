@@ -25,6 +25,7 @@ from kafkalite.testing.comparison.shifts import Shifts
 from kafkalite.testing.comparison.side import Side
 from kafkalite.testing.comparison.views import View
 from kafkalite.testing.recording.said import REQUEST, Said, frame_of
+from kafkalite.testing.recording.secrets import HANDSHAKE, LOGIN
 
 ANSWER_TIMEOUT_S = 40.0
 # What is not answered in this time waits for something that comes later in the trace.
@@ -36,6 +37,7 @@ SETTLED_USER = "kafkalite-replay-settled"
 # Why a request is left out, or sent and not compared.
 UNREAD = "could not be read when it was recorded"
 NOT_ON_THE_WIRE = "cannot be put on the wire"
+A_LOGIN = "was a login: each broker has its own, which is said beside the trace"
 TOO_EARLY = "was answered “not yet” when it was recorded"
 UNANSWERED = "has no answer in the trace"
 SILENT = "was answered by neither broker in time"
@@ -134,6 +136,8 @@ class Replay:
     def _why_left_out(self, exchange: Exchange) -> str:
         if exchange.asked.message is None:
             return UNREAD
+        if exchange.api in (HANDSHAKE, LOGIN):
+            return A_LOGIN
         try:
             frame_of(exchange.asked)
         except ValueError:

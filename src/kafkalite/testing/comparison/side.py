@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafkalite.client.logging_in import SecuredWire
 from kafkalite.client.wire import (
     NoAnswer,
     NoReply,
@@ -13,6 +14,7 @@ from kafkalite.client.wire import (
 )
 from kafkalite.protocol.errors import MalformedFrame
 from kafkalite.protocol.messages import MetadataRequest
+from kafkalite.security.client_login import OPEN, Security
 from kafkalite.testing.comparison.names import HOST, PORT, Names, translate
 from kafkalite.testing.comparison.views import View
 
@@ -25,8 +27,9 @@ _BESIDE = -1  # the connection of questions that are not part of the conversatio
 
 
 class Side:
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, security: Security = OPEN) -> None:
         self.host, self.port = host, port
+        self._security = security
         self.names = Names()
         self.view = View(self.names)
         self._wires: dict[int, Wire] = {}
@@ -47,8 +50,13 @@ class Side:
     def wire(self, connection: int = FIRST) -> Wire:
         """The connection of this number; it is opened by what is sent first."""
         if connection not in self._wires:
-            self._wires[connection] = Wire(self.host, self.port)
+            self._wires[connection] = self._new_wire()
         return self._wires[connection]
+
+    def _new_wire(self) -> Wire:
+        if self._security == OPEN:
+            return Wire(self.host, self.port)
+        return SecuredWire(self.host, self.port, self._security, CLIENT_ID)
 
     def close(self) -> None:
         for connection in list(self._wires):

@@ -24,6 +24,7 @@ READ_BYTES = 1 << 16
 NOTED_BYTES = 1 << 10
 # What a client may take to end its way after the broker has ended the other.
 LINGERING_SECONDS = 30
+LOOK_SECONDS = 0.05
 
 
 @dataclass(slots=True)
@@ -73,12 +74,22 @@ class Link:
                 await turn(data, writer)
             self._note_rest(kind, writer)
             await writer.drain()
+            if not writer.can_write_eof():  # TLS, which has no half of an end here
+                await self._answered()
+                return False
             writer.write_eof()
         except OSError:
             return False
         finally:
             self._note_rest(kind, None)
         return True
+
+    async def _answered(self) -> None:
+        """Until what the client asked has its answers, or they are long in coming."""
+        for _ in range(int(LINGERING_SECONDS / LOOK_SECONDS)):
+            if not self._conversation.is_owed:
+                return
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def _read(self, reader: asyncio.StreamReader) -> bytes:
         await self._hearer.room()

@@ -8,6 +8,7 @@ client that came to one port stays with the proxy wherever the cluster sends it.
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -15,9 +16,11 @@ from dataclasses import dataclass, replace
 
 from kafkalite.log.failures import is_out_of_descriptors
 from kafkalite.protocol.framing import frame_size
+from kafkalite.security.client_login import Security
 from kafkalite.testing.recording.addresses import addresses, has_addresses
 from kafkalite.testing.recording.conversation import Conversation, Peer, copied
 from kafkalite.testing.recording.cutting import Held
+from kafkalite.testing.recording.entering import IN_THE_OPEN, Entrances, entered
 from kafkalite.testing.recording.link import Ends, Hearer, Link, shut
 from kafkalite.testing.recording.said import RESPONSE, Said, frame_of
 
@@ -63,8 +66,10 @@ class Proxy:
         *,
         room: Callable[[], Awaitable[None]] = _always,
         tell: Callable[[str], None] = _nobody,
+        entrances: Entrances = IN_THE_OPEN,
     ) -> None:
         self._first = to
+        self._entrances = entrances
         self._host, self._port = listen
         self._hearer, self._tell = Hearer(saw, room), tell
         self._held = Held()
@@ -110,8 +115,9 @@ class Proxy:
                 await self._serve(self.connections, port, (reader, writer))
 
         server = await asyncio.start_server(
-            accept, sock=_listening(self._host, number), start_serving=False
-        )
+            accept, sock=_listening(self._host, number), start_serving=False,
+            ssl=self._entrances.shown,
+        )  # fmt: skip
         port = self._ports[address] = Port(server, Peer(*address))
         await server.start_serving()
         return port
@@ -137,7 +143,7 @@ class Proxy:
     async def _connected(self, port: Port) -> Ends | None:
         """None when the broker is not there, which is said once until it is there again."""
         try:
-            there = await _connection_to(port.peer)
+            there = await _connection_to(port.peer, self._entrances.to)
         except (OSError, UnicodeError) as reason:  # a TimeoutError is one
             if not port.is_away:
                 self._tell(_away(port.peer, reason, is_first=port is self._ports[self._first]))
@@ -211,13 +217,13 @@ class Proxy:
                        " clients may leave the proxy by the addresses in it")
 
 
-async def _connection_to(peer: Peer) -> Ends:
+async def _connection_to(peer: Peer, security: Security) -> Ends:
     """Waits while too many files are open: others may go."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + CONNECT_TIMEOUT_SECONDS
     while True:
         try:
-            connecting = asyncio.open_connection(peer.host, peer.port)
+            connecting = entered(peer.host, peer.port, security)
             return await asyncio.wait_for(connecting, CONNECT_TIMEOUT_SECONDS)
         except OSError as reason:
             if not is_out_of_descriptors(reason) or loop.time() > deadline:
@@ -232,6 +238,8 @@ def _is_host_of(host: str, own_host: str) -> bool:
 def _away(peer: Peer, reason: Exception, *, is_first: bool) -> str:
     if is_out_of_descriptors(reason):
         cure = "raise `ulimit -n`"
+    elif getattr(reason, "errno", None) == errno.EACCES:
+        cure = "say in --command-config how to be let in"
     elif is_first:
         cure = "start it, or give its address with --to"
     else:
