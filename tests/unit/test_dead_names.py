@@ -28,7 +28,9 @@ DOUBLES = ("InlineBackground", "ManualClock", "QueuedBackground", "manual_env")
 CALLED_BY_OTHERS = {
     "Text": ("shell_complete",),
     "click.ParamType[str]": ("shell_complete",),
-    "click.Group": ("invoke", "list_commands", "get_command"),
+    "click.Group": (
+        "invoke", "list_commands", "get_command", "format_commands", "shell_complete",
+    ),
     "io.RawIOBase": ("writable",),
     "Console": ("on_broken_pipe",),
     "StreamingQueryListener": ("onQuery",),
