@@ -85,5 +85,13 @@ def profiles() -> Profiles:
     """Those of whoever runs this."""
     if folder := os.environ.get(FOLDER):
         return Profiles(Path(folder))
-    settings = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    settings = os.environ.get("XDG_CONFIG_HOME") or _home() / ".config"
     return Profiles(Path(settings) / "kafkalite" / "profiles")
+
+
+def _home() -> Path:
+    """Where nothing is and nothing can be kept for somebody who has none, as in containers."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path(os.devnull)

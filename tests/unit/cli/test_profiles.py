@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from kafkalite.cli import _where
 from kafkalite.cli.main import main
 from kafkalite.config import parse_properties
 from kafkalite.config.properties import as_properties
@@ -29,6 +30,7 @@ def kafka() -> Iterator[EmbeddedKafka]:
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KAFKALITE_PROFILES", str(tmp_path / "profiles"))
+    monkeypatch.setattr(_where, "DEFAULT_BOOTSTRAP", "127.0.0.1:1")  # of nobody
     monkeypatch.chdir(tmp_path)
     (tmp_path / "client.properties").write_text(LOGIN, encoding="utf-8")
     return tmp_path / "profiles"
@@ -134,6 +136,19 @@ def test_a_secured_cluster_with_its_clients_own_file(library: str, tmp_path: Pat
 def test_what_is_wrong_is_told(words: tuple[str, ...], exit_code: int, said: str) -> None:
     result = run(*words)
     assert (result.exit_code, said in result.stderr) == (exit_code, True), result.stderr
+
+
+def test_somebody_without_a_home(kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("KAFKALITE_PROFILES", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    assert run("topic", "list").exit_code == 4  # nobody is at the default's address
+    assert "orders" in done("topic", "list", "-b", kafka.bootstrap_servers)
+    kept = run("profile", "set", "x", "-b", "a:1")
+    assert (kept.exit_code, "Not a directory" in kept.stderr) == (1, True)
 
 
 def test_names_are_completed(monkeypatch: pytest.MonkeyPatch) -> None:
