@@ -62,6 +62,7 @@ SUITES = (
     Suite("growth", "scale", False, False, "topics, partitions, connections, a long log"),
     Suite("fairness", "fairness", False, False, "what others wait beside large requests"),
     Suite("security", "security", False, False, "TLS, handshakes, logins and access rules"),
+    Suite("command-line", "command_line", False, False, "start, produce and consume beside kcat"),
     Suite("log", "log", False, False, "the log alone: append, open, compaction, partitions"),
     Suite("spark", "spark", True, False, "a million records through Spark"),
 )

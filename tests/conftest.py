@@ -29,6 +29,10 @@ settings.load_profile("any-machine")
 if "KAFKALITE_COMPILED" in os.environ:  # a wheel is tested, and the simulated world is in none
     kafkalite.__path__.append(str(Path(__file__).parents[1] / "src" / "kafkalite"))
 
+# Commands under test know no cluster of whoever runs the tests.
+os.environ["KAFKALITE_PROFILES"] = os.devnull
+os.environ.pop("KAFKALITE_PROFILE", None)
+
 KEEPER_TIMEOUT_S = 60
 # What a broker's log says when nobody was served for long; a busy machine makes it no more.
 HELD_UP = re.compile(r"nobody was served for \d+ ms, (\d+) ms of it computing.*")

@@ -26,7 +26,11 @@ IMPORTED_BY_USERS = ("testing/", "pipelines/", "spark.py")
 DOUBLES = ("InlineBackground", "ManualClock", "QueuedBackground", "manual_env")
 # The base class that another library gives us, and how the methods that it calls begin.
 CALLED_BY_OTHERS = {
-    "click.Group": ("invoke", "list_commands", "get_command"),
+    "Text": ("shell_complete",),
+    "click.ParamType[str]": ("shell_complete",),
+    "click.Group": (
+        "invoke", "list_commands", "get_command", "format_commands", "shell_complete",
+    ),
     "io.RawIOBase": ("writable",),
     "Console": ("on_broken_pipe",),
     "StreamingQueryListener": ("onQuery",),

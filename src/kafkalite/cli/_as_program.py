@@ -1,28 +1,22 @@
 """What a command is as one of several programs in a pipe: where its input and output end, signals,
 and exit codes.
 
-1 for what failed, with one sentence; 130 for Ctrl-C, 141 when nobody reads any more, as the shell
-has it for programs that these signals end.
+1 for what failed, with one sentence; 3 when what was looked for is so, 4 when nobody answers, 5 for
+who is not let in; 130 for Ctrl-C, 141 when nobody reads any more, as the shell has it for programs
+that these signals end. 2, for a command that is wrong itself, is click's.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from kafkalite.cli._streams import leave_output
 
-if TYPE_CHECKING:
-    from ssl import SSLContext
-
-    from kafkalite.security.client_login import Security
-
-T = TypeVar("T")
-
+FAILED, FOUND, NOBODY_ANSWERS, NOT_ALLOWED = 1, 3, 4, 5
 INTERRUPTED = 130
 NOBODY_READS = 141
 
@@ -64,68 +58,20 @@ class Addresses(click.ParamType[list[tuple[str, int]]]):
         return [Address().convert(item, param, ctx) for item in items]
 
 
-class SecurityFile(click.ParamType["Security"]):
-    """The settings of a client as Java's have them, of which those of security are taken."""
+def exit_code(failure: Exception) -> int:
+    """What a failure ends a program with."""
+    from kafkalite.client.cluster import NotLetIn, Unreachable
+    from kafkalite.protocol.errors import Error
 
-    name = "FILE"
-
-    def convert(
-        self, value: str | Security, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Security:
-        from kafkalite.security.client_settings import is_of_security, security_of
-
-        if not isinstance(value, str):
-            return value
-        return _read(value, param, ctx, is_of_security, security_of)
-
-
-class ListenFile(click.ParamType["SSLContext"]):
-    """The settings of a listener, of which those of TLS are taken."""
-
-    name = "FILE"
-
-    def convert(
-        self, value: str | SSLContext, param: click.Parameter | None, ctx: click.Context | None
-    ) -> SSLContext:
-        from kafkalite.security.client_settings import shown_context
-
-        if not isinstance(value, str):
-            return value
-        return _read(
-            value, param, ctx, lambda name: name.startswith("ssl."), shown_context
-        )
-
-
-def _read(
-    path: str,
-    param: click.Parameter | None,
-    context: click.Context | None,
-    is_of_these: Callable[[str], bool],
-    read: Callable[[dict[str, str]], T],
-) -> T:
-    """What the settings in a file come to; others have no effect."""
-    from kafkalite.cli._properties_file import PropertiesFile
-    from kafkalite.config import InvalidSetting
-
-    given = PropertiesFile().convert(path, param, context)
-    others = sorted(name for name in given if not is_of_these(name))
-    if others:
-        has = "has" if len(others) == 1 else "have"
-        click.echo(f"kafkalite: {path}: {', '.join(others)} {has} no effect here", err=True)
-    try:
-        return read(given)
-    except InvalidSetting as error:
-        raise click.ClickException(f"{path}: {error}") from None
-
-
-bootstrap_option = click.option(
-    "-b", "--bootstrap", type=Addresses(), default="localhost:9092", show_default=True,
-    help="Some broker of the cluster.",
-)  # fmt: skip
-security_option = click.option(
-    "--command-config", "security", type=SecurityFile(),
-    help="How to be let in, as Java's clients are told it: security.protocol, ssl.*, sasl.*.",
-)  # fmt: skip
+    cause: BaseException | None = failure
+    while cause is not None:
+        code = getattr(cause, "code", Error.NONE)
+        if isinstance(cause, NotLetIn) or code.name.endswith("_AUTHORIZATION_FAILED"):
+            return NOT_ALLOWED
+        if isinstance(cause, Unreachable):
+            return NOBODY_ANSWERS
+        cause = cause.__cause__
+    return FAILED
 
 
 @contextmanager
@@ -140,7 +86,7 @@ def ending_well() -> Iterator[None]:
     except (ClientFailed, CorruptRecords) as failure:
         _flush()
         click.echo(f"kafkalite: {failure}", err=True)
-        sys.exit(1)
+        sys.exit(exit_code(failure))
     except BrokenPipeError:
         leave_output()
         sys.exit(NOBODY_READS)
@@ -148,7 +94,7 @@ def ending_well() -> Iterator[None]:
         leave_output()
         reason = failure.strerror or failure
         click.echo(f"kafkalite: standard output cannot be written: {reason}", err=True)
-        sys.exit(1)
+        sys.exit(FAILED)
     except KeyboardInterrupt:
         _flush()
         sys.exit(INTERRUPTED)

@@ -7,14 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafkalite.cli._as_program import Text
-from kafkalite.cli._output import (
-    Where,
-    cluster_options,
-    output_option,
-    tell,
-    timeout_option,
-    with_cluster,
-)
+from kafkalite.cli._output import output_option, tell, timeout_option, with_cluster
+from kafkalite.cli._where import Where, cluster_options
 from kafkalite.cli.topic import DRY_RUN_SAYS, dry_run_option, key_values
 
 if TYPE_CHECKING:
@@ -118,7 +112,7 @@ def _alter(
         alter(admin, which, subject, changed, unset_keys, is_tried=dry_run)
         click.echo(f"{name}: {DRY_RUN_SAYS if dry_run else 'is changed'}")
 
-    with_cluster(where, act)
+    with_cluster(where, act, f"{kind} {name}")
 
 
 def _subject(kind: str, name: str) -> tuple[Kind, str]:

@@ -1,4 +1,4 @@
-"""What a command tells: a table for people; JSON, or names alone, for scripts."""
+"""What a command tells: a table for people; JSON, YAML, or names alone, for scripts."""
 
 from __future__ import annotations
 
@@ -6,28 +6,25 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
-from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkalite.cli._as_program import bootstrap_option, ending_well, security_option
+from kafkalite.cli._as_program import ending_well, exit_code
+from kafkalite.cli._where import JSON, NAME, SHAPES, TABLE, YAML, Where
 
 if TYPE_CHECKING:
     from kafkalite.client.cluster import Cluster
-    from kafkalite.security.client_login import Security
 
-TABLE, JSON, NAME = "table", "json", "name"
-SHAPES = (TABLE, JSON, NAME)
 _GAP = "  "
 
 Row = Mapping[str, Any]
 
 output_option = click.option(
-    "-o", "--output", "shape", type=click.Choice(SHAPES), default=TABLE, show_default=True,
-    help="A table for people; JSON or names for scripts.",
+    "-o", "--output", "shape", type=click.Choice(SHAPES), show_default=f"the profile's, or {TABLE}",
+    help="A table for people; JSON, YAML or names for scripts.",
 )  # fmt: skip
 timeout_option = click.option(
     "--timeout", "timeout_s", type=click.FloatRange(min=0), default=30.0, show_default=True,
@@ -39,6 +36,10 @@ def tell(shape: str, rows: Sequence[Row], columns: Sequence[str]) -> None:
     """The first column is the name. JSON has what a table leaves out, too."""
     if shape == JSON:
         click.echo(json.dumps([dict(row) for row in rows], indent=2, ensure_ascii=False))
+    elif shape == YAML:
+        from kafkalite.cli._rendering import as_text
+
+        click.echo(as_text([dict(row) for row in rows]) if rows else "[]")
     elif shape == NAME:
         for name in dict.fromkeys(str(row[columns[0]]) for row in rows):
             click.echo(name)
@@ -73,6 +74,13 @@ def _cell(value: Any) -> str:
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in str(value)) or "-"
 
 
+def moment(at_ms: int) -> str | None:
+    """A time as people know it; None for none."""
+    if at_ms < 0:
+        return None
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
 def is_meant(name: str, patterns: Sequence[str]) -> bool:
     """Whether it is one of those that were named, with * and ?; without a name all are."""
     return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
@@ -84,56 +92,44 @@ def tell_missing(sentences: Iterable[str]) -> None:
         click.echo(f"kafkalite: {sentence}", err=True)
 
 
-@dataclass(slots=True)
-class Where:
-    """A cluster, and how to be let in."""
-
-    bootstrap: list[tuple[str, int]]
-    security: Security | None
-
-    def connect(self) -> Cluster:
-        from kafkalite.client.cluster import Cluster
-        from kafkalite.security.client_login import OPEN
-
-        return Cluster(self.bootstrap, security=self.security or OPEN)
-
-
-def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Options that say which cluster a command is about; it is given them as `where`."""
-
-    @bootstrap_option
-    @security_option
-    @wraps(command)
-    def run(
-        *, bootstrap: list[tuple[str, int]], security: Security | None, **given: Any
-    ) -> None:
-        command(where=Where(bootstrap, security), **given)
-
-    return run
-
-
-def with_cluster(where: Where, act: Callable[[Cluster], None]) -> None:
-    """The body of a command that asks a cluster."""
+def with_cluster(
+    where: Where, act: Callable[[Cluster], None], changes: str | None = None
+) -> None:
+    """The body of a command that asks a cluster; `changes` is what it is about to change."""
     with ending_well(), closing(where.connect()) as cluster:
-        act(cluster)
+        try:
+            act(cluster)
+        except KeyboardInterrupt:
+            if changes is not None:
+                tell_missing([f"interrupted; {changes} may be changed or not"])
+            raise
 
 
 def each_of(names: Iterable[str], act: Callable[[str], None], done: str) -> None:
-    """Does it to each of them, and goes on when one is refused; exit code 1 then."""
+    """Does it to each of them, and goes on when one is refused; the exit code tells of the last.
+    Says what is done and what is not when it is interrupted."""
     from kafkalite.client.cluster import ClientFailed
     from kafkalite.protocol.errors import Error
 
-    is_refused = False
-    for name in names:
+    code, left = 0, list(names)
+    while left:
+        name = left[0]
         try:
             act(name)
         except ClientFailed as failure:
             if failure.code is Error.NONE:  # nobody was there to refuse it
                 raise
             click.echo(f"kafkalite: {failure}", err=True)
-            is_refused = True
+            code = exit_code(failure)
+        except KeyboardInterrupt:
+            click.echo(
+                f"kafkalite: interrupted; {name} may be changed or not, and nothing was asked for "
+                f"{', '.join(left[1:]) or 'any other'}", err=True,
+            )  # fmt: skip
+            raise
         else:
             click.echo(f"{name}: {done}")
-    if is_refused:
+        left.pop(0)
+    if code:
         sys.stdout.flush()
-        sys.exit(1)
+        sys.exit(code)

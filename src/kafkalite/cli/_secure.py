@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkalite.broker.roles import Process
+from kafkalite.cli._private_file import write_private
 from kafkalite.config import InvalidSetting
 from kafkalite.config.authorization import AUTHORIZER, STANDARD_AUTHORIZER, SUPER_USERS
 from kafkalite.config.listeners import SASL_SSL
+from kafkalite.config.properties import as_properties
 from kafkalite.coordinators.cluster.events import AlterUserScramCredentials
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import KafkaError
@@ -114,8 +116,8 @@ class Secure:
         authority = Authority("kafkalite", utc_now(time.time_ns() // 1_000_000))
         own = [socket.gethostname(), *([host] if host not in _EVERYWHERE else [])]
         issued = authority.issue("CN=kafkalite", list(dict.fromkeys((*NAMES, *own))))
-        _write(self.ca, pem_of(authority.root))
-        _write(self.key, issued.key_pem + issued.chain_pem)  # the last: with it all is there
+        write_private(self.ca, pem_of(authority.root))
+        write_private(self.key, issued.key_pem + issued.chain_pem)  # the last: with it all is there
 
     # --- the admin --------------------------------------------------------------------------------
 
@@ -127,7 +129,7 @@ class Secure:
             if is_there and not self.password.exists():  # whoever took it away knows it
                 return Later.of(None)
             password = self._password()
-            _write(self.client, self._told(password))
+            write_private(self.client, self._told(password))
             if is_there:
                 return Later.of(None)
         except InvalidSetting as error:
@@ -145,7 +147,7 @@ class Secure:
 
     def _password(self) -> str:
         if not self.password.exists():
-            _write(self.password, secrets.token_urlsafe())
+            write_private(self.password, secrets.token_urlsafe())
         password = self.password.read_bytes().decode(errors="replace").strip()
         if not password or "\ufffd" in password:
             raise InvalidSetting(
@@ -162,7 +164,7 @@ class Secure:
             "sasl.mechanism": SCRAM_512,
             "sasl.jaas.config": jaas_of(SCRAM_512, ADMIN, password),
         }
-        return "".join(f"{name}={_escaped(value)}\n" for name, value in told.items())
+        return as_properties(told)
 
     def examples(self, address: tuple[str, int]) -> str:
         """How clients come in, to copy and paste."""
@@ -184,20 +186,6 @@ def _refusal(answer: AlterUserScramCredentialsResponse | KafkaError) -> InvalidS
         return InvalidSetting(f"--secure: no user {ADMIN} can be made: {answer.message}")
     refused = [each.error_message or "refused" for each in answer.results if each.error_code]
     return InvalidSetting(f"--secure: {refused[0]}") if refused else None
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\")
-
-
-def _write(path: Path, text: str) -> None:
-    """In one step, and readable by its owner alone from the first byte on."""
-    temporary = path.with_name(f"{path.name}.tmp")
-    temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    temporary.replace(path)
 
 
 _SAID = """\

@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from kafkalite.client.consuming import Start
 
 
+WHERE = (
+    "beginning, end, an offset, -N (the last N of each partition), or @TIME: milliseconds since "
+    "1970, or 2026-01-31T12:00:00+01:00."
+)
+
+
 def begin_at(text: str, option: str) -> Start:
     """BadParameter says what it is not."""
     from kafkalite.client.consuming import EARLIEST, LATEST, Start

@@ -8,17 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkalite.cli._output import (
-    JSON,
-    TABLE,
-    Where,
-    cluster_options,
-    output_option,
-    tell,
-    tell_missing,
-    timeout_option,
-    with_cluster,
-)
+from kafkalite.cli._as_program import FOUND
+from kafkalite.cli._output import output_option, tell, tell_missing, timeout_option, with_cluster
+from kafkalite.cli._where import JSON, TABLE, Where, cluster_options
 
 if TYPE_CHECKING:
     from kafkalite.client.cluster import Cluster
@@ -27,8 +19,7 @@ if TYPE_CHECKING:
 BROKERS = ("broker", "host", "port", "rack", "leads", "replicas", "bytes", "is_controller")
 FEATURES = ("feature", "level", "lowest", "highest")
 PROBLEMS = ("partition", "problem")
-UNWELL = 3  # exit code
-
+UNWELL = FOUND  # exit code
 
 
 @click.group()

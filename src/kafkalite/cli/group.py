@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkalite.cli._as_program import Text
+from kafkalite.cli._as_program import FOUND, Text
 from kafkalite.cli._output import (
-    Where,
-    cluster_options,
     each_of,
     is_meant,
     output_option,
@@ -20,6 +18,7 @@ from kafkalite.cli._output import (
     with_cluster,
 )
 from kafkalite.cli._starts import begin_at
+from kafkalite.cli._where import Where, cluster_options
 from kafkalite.cli.topic import be_sure, changes_of, dry_run_option, yes_option
 
 if TYPE_CHECKING:
@@ -31,8 +30,7 @@ LISTED = ("group", "kind", "state", "members", "topics", "lag")
 MEMBERS = ("member", "host", "partitions")
 PARTITIONS = ("topic", "partition", "committed", "ends", "lag", "member")
 OF_GROUPS = ("group", *PARTITIONS[:-1])
-BEHIND = 3  # exit code
-
+BEHIND = FOUND  # exit code
 
 
 @click.group()
@@ -190,7 +188,7 @@ def reset(
         if dry_run:
             click.echo("kafkalite: nothing was changed (--dry-run)", err=True)
 
-    with_cluster(where, act)
+    with_cluster(where, act, f"the offsets of {name}")
 
 
 def _offsets(

@@ -4,14 +4,24 @@ Adding a command is adding a file: module `topic.py` here, with a click command 
 `command` in it, is `kafkalite topic`. A module whose name begins with an underscore is a helper.
 """
 
+from __future__ import annotations
+
+import re
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import kafkalite
 from kafkalite import cli
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+_MARGIN = 6  # of click, around the names of commands
+_HELP = re.compile(r'^def command\(.*?\n    """(.*?)"""', re.DOTALL | re.MULTILINE)
 
 
 class LazyGroup(click.Group):
@@ -46,6 +56,24 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command), f"cli/{module_name}.py: no click command"
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Without loading them."""
+        names = self.list_commands(ctx)
+        width = formatter.width - _MARGIN - max(map(len, names))
+        rows = [(name, _short(name, width)) for name in names]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        found = [
+            CompletionItem(name, help=_short(name))
+            for name in self.list_commands(ctx)
+            if name.startswith(incomplete)
+        ]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
+
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(kafkalite.__version__, prog_name="kafkalite")
@@ -58,3 +86,11 @@ def _command_modules() -> dict[str, str]:
     names = [module.name for module in iter_modules(cli.__path__)]
     commands = (name for name in names if name != "main" and not name.startswith("_"))
     return {name.replace("_", "-"): name for name in commands}
+
+
+def _short(name: str, limit: int = 45) -> str:
+    """What a command says of itself in a sentence, as it stands in its module."""
+    [folder] = cli.__path__
+    path = Path(folder, f"{_command_modules()[name]}.py")
+    found = _HELP.search(path.read_text(encoding="utf-8")) if path.exists() else None
+    return click.Command(name, help=found[1] if found else "").get_short_help_str(limit)

@@ -9,7 +9,7 @@ import click
 
 from kafkalite.cli._addresses import Address, listening
 from kafkalite.cli._as_program import ending_well
-from kafkalite.cli._output import Where, cluster_options
+from kafkalite.cli._where import Where, cluster_options
 
 
 @click.command()

@@ -14,9 +14,9 @@ import click
 
 from kafkalite.cli import _conversation_screen as screen
 from kafkalite.cli._addresses import Address
-from kafkalite.cli._as_program import ListenFile, SecurityFile
 from kafkalite.cli._frames import describe_records
 from kafkalite.cli._port_file import write_port
+from kafkalite.cli._security_files import ListenFile, SecurityFile
 from kafkalite.log.failures import is_out_of_descriptors
 from kafkalite.security.client_login import OPEN, Security
 from kafkalite.testing.recording.entering import Entrances

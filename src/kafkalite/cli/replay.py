@@ -15,8 +15,8 @@ from rich.text import Text
 
 from kafkalite.cli import _addresses
 from kafkalite.cli import _conversation_screen as screen
-from kafkalite.cli._as_program import SecurityFile
 from kafkalite.cli._replay_ledger import NOT_COMPARED, Ledger
+from kafkalite.cli._security_files import SecurityFile
 from kafkalite.cli._streams import leave_output
 from kafkalite.protocol.errors import MalformedFrame
 from kafkalite.security.client_login import OPEN, LoginFailed, Security

@@ -11,8 +11,6 @@ import click
 
 from kafkalite.cli._as_program import Text
 from kafkalite.cli._output import (
-    Where,
-    cluster_options,
     each_of,
     is_meant,
     output_option,
@@ -21,6 +19,11 @@ from kafkalite.cli._output import (
     timeout_option,
     with_cluster,
 )
+from kafkalite.cli._topic_name import TopicName
+from kafkalite.cli._topic_records import copy, stat
+from kafkalite.cli._where import Where, cluster_options
+from kafkalite.cli.consume import command as consume
+from kafkalite.cli.produce import command as produce
 
 if TYPE_CHECKING:
     from kafkalite.client.changes import Changes
@@ -38,11 +41,15 @@ yes_option = click.option("--yes", "is_sure", is_flag=True, help="Do not ask whe
 
 @click.group()
 def command() -> None:
-    """List, describe and change topics."""
+    """List, describe and change topics, read and write them."""
+
+
+for name, each in (("copy", copy), ("stat", stat), ("read", consume), ("write", produce)):
+    command.add_command(each, name)
 
 
 @command.command("list")
-@click.argument("patterns", nargs=-1, type=Text(), metavar="[NAME]…")
+@click.argument("patterns", nargs=-1, type=TopicName(), metavar="[NAME]…")
 @cluster_options
 @click.option("--internal", is_flag=True, help="The cluster's own topics, too.")
 @output_option
@@ -82,7 +89,7 @@ def _summary(found: Survey, topic: Topic) -> dict[str, Any]:
 
 
 @command.command()
-@click.argument("names", nargs=-1, required=True, type=Text(), metavar="NAME…")
+@click.argument("names", nargs=-1, required=True, type=TopicName(), metavar="NAME…")
 @cluster_options
 @output_option
 def describe(names: tuple[str, ...], where: Where, shape: str) -> None:
@@ -118,7 +125,7 @@ def describe(names: tuple[str, ...], where: Where, shape: str) -> None:
               help="How many [the cluster's default].")
 @click.option("-r", "--replicas", type=click.IntRange(min=1), default=None,
               help="Of each partition [the cluster's default].")
-@click.option("-c", "--config", "settings", type=Text(), multiple=True, metavar="KEY=VALUE",
+@click.option("-c", "--set", "settings", type=Text(), multiple=True, metavar="KEY=VALUE",
               help="A setting of the topic; may be repeated.")
 @click.option("--if-not-exists", "may_exist", is_flag=True, help="One that is there is no failure.")
 @dry_run_option
@@ -155,7 +162,7 @@ def create(
 
 
 @command.command()
-@click.argument("names", nargs=-1, required=True, type=Text(), metavar="NAME…")
+@click.argument("names", nargs=-1, required=True, type=TopicName(), metavar="NAME…")
 @cluster_options
 @click.option("--if-exists", "may_be_absent", is_flag=True, help="None of that name is no failure.")
 @yes_option
@@ -186,7 +193,7 @@ def delete(
 
 
 @command.command("add-partitions")
-@click.argument("names", nargs=-1, required=True, type=Text(), metavar="NAME…")
+@click.argument("names", nargs=-1, required=True, type=TopicName(), metavar="NAME…")
 @cluster_options
 @click.option("--to", "count", type=click.IntRange(min=1), required=True,
               help="How many it has then.")
@@ -206,7 +213,7 @@ def add_partitions(
 
 
 @command.command()
-@click.argument("names", nargs=-1, required=True, type=Text(), metavar="NAME…")
+@click.argument("names", nargs=-1, required=True, type=TopicName(), metavar="NAME…")
 @cluster_options
 @click.option("--set", "settings", type=Text(), multiple=True, metavar="KEY=VALUE",
               help="May be repeated.")
@@ -238,7 +245,7 @@ def alter(
 
 
 @command.command()
-@click.argument("name", type=Text())
+@click.argument("name", type=TopicName())
 @cluster_options
 @click.option("-p", "--partition", "places", type=Text(), multiple=True, metavar="PARTITION:OFFSET",
               help="Delete what is before this offset; may be repeated.")

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kafkalite.cli._as_program import Text
-from kafkalite.cli._output import (
-    Where,
-    cluster_options,
-    output_option,
-    tell,
-    timeout_option,
-    with_cluster,
-)
+from kafkalite.cli._output import moment, output_option, tell, timeout_option, with_cluster
+from kafkalite.cli._where import Where, cluster_options
 from kafkalite.cli.topic import be_sure, yes_option
 
 if TYPE_CHECKING:
@@ -97,15 +90,9 @@ def _row(each: Described) -> dict[str, Any]:
     return {
         "transactional_id": each.transactional_id, "state": each.state,
         "producer_id": each.producer_id, "producer_epoch": each.producer_epoch,
-        "timeout_ms": each.timeout_ms, "began": _moment(each.began_ms),
+        "timeout_ms": each.timeout_ms, "began": moment(each.began_ms),
         "partitions": [f"{topic}:{index}" for topic, index in each.partitions],
     }  # fmt: skip
-
-
-def _moment(at_ms: int) -> str | None:
-    if at_ms < 0:
-        return None
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
 @command.command("open")
@@ -162,4 +149,4 @@ def abort(
                 return
         raise ClientFailed(f"no open transaction begins at offset {begins} of {topic}-{index}")
 
-    with_cluster(where, act)
+    with_cluster(where, act, f"the transaction at {begins}")

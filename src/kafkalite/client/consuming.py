@@ -6,6 +6,8 @@ nothing of aborted transactions, nothing behind open ones, no control record.
 
 from __future__ import annotations
 
+import math
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,10 +25,12 @@ LATEST, EARLIEST = -1, -2
 MAX_WAIT_MS = 500
 PARTITION_BYTES = 1 << 20
 FETCH_BYTES = 16 << 20
+MAGIC = 2  # of batches whose headers say where they begin
 CONSUMER = -1  # in the place of a replica's id
 
 
 Found = tuple[int, Record, BatchHeader]  # a partition, a record of it, and its batch
+Batch = tuple[int, BatchHeader, Iterator[Record]]  # a partition, and what is shown of a batch of it
 
 
 @dataclass(slots=True)
@@ -47,7 +51,9 @@ class _Place:
 
 
 class Reader:
-    """Reads partitions of a topic; iterate over `records`."""
+    """Reads partitions of a topic; iterate over `records`, or over the batches of each of `rounds`.
+
+    until: where to end, if that is before where the partitions now end."""
 
     def __init__(
         self,
@@ -61,8 +67,10 @@ class Reader:
         timeout_s: float,
         tell: Callable[[str], None],
         max_wait_ms: int = MAX_WAIT_MS,
+        until: Start | None = None,
     ) -> None:
         self._max_wait_ms = max_wait_ms
+        self._came_at = time.monotonic()  # something to show
         self._cluster = cluster
         self._name = topic
         self._follows = follows
@@ -76,7 +84,7 @@ class Reader:
                 f"topic {topic} has no partition {missing[0]}: it has "
                 f"{len(self._topic.leaders)}, from 0 on"
             )
-        self._places = self._begin(sorted(set(partitions) or self._topic.leaders), start)
+        self._places = self._begin(sorted(set(partitions) or self._topic.leaders), start, until)
 
     @property
     def ends(self) -> dict[int, int]:
@@ -90,12 +98,26 @@ class Reader:
 
     def records(self) -> Iterator[tuple[int, Record]]:
         """Records with their partitions, each partition's in order; to the end, or for ever."""
+        for batches in self.rounds():
+            for index, _, records in batches:
+                for record in records:
+                    yield index, record
+
+    def rounds(self, idle_s: float | None = None) -> Iterator[Iterator[Batch]]:
+        """Rounds to the end, or for ever; or until nothing has come for so long."""
+        self._came_at = time.monotonic()
         while self._unfinished():
-            for index, record, _ in self.round():
-                yield index, record
+            yield self._batches()
+            if idle_s is not None and time.monotonic() - self._came_at >= idle_s:
+                return
 
     def round(self) -> Iterator[Found]:
         """What there is now, asked of each leader once, each record with its batch."""
+        for index, header, records in self._batches():
+            for record in records:
+                yield index, record, header
+
+    def _batches(self) -> Iterator[Batch]:
         try:
             for leader, indexes in self._by_leader(self._unfinished()).items():
                 yield from self._read_from(leader, indexes)
@@ -129,19 +151,28 @@ class Reader:
             except TryAgain as failure:
                 self._patience.wait_after(failure)
 
-    def _begin(self, indexes: list[int], start: Start) -> dict[int, _Place]:
+    def _begin(
+        self, indexes: list[int], start: Start, until: Start | None
+    ) -> dict[int, _Place]:
         first = self._offsets(indexes, EARLIEST)
         end = self._offsets(indexes, LATEST)
-        if start.offset is not None:
-            begin = {i: start.offset if start.offset >= 0 else end[i] + start.offset for i in first}
-        elif start.timestamp == LATEST:
-            begin = end
-        elif start.timestamp == EARLIEST:
-            begin = first
-        else:
-            found = self._offsets(indexes, start.timestamp)
-            begin = {i: end[i] if found[i] < 0 else found[i] for i in found}
-        return {i: _Place(max(begin[i], first[i]), end[i]) for i in indexes}
+        begin = self._at(start, first, end)
+        stop = end if until is None else self._at(until, first, end)
+        return {
+            index: _Place(max(begin[index], first[index]), min(stop[index], end[index]))
+            for index in indexes
+        }
+
+    def _at(self, where: Start, first: dict[int, int], end: dict[int, int]) -> dict[int, int]:
+        if where.offset is not None:
+            offset = where.offset
+            return {each: offset if offset >= 0 else end[each] + offset for each in first}
+        if where.timestamp == LATEST:
+            return end
+        if where.timestamp == EARLIEST:
+            return first
+        found = self._offsets(list(first), where.timestamp)
+        return {each: end[each] if found[each] < 0 else found[each] for each in found}
 
     def _offsets(self, indexes: list[int], timestamp: int) -> dict[int, int]:
         found: dict[int, int] = {}
@@ -182,11 +213,11 @@ class Reader:
     def _check(self, index: int, code: Error) -> None:
         if code is not Error.NONE:
             kind = TryAgain if code.is_retriable else ClientFailed
-            raise kind(f"{self._name}-{index} cannot be read: {code.name}: {code.message}")
+            raise kind(f"{self._name}-{index} cannot be read: {code.name}: {code.message}", code)
 
     # --- reading ----------------------------------------------------------------------------------
 
-    def _read_from(self, leader: int, indexes: list[int]) -> Iterator[Found]:
+    def _read_from(self, leader: int, indexes: list[int]) -> Iterator[Batch]:
         partitions = [
             FetchRequest.Partition(
                 partition=index, fetch_offset=self._places[index].position,
@@ -211,7 +242,7 @@ class Reader:
                     silent.append(each.partition_index)
         self._look_for_ends([index for index in silent if index in self._unfinished()])
 
-    def _records_of(self, answer: Any) -> Iterator[Found]:
+    def _records_of(self, answer: Any) -> Iterator[Batch]:
         index, place = answer.partition_index, self._places[answer.partition_index]
         if Error(answer.error_code) is Error.OFFSET_OUT_OF_RANGE:
             self._come_back(index, place)
@@ -225,13 +256,18 @@ class Reader:
             while begun and begun[0][0] <= header.last_offset:
                 aborted.add(begun.pop(0)[1])
             if self._is_shown(header, buffer, aborted):
-                for record in iterate_any(buffer, header):
-                    if record.offset >= place.position and self._is_before_end(record, place):
-                        yield index, record, header
+                self._came_at = time.monotonic()
+                yield index, header, self._shown(buffer, header, place)
             place.position = max(place.position, header.next_offset)
 
-    def _is_before_end(self, record: Record, place: _Place) -> bool:
-        return self._follows or record.offset < place.end
+    def _shown(
+        self, buffer: memoryview, header: BatchHeader, place: _Place
+    ) -> Iterator[Record]:
+        found = iterate_any(buffer, header)
+        first, end = place.position, math.inf if self._follows else place.end
+        if header.magic == MAGIC and first <= header.base_offset and header.last_offset < end:
+            return found
+        return (record for record in found if first <= record.offset < end)
 
     def _is_shown(self, header: BatchHeader, buffer: memoryview, aborted: set[int]) -> bool:
         """Keeps `aborted`, the producers whose open transaction will be, up to this batch."""

@@ -28,18 +28,11 @@ _TOO_LARGE = (Error.MESSAGE_TOO_LARGE, Error.RECORD_LIST_TOO_LARGE)
 _WRITTEN = (Error.NONE, Error.DUPLICATE_SEQUENCE_NUMBER)
 _OVERHEAD = 30  # of a record, and of a header, more or less
 
-Headers = tuple[tuple[str, bytes | None], ...]
+Headers = tuple[tuple[str | bytes, bytes | None], ...]
 
 
-@dataclass(slots=True)
-class Line:
-    """A record to write, and the number of its line."""
-
-    number: int
-    key: bytes | None
-    value: bytes | None
-    timestamp: int
-    headers: Headers = ()
+# A record to write: the number of its line, key, value, timestamp and headers.
+Line = tuple[int, bytes | None, bytes | None, int, Headers]
 
 
 @dataclass(slots=True)
@@ -47,7 +40,8 @@ class Refusal:
     """A record that a broker does not take: for itself, or for others in its batch when there is no
     code."""
 
-    line: Line
+    key: bytes | None
+    value: bytes | None
     code: Error | None
     message: str | None
 
@@ -94,17 +88,27 @@ class Producer:
     def is_full(self) -> bool:
         return self._pending_bytes >= PENDING_BYTES
 
-    def add(self, key: bytes | None, value: bytes | None, headers: Headers = ()) -> None:
-        """headers: behind those that all records have."""
+    def add(
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers = (),
+        timestamp: int | None = None,
+        partition: int | None = None,
+    ) -> None:
+        """headers: behind those that all records have; timestamp: else now."""
         self._count += 1
-        line = Line(self._count, key, value, self._now_ms(), self._headers + headers)
-        index = self._index_of(key)
-        size = _size(line)
+        at_ms = self._now_ms() if timestamp is None else timestamp
+        whole = self._headers + headers if headers else self._headers
+        index = self._index_of(key) if partition is None else self._there(partition)
+        size = _OVERHEAD + (len(key) if key else 0) + (len(value) if value else 0)
+        if whole:
+            size += _size(whole)
         batches = self._pending[index]
         if not batches or self._batch_bytes[index] + size > self._most_bytes:
             batches.append([])
             self._batch_bytes[index] = 0
-        batches[-1].append(line)
+        batches[-1].append((self._count, key, value, at_ms, whole))
         self._batch_bytes[index] += size
         self._pending_bytes += size
 
@@ -136,15 +140,15 @@ class Producer:
                     f"Expiring {len(batch)} record(s) for {self._name}-{index}:"
                     f"{1000 * self._timeout_s:.0f} ms has passed since batch creation"
                 )
-                for line in batch:
-                    refuse(Refusal(line, Error.REQUEST_TIMED_OUT, message))
+                for _, key, value, _, _ in batch:
+                    refuse(Refusal(key, value, Error.REQUEST_TIMED_OUT, message))
         self._pending.clear()
         self._pending_bytes = 0
 
     def _left(self) -> str:
         """What is not acknowledged; the lines behind have not been read."""
         numbers = sorted(
-            line.number for batches in self._pending.values() for each in batches for line in each
+            line[0] for batches in self._pending.values() for each in batches for line in each
         )
         spans = _spans(numbers)
         shown = ", ".join(spans[:SHOWN_SPANS]) + (" and others" * (len(spans) > SHOWN_SPANS))
@@ -161,12 +165,15 @@ class Producer:
                 break
             except TryAgain as failure:
                 self._patience.wait_after(failure)
-        if self._partition is not None and self._partition not in topic.leaders:
-            raise ClientFailed(
-                f"topic {self._name} has no partition {self._partition}: it has "
-                f"{len(topic.leaders)}, from 0 on"
-            )
+        if self._partition is not None:
+            _check_partition(topic, self._partition)
         return topic
+
+    def _there(self, partition: int) -> int:
+        if partition not in self._topic.leaders:
+            self.flush()
+        _check_partition(self._topic, partition, f"; {self.written} records are written")
+        return partition
 
     def _producer_id(self) -> tuple[int, int]:
         while True:
@@ -231,8 +238,8 @@ class Producer:
 
     def _batch(self, index: int) -> bytearray:
         builder = BatchBuilder()
-        for line in self._pending[index][0]:
-            builder.append(line.timestamp, line.key, line.value, line.headers)
+        for _, key, value, at_ms, headers in self._pending[index][0]:
+            builder.append(at_ms, key, value, headers)
         return builder.build(
             producer_id=self._id, producer_epoch=self._epoch,
             base_sequence=self._sequences[index], compression=self._codec,
@@ -266,10 +273,18 @@ class Producer:
 
     def _refused(self, batch: list[Line], answer: Any) -> str:
         """Which lines, as near as the broker tells."""
-        wrong = [batch[each.batch_index].number for each in answer.record_errors]
-        first, last = (wrong or [batch[0].number])[0], (wrong or [batch[-1].number])[-1]
+        wrong = [batch[each.batch_index][0] for each in answer.record_errors]
+        first, last = (wrong or [batch[0][0]])[0], (wrong or [batch[-1][0]])[-1]
         which = f"line {first} is" if first == last else f"lines {first} to {last} are"
         return f"{which} not written to {self._name}-{answer.index}, {self.written} others are"
+
+
+def _check_partition(topic: Topic, partition: int, so_far: str = "") -> None:
+    if partition not in topic.leaders:
+        raise ClientFailed(
+            f"topic {topic.name} has no partition {partition}: it has {len(topic.leaders)}, from 0 "
+            f"on{so_far}"
+        )
 
 
 def _refusals(batch: list[Line], answer: Any) -> list[Refusal]:
@@ -277,20 +292,17 @@ def _refusals(batch: list[Line], answer: Any) -> list[Refusal]:
     said = {each.batch_index: each.batch_index_error_message for each in answer.record_errors}
     code, message = Error(answer.error_code), answer.error_message
     if not said:
-        return [Refusal(line, code, message) for line in batch]
+        return [Refusal(line[1], line[2], code, message) for line in batch]
     of_many = code if len(said) == 1 else Error.INVALID_RECORD
     return [
-        Refusal(line, of_many, said[index] or message) if index in said
-        else Refusal(line, None, None)
+        Refusal(line[1], line[2], of_many, said[index] or message) if index in said
+        else Refusal(line[1], line[2], None, None)
         for index, line in enumerate(batch)
     ]  # fmt: skip
 
 
-def _size(line: Line) -> int:
-    size = len(line.key or b"") + len(line.value or b"") + _OVERHEAD
-    for name, value in line.headers:
-        size += len(name.encode()) + len(value or b"") + _OVERHEAD
-    return size
+def _size(headers: Headers) -> int:
+    return sum(len(name) + len(value or b"") + _OVERHEAD for name, value in headers)
 
 
 def _spans(numbers: list[int]) -> list[str]:
@@ -308,7 +320,7 @@ def _raise_for(code: Error, what: str, message: str | None = None) -> None:
     if code is Error.NONE:
         return
     kind = TryAgain if code.is_retriable else ClientFailed
-    raise kind(f"{what}: {code.name}: {message or code.message}")
+    raise kind(f"{what}: {code.name}: {message or code.message}", code)
 
 
 def murmur2(data: bytes) -> int:

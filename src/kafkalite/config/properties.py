@@ -7,7 +7,7 @@ Owns that syntax: comments with # or !, lines continued by a backslash, escapes 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 BLANKS = " \t\f"
@@ -27,6 +27,25 @@ def parse_properties(text: str) -> dict[str, str]:
         except MalformedProperties as error:
             raise MalformedProperties(f"line {number}: {error}") from None
     return values
+
+
+def as_properties(values: Mapping[str, str]) -> str:
+    """A text that is read as these values; keys are names of settings."""
+    return "".join(f"{key}={_escaped(value)}\n" for key, value in values.items())
+
+
+def _escaped(value: str) -> str:
+    value = value.replace("\\", "\\\\")
+    for letter, character in ESCAPES.items():
+        value = value.replace(character, f"\\{letter}")
+    value = "".join(each if each.isascii() else _as_escapes(each) for each in value)
+    return f"\\{value}" if value.startswith(" ") else value
+
+
+def _as_escapes(character: str) -> str:
+    """Java reads Latin-1, and others UTF-8."""
+    code = character.encode("utf-16-be").hex()
+    return "".join(f"\\u{code[at : at + 4]}" for at in range(0, len(code), 4))
 
 
 def logical_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -93,16 +93,19 @@ class InvalidAcl(ValueError):
     """A text that is no rule."""
 
 
+# What has spaces in it stands in quotes.
 _TEXT = re.compile(
-    r"(?:(?P<permission>allow|deny) +)?(?P<principal>[^ :]+:[^ ]+) +(?P<operation>\w+)"
-    r" +(?P<kind>\w+)(?: +(?P<name>[^ ]+))?(?: +from +(?P<host>[^ ]+))?",
+    r"(?:(?P<permission>allow|deny) +)?(?P<principal>[^ :\"]+:[^ ]+|\"[^\":]+:[^\"]+\")"
+    r" +(?P<operation>\w+) +(?P<kind>\w+)"
+    r"(?: +(?P<name>[^ ]+|\"[^\"]+\"))?(?: +from +(?P<host>[^ ]+))?",
     re.IGNORECASE,
 )
 
 
 def acl_of(text: str) -> Acl:
     """A rule as people write it: `User:alice read topic orders-*`, `deny User:* write topic x from
-    10.0.0.7`, `User:ops alter cluster`. A name that ends in * means all that begin so."""
+    10.0.0.7`, `User:ops alter cluster`. A name that ends in * means all that begin so; what has
+    spaces in it stands in double quotes."""
     found = _TEXT.fullmatch(text.strip())
     if found is None:
         raise InvalidAcl(
@@ -110,7 +113,7 @@ def acl_of(text: str) -> Acl:
             "before it to forbid, and 'from HOST' behind it"
         )
     kind = _number(text, KINDS, found["kind"])
-    name = CLUSTER_NAME if kind == CLUSTER else found["name"]
+    name = CLUSTER_NAME if kind == CLUSTER else (found["name"] or "").strip('"')
     if not name:
         raise InvalidAcl(f"{text!r} names no {found['kind']}: * means all of them")
     is_prefix = len(name) > 1 and name.endswith(WILDCARD)
@@ -118,11 +121,30 @@ def acl_of(text: str) -> Acl:
         kind,
         name.removesuffix(WILDCARD) if is_prefix else name,
         PREFIXED if is_prefix else LITERAL,
-        found["principal"],
+        found["principal"].strip('"'),
         found["host"] or WILDCARD,
         _number(text, OPERATIONS, found["operation"]),
         _number(text, PERMISSIONS, found["permission"] or "allow"),
     )
+
+
+def text_of(acl: Acl) -> str:
+    """The rule as `acl_of` reads it."""
+    words = [
+        PERMISSIONS.get(acl.permission, "UNKNOWN").lower(),
+        _quoted(acl.principal),
+        OPERATIONS.get(acl.operation, "UNKNOWN").lower(),
+        KINDS.get(acl.kind, "UNKNOWN").lower(),
+    ]
+    if acl.kind != CLUSTER:
+        words.append(_quoted(acl.name + WILDCARD * (acl.pattern == PREFIXED)))
+    if acl.host != WILDCARD:
+        words.append(f"from {acl.host}")
+    return " ".join(words)
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"' if " " in text else text
 
 
 def _number(text: str, names: dict[int, str], word: str) -> int:

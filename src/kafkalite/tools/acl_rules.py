@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+from kafkalite.client import access_rules
 from kafkalite.protocol.errors import Error
-from kafkalite.protocol.messages import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
+from kafkalite.security.acl import Acl, AclFilter
 from kafkalite.tools.asking import Asking
 from kafkalite.tools.failures import execution, illegal_argument, refused, wrapped
 
@@ -138,48 +139,41 @@ def principal_of(text: str) -> str:
 
 def describe(asking: Asking, resource: Resource) -> Rules:
     """All rules of the resources that this is, or is a filter for."""
-    request = DescribeAclsRequest(
-        resource_type_filter=resource.kind, resource_name_filter=resource.name,
-        pattern_type_filter=resource.pattern, principal_filter=None, host_filter=None,
-        operation=Operation.ANY, permission_type=Permission.ANY,
-    )  # fmt: skip
+    wanted = AclFilter(resource.kind, resource.name, resource.pattern)
     with wrapped(execution):
-        answer = asking.any("describeAcls", request)
+        answer = asking.any("describeAcls", access_rules.question(wanted))
         _check([answer])
-    return {
-        Resource(Kind(each.resource_type), each.resource_name, Pattern(each.pattern_type)): [
-            Entry(
-                rule.principal, rule.host, Operation(rule.operation),
-                Permission(rule.permission_type),
-            )
-            for rule in each.acls
-        ]
-        for each in answer.resources
-    }  # fmt: skip
+    found: Rules = {}
+    for each in access_rules.rules_in(answer):
+        entries = found.setdefault(
+            Resource(Kind(each.kind), each.name, Pattern(each.pattern)), []
+        )
+        entries.append(Entry(
+            each.principal, each.host, Operation(each.operation), Permission(each.permission)
+        ))  # fmt: skip
+    return found
 
 
 def create(asking: Asking, resource: Resource, entries: Iterable[Entry]) -> None:
-    request = CreateAclsRequest(creations=[
-        CreateAclsRequest.Creation(
-            resource_type=resource.kind, resource_name=str(resource.name),
-            resource_pattern_type=resource.pattern, principal=str(each.principal),
-            host=str(each.host), operation=each.operation, permission_type=each.permission,
+    request = access_rules.creation(
+        Acl(
+            resource.kind, str(resource.name), resource.pattern, str(each.principal),
+            str(each.host), each.operation, each.permission,
         )
         for each in entries
-    ])  # fmt: skip
+    )  # fmt: skip
     with wrapped(execution):
         _check(asking.any("createAcls", request).results)
 
 
 def delete(asking: Asking, resource: Resource, entries: Iterable[Entry]) -> None:
-    request = DeleteAclsRequest(filters=[
-        DeleteAclsRequest.Filter(
-            resource_type_filter=resource.kind, resource_name_filter=resource.name,
-            pattern_type_filter=resource.pattern, principal_filter=each.principal,
-            host_filter=each.host, operation=each.operation, permission_type=each.permission,
+    request = access_rules.deletion(
+        AclFilter(
+            resource.kind, resource.name, resource.pattern, each.principal, each.host,
+            each.operation, each.permission,
         )
         for each in entries
-    ])  # fmt: skip
+    )  # fmt: skip
     with wrapped(execution):
         results = asking.any("deleteAcls", request).filter_results
         _check(results)

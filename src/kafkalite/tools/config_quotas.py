@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
 from itertools import zip_longest
 from typing import Any
 
+from kafkalite.client import users
+from kafkalite.client.client_quotas import (
+    ANY,
+    DEFAULT,
+    EXACT,
+    Entity,
+    Quotas,
+    alteration,
+    component,
+    quotas_in,
+)
 from kafkalite.coordinators.java_hash import java_hash
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
-    AlterClientQuotasRequest,
-    AlterUserScramCredentialsRequest,
     DescribeClientQuotasRequest,
     DescribeUserScramCredentialsRequest,
 )
+from kafkalite.security.scram import BY_NAME, BY_NUMBER, MIN_ITERATIONS
 from kafkalite.tools.asking import Asking
 from kafkalite.tools.config_resources import Change, Subject
 from kafkalite.tools.failures import Failure, execution, illegal_argument, refused, wrapped
@@ -28,12 +36,7 @@ _SHOWN = {"user": "user-principal", "client-id": "client-id", "ip": "ip"}
 _QUOTAS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage",
            "controller_mutation_rate")  # fmt: skip
 _OF_ADDRESSES = ("connection_creation_rate",)
-_MECHANISMS = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
-_LEAST_ITERATIONS = 4096
-_EXACT, _DEFAULT, _ANY = 0, 1, 2  # how the name of an entity is matched
 _USES = "using --bootstrap-server"
-
-Entity = tuple[tuple[str, str | None], ...]
 
 
 def describe(asking: Asking, subject: Subject) -> None:
@@ -63,26 +66,19 @@ def _shown(value: float) -> str:
     return f"{digits}E{int(power)}"
 
 
-def _quotas(asking: Asking, subject: Subject) -> dict[Entity, dict[str, float]]:
+def _quotas(asking: Asking, subject: Subject) -> Quotas:
     components = []
     for kind, name in zip_longest(subject.types, subject.names):
         if kind is None:
             raise illegal_argument("More entity names specified than entity types")
-        match_type = _ANY if name is None else _EXACT if name else _DEFAULT
-        components.append(DescribeClientQuotasRequest.Component(
-            entity_type=_ENTITIES[kind], match_type=match_type, match=name or None
-        ))  # fmt: skip
+        match_type = ANY if name is None else EXACT if name else DEFAULT
+        components.append(component(_ENTITIES[kind], name or None, match_type))
     request = DescribeClientQuotasRequest(components=components, strict=True)
     with wrapped(execution):
         answer = asking.any("describeClientQuotas", request)
         if answer.error_code != Error.NONE:
             raise refused(answer.error_code, answer.error_message)
-    found = {
-        tuple((part.entity_type, part.entity_name) for part in entry.entity): {
-            value.key: value.value for value in entry.values
-        }
-        for entry in answer.entries or []
-    }
+    found = quotas_in(answer)
     return {entity: found[entity] for entity in in_map_order_of(found, _hash, len(found))}
 
 
@@ -91,14 +87,13 @@ def _hash(entity: Entity) -> int:
                     for kind, name in entity)  # fmt: skip
 
 
-def _describe_credentials(asking: Asking, users: list[str]) -> None:
-    wanted = [DescribeUserScramCredentialsRequest.User(name=name) for name in users]
+def _describe_credentials(asking: Asking, names: list[str]) -> None:
+    wanted = [DescribeUserScramCredentialsRequest.User(name=name) for name in names]
     request = DescribeUserScramCredentialsRequest(users=wanted)
     with wrapped(execution):
         answer = asking.any("describeUserScramCredentials", request)
         if answer.error_code != Error.NONE:
             raise refused(answer.error_code, answer.error_message)
-    names = {number: name for name, (number, _) in _MECHANISMS.items()}
     for each in answer.results:
         if each.error_code == Error.RESOURCE_NOT_FOUND:
             continue
@@ -110,7 +105,7 @@ def _describe_credentials(asking: Asking, users: list[str]) -> None:
             )
             continue
         infos = ", ".join(
-            f"{names[info.mechanism]}=iterations={info.iterations}"
+            f"{BY_NUMBER[info.mechanism].name}=iterations={info.iterations}"
             for info in each.credential_infos
         )
         print(f"SCRAM credential configs for user-principal '{each.user}' are {infos}")
@@ -129,7 +124,7 @@ def alter(asking: Asking, subject: Subject, change: Change) -> None:
     if subject.types[0] == "clients" or len(subject.types) == 2:
         _check_names("quota configs", "clients", change, _QUOTAS)
     else:
-        known = (*_QUOTAS, *_MECHANISMS)
+        known = (*_QUOTAS, *BY_NAME)
         _check_names("quota and SCRAM credential configs", "users", change, known)
         _check_users(subject, change)
     if _some_of(change, _QUOTAS):
@@ -144,8 +139,8 @@ def _some_of(change: Change, names: Any) -> bool:
 
 def _check_names(what: str, kind: str, change: Change, known: tuple[str, ...]) -> None:
     def told(names: Any) -> str:
-        unknown = [name for name in names if name not in (*known, *_MECHANISMS)]
-        unfit = [name for name in names if name in _MECHANISMS and name not in known]
+        unknown = [name for name in names if name not in (*known, *BY_NAME)]
+        unfit = [name for name in names if name in BY_NAME and name not in known]
         return ", ".join([*unknown, *unfit])
 
     for verb, collection, names in (
@@ -159,7 +154,7 @@ def _check_names(what: str, kind: str, change: Change, known: tuple[str, ...]) -
 
 
 def _check_users(subject: Subject, change: Change) -> None:
-    if not _some_of(change, _MECHANISMS):
+    if not _some_of(change, BY_NAME):
         return
     if "" in subject.names:
         raise illegal_argument(
@@ -179,19 +174,12 @@ def _alter_quotas(asking: Asking, subject: Subject, change: Change) -> None:
     if wrong:
         message = f"Invalid config(s): {','.join(wrong)}"
         raise Failure("org.apache.kafka.common.errors.InvalidConfigurationException", message)
-    op = AlterClientQuotasRequest.Op
-    ops = [
-        *(op(key=key, value=_number(key, change.added[key]), remove=False)
-          for key in change.added),
-        *(op(key=key, value=0.0, remove=True) for key in change.deleted),
-    ]  # fmt: skip
     entity = [
-        AlterClientQuotasRequest.Entity(entity_type=_ENTITIES[kind], entity_name=name or None)
+        (_ENTITIES[kind], name or None)
         for kind, name in zip(subject.types, subject.names, strict=True)
     ]
-    request = AlterClientQuotasRequest(
-        entries=[AlterClientQuotasRequest.Entry(entity=entity, ops=ops)], validate_only=False
-    )
+    added = {key: _number(key, change.added[key]) for key in change.added}
+    request = alteration(entity, added, change.deleted)
     with wrapped(execution):
         [entry] = asking.any("alterClientQuotas", request).entries
         if entry.error_code != Error.NONE:
@@ -208,18 +196,12 @@ def _number(key: str, text: str) -> float:
 
 
 def _alter_credentials(asking: Asking, user: str, change: Change) -> None:
-    request = AlterUserScramCredentialsRequest(
-        deletions=[
-            AlterUserScramCredentialsRequest.Deletion(name=user, mechanism=_MECHANISMS[name][0])
-            for name in change.deleted
-        ],
-        upsertions=[_upsertion(user, name, text) for name, text in change.added.items()],
-    )
+    upsertions = [_upsertion(user, name, text) for name, text in change.added.items()]
+    request = users.alteration(upsertions, user, change.deleted)
     with wrapped(execution):
         [result] = asking.controller(
-            "alterUserScramCredentials", request,
-            lambda answer: [each.error_code for each in answer.results],
-        ).results  # fmt: skip
+            "alterUserScramCredentials", request, users.codes
+        ).results
         if result.error_code != Error.NONE:
             raise refused(result.error_code, result.error_message)
 
@@ -235,15 +217,10 @@ def _upsertion(user: str, name: str, text: str) -> Any:
     found = re.fullmatch(r"(?:iterations=(-?[0-9]*),)?password=(.*)", text)
     if found is None:
         raise illegal_argument(f"Invalid credential property {name.replace('-', '_')}={text}")
-    iterations = _LEAST_ITERATIONS if found[1] in (None, "-1") else _whole(found[1])
-    if iterations < _LEAST_ITERATIONS:
+    iterations = MIN_ITERATIONS if found[1] in (None, "-1") else _whole(found[1])
+    if iterations < MIN_ITERATIONS:
         raise illegal_argument(
-            f"Iterations {iterations} is less than the minimum {_LEAST_ITERATIONS} required for "
+            f"Iterations {iterations} is less than the minimum {MIN_ITERATIONS} required for "
             f"{name}"
         )
-    number, digest = _MECHANISMS[name]
-    salt = os.urandom(32)
-    salted = hashlib.pbkdf2_hmac(digest, found[2].encode(), salt, iterations)
-    return AlterUserScramCredentialsRequest.Upsertion(
-        name=user, mechanism=number, iterations=iterations, salt=salt, salted_password=salted
-    )
+    return users.upsertion(user, name, found[2], iterations)

@@ -149,7 +149,7 @@ class Sending:
     def _refuse(self, refusal: Refusal) -> None:
         code, message = refusal.code, refusal.message
         failure = kafka(_OF_OTHERS) if code is None else refused(code, message)
-        self._fail(refusal.line.key, refusal.line.value, failure)
+        self._fail(refusal.key, refusal.value, failure)
 
     def _fail(self, key: bytes | None, value: bytes | None, failure: Failure) -> None:
         if self._settings.is_sync:
@@ -171,6 +171,6 @@ def _largest_size(record: TypedRecord) -> int:
     """Of a batch with only this record."""
     fields = [record.key, record.value]
     for name, value in record.headers:
-        fields += [name.encode(), value]
+        fields += [name.encode() if isinstance(name, str) else name, value]
     sizes = sum(1 if each is None else len(encode_varint(len(each))) + len(each) for each in fields)
     return _BATCH_OVERHEAD + _RECORD_OVERHEAD + sizes + len(encode_varint(len(record.headers)))

@@ -83,7 +83,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("produce x -b ,", 2, "',' is not HOST:PORT"),
         ("produce x -z brotli", 2, "'brotli' is not one of"),
         (r"produce x -D \q", 2, r"\q is no escape"),
-        ("consume x -b 127.0.0.1:0", 1, "no broker answers (127.0.0.1:0: "),
+        ("consume x -b 127.0.0.1:0", 4, "no broker answers (127.0.0.1:0: "),
         ("consume x -o nosuch", 2, "'nosuch' is none of beginning, end, an offset"),
         ("consume x -o @nosuch", 2, "@nosuch: expected milliseconds since 1970, or a time"),
         ("consume x -f %q", 2, "%q is none of %"),

@@ -270,7 +270,7 @@ def test_what_is_no_broker_is_told_in_a_sentence(greeting: bytes) -> None:
         where = f"127.0.0.1:{listening.getsockname()[1]}"
         result = CliRunner().invoke(main, ["consume", "-b", where, "t"])
         server.join(10)
-    assert result.exit_code == 1
+    assert result.exit_code == 4
     assert isinstance(result.exception, SystemExit)
     assert result.stderr.startswith("kafkalite: no broker answers (")
     assert where in result.stderr

@@ -119,7 +119,7 @@ def test_who_is_not_let_in_hears_why_at_once(
     assert f"{'Sasl' if is_login else 'Ssl'}AuthenticationException: " in said
     assert "failed authentication due to: " in said
     result = commanded(kafka, "consume", "--command-config", str(path), "t")
-    assert result.exit_code == 1
+    assert result.exit_code == 5
     assert ("no login at" if is_login else "SSL handshake failed") in result.output
     assert "-secret" not in said + result.output
 
@@ -133,7 +133,7 @@ def own_root() -> str:
 
 def test_in_the_open_nobody_is_let_in(kafka: EmbeddedKafka) -> None:
     result = commanded(kafka, "consume", "--timeout", "0.1", "t")
-    assert result.exit_code == 1
+    assert result.exit_code == 4
     assert result.stdout_bytes == b""
 
 

@@ -73,6 +73,11 @@ class Schemas:
             self._learn(row["id"])
         return replace(decoding, schemas=dict(self._known), refused=dict(self._refused))
 
+    def find(self, number: int) -> tuple[str | None, str | None]:
+        """The schema of an id, or why there is none."""
+        self._learn(number)
+        return self._known.get(number), self._refused.get(number)
+
     def _learn(self, number: int) -> None:
         if number in self._known or number in self._refused:
             return
