@@ -252,13 +252,15 @@ def _launch_apache_kafka(
         "log.dirs": str(folder / "data"),
         **settings,
     }
+    features = properties.pop("kafkalite.features", "")
     lines = (f"{name}={value}\n" for name, value in properties.items())
     (folder / "server.properties").write_text("".join(lines))
     (folder / "log4j2.properties").write_text(LOG4J_2)
     (folder / "log4j.properties").write_text(_LOG4J_1)
     kafka = partial(_kafka_command, jars.class_path(jar_group), folder)
     if not (folder / "data" / "meta.properties").exists():
-        tool = ("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c")
+        wanted = [word for each in features.split(",") if each for word in ("--feature", each)]
+        tool = ("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, *wanted, "-c")
         _format(kafka(TEST_JVM, "128M", *tool))
     return spawn(kafka(jvm, heap, "kafka.Kafka"), folder), lambda: port
 

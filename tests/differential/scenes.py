@@ -15,7 +15,6 @@ from kafkalite.protocol.messages import ListOffsetsRequest, message_class
 from kafkalite.records.batch import DELETE_HORIZON_BIT, HEADER_BYTES
 from kafkalite.testing.comparison.conditions import (
     MAX_TIMESTAMP,
-    UNSERVED_APIS,
 )
 from tests.differential.odd_requests import ODD_REQUESTS
 from tests.differential.replies import LONG_AGO_MS, NOW_MS
@@ -135,10 +134,6 @@ def _written_without_epoch(ours: Any, theirs: Any) -> None:
     failed.update(error_code="UNKNOWN_SERVER_ERROR", base_offset=-1)
 
 
-def _unserved_apis(ours: Any, theirs: Any) -> None:
-    theirs["api_keys"].append({**theirs["api_keys"][0], "api_key": min(UNSERVED_APIS)})
-
-
 def _dropped_versions(ours: Any, theirs: Any) -> None:
     dropped = spec.api(0).dropped
     for view, lowest in ((ours, dropped.start), (theirs, dropped.stop)):
@@ -181,6 +176,5 @@ SCENES: tuple[Scene, ...] = (
         "no epoch, no offset", "Produce", _written_without_epoch,
         ODD_REQUESTS["Produce"]["an id without an epoch"],
     ),
-    Scene("APIs", "ApiVersions", _unserved_apis, _plain("ApiVersions")),
     Scene("old versions", "ApiVersions", _dropped_versions, _plain("ApiVersions")),
 )  # fmt: skip

@@ -7,8 +7,9 @@ import errno
 import logging
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 # For whoever looks for a reply that never came: says at the stop what is still waited for.
 WATCH_WAITS = "KAFKALITE_WATCH_WAITS"
 WAITS_LEFT = "nobody will ever answer"
+FEATURES = "kafkalite.features"
 # Connections and segments are open files.
 OPEN_FILES = 1 << 16
 
@@ -57,6 +59,8 @@ OPEN_FILES = 1 << 16
               help="A JAAS file, as java.security.auth.login.config names one.")
 @click.option("--topic", "topics", multiple=True, metavar="NAME[:PARTITIONS[:k=v,…]]",
               help="Create a topic unless it is there; may be repeated.")
+@click.option("--feature", "features", multiple=True, metavar="NAME=LEVEL",
+              help="Level of a feature that a new cluster begins with; may be repeated.")
 @click.option("--brokers", type=int, metavar="N",
               help="A cluster of N brokers and a controller, a process each, at ports in a row.")
 @click.option("--secure", "is_secure", is_flag=True,
@@ -79,6 +83,7 @@ def command(
     overrides: tuple[str, ...],
     login_file: str | None,
     topics: tuple[str, ...],
+    features: tuple[str, ...],
     brokers: int | None,
     is_secure: bool,
     control: str | None,
@@ -94,20 +99,13 @@ def command(
     logging.basicConfig(
         format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr
     )
-    if control is None and (control_token is not None or control_port_file is not None):
-        raise click.UsageError("--control-token and --control-port-file need --control HOST:PORT")
-    if metrics_address is None and metrics_port_file is not None:
-        raise click.UsageError("--metrics-port-file needs --metrics HOST:PORT")
+    if features:
+        overrides = (*overrides, f"{FEATURES}={','.join(features)}")
+    _check_together(click.get_current_context().params)
     if brokers is not None:
-        if in_memory or is_secure or control or login_file or metrics_address:
-            raise click.UsageError(
-                "--brokers goes with no --memory, --secure, --control, --login-file or --metrics"
-            )
         sys.exit(_cluster(brokers, listen, data_dir, properties, overrides, topics, port_file))
     secure = None
     if is_secure:
-        if properties is not None or in_memory or control is not None:
-            raise click.UsageError("--secure goes with no --config, --memory or --control")
         secure, properties, listen = _secured(listen, data_dir)
     try:
         config, ignored = _properties.broker_config(
@@ -130,6 +128,24 @@ def command(
     metrics = _counting(metrics_address, metrics_port_file, config)
     serving = _Serving(config, in_memory, port_file, wanted, secure, metrics)
     sys.exit(serving.run())
+
+
+def _check_together(given: Mapping[str, Any]) -> None:
+    """Raises for options that are nothing without another, or beside it."""
+    control, metrics = given["control"], given["metrics_address"]
+    of_control = [given["control_token"], given["control_port_file"]]
+    if control is None and of_control != [None, None]:
+        raise click.UsageError("--control-token and --control-port-file need --control HOST:PORT")
+    if metrics is None and given["metrics_port_file"] is not None:
+        raise click.UsageError("--metrics-port-file needs --metrics HOST:PORT")
+    is_alone = not (given["in_memory"] or given["is_secure"] or control or given["login_file"])
+    if given["brokers"] is not None and (metrics or not is_alone):
+        raise click.UsageError(
+            "--brokers goes with no --memory, --secure, --control, --login-file or --metrics"
+        )
+    is_other = given["properties"] is not None or given["in_memory"] or control is not None
+    if given["is_secure"] and is_other:
+        raise click.UsageError("--secure goes with no --config, --memory or --control")
 
 
 def _counting(address: str | None, port_file: str | None, config: BrokerConfig) -> Metrics | None:

@@ -11,7 +11,7 @@ from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import find_partition
 from kafkalite.handlers.permission import require
-from kafkalite.protocol.errors import KafkaError
+from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import DescribeProducersRequest, DescribeProducersResponse
 from kafkalite.security.acl import READ, TOPIC
 
@@ -44,13 +44,16 @@ def _describe(
 ) -> Steps[DescribeProducersResponse.Partition]:
     answer = DescribeProducersResponse.Partition(partition_index=index)
     try:
-        check_topic_name(topic)
-        require(context, call, READ, TOPIC, topic)
+        _check_topic(context, call, topic)
+    except KafkaError as error:
+        answer.error_code = error.code
+        answer.error_message = error.message or error.code.message
+        return answer
+    try:
         partition = find_partition(context, topic, index)
         partition.check_leader()
     except KafkaError as error:
         answer.error_code = error.code
-        answer.error_message = error.message or error.code.message
         return answer
     answer.active_producers = yield from in_steps(
         DescribeProducersResponse.ActiveProducer(
@@ -64,3 +67,11 @@ def _describe(
         for producer in list(partition.log.active_producers())  # others come and go meanwhile
     )
     return answer
+
+
+def _check_topic(context: Context, call: Call, topic: str) -> None:
+    """Raises KafkaError for one that cannot be asked of."""
+    check_topic_name(topic)
+    require(context, call, READ, TOPIC, topic)
+    if topic not in context.metadata.image.topics:
+        raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)

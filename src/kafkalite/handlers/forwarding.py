@@ -29,8 +29,10 @@ from kafkalite.protocol.messages import (
 SETTINGS: Final = frozenset({33, 44})  # AlterConfigs and IncrementalAlterConfigs
 # CreateTopics, DeleteTopics, CreatePartitions, CreateAcls, DeleteAcls, tokens, ElectLeaders,
 # reassignments, AlterClientQuotas, AlterUserScramCredentials, DescribeQuorum, UpdateFeatures,
-# UnregisterBroker.
-FORWARDED: Final = frozenset({19, 20, 37, 30, 31, 38, 39, 40, 43, 45, 46, 49, 51, 55, 57, 64})
+# UnregisterBroker, AddRaftVoter, RemoveRaftVoter.
+FORWARDED: Final = frozenset({
+    19, 20, 37, 30, 31, 38, 39, 40, 43, 45, 46, 49, 51, 55, 57, 64, 80, 81,
+})  # fmt: skip
 FORWARDABLE: Final = FORWARDED | SETTINGS
 
 Ask = Callable[[EnvelopeRequest], Later[EnvelopeResponse | KafkaError]]

@@ -17,7 +17,7 @@ from kafkalite.handlers.context import Context
 from kafkalite.handlers.group_replies import describe_by_shard
 from kafkalite.handlers.permission import permitted
 from kafkalite.protocol.errors import Error
-from kafkalite.security.acl import DESCRIBE, TOPIC
+from kafkalite.security.acl import DESCRIBE, GROUP, TOPIC
 
 HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 
@@ -36,18 +36,32 @@ def describe_with_topics(
     hidden: str = HIDDEN_TOPICS,
 ) -> R | InSteps | Later[R | InSteps]:
     """`topics_of` names the topics that a described group has; `hidden` says that some may not be
-    described."""
+    described. Whether they are served is told to who may not describe any."""
+    group_ids = request.group_ids
     if not is_served:
-        return begun(_unserved(request.group_ids, kind))
-    answer = describe_by_shard(
-        context, call, request, request.group_ids, make_event, kind, Error.INVALID_GROUP_ID
-    )
+        return begun(_refused(group_ids, kind, Error.UNSUPPORTED_VERSION))
+
+    def describe(ids: list[str]) -> R | InSteps | Later[R | InSteps]:
+        return describe_by_shard(
+            context, call, request, ids, make_event, kind, Error.INVALID_GROUP_ID
+        )
+
     if context.authorizer is None:
-        return answer
-    shown: Later[R | InSteps] = afterwards(
-        answer, lambda response: InSteps(_shown(context, call, response, topics_of, hidden))
-    )
-    return shown
+        return describe(group_ids)
+
+    def asked() -> Steps[R | InSteps | Later[R | InSteps]]:
+        allowed = yield from permitted(context, call, DESCRIBE, GROUP, group_ids)
+        refused = [each for each in group_ids if each not in allowed]
+        answer = yield from _refused(refused, kind, Error.GROUP_AUTHORIZATION_FAILED)
+        described = describe([each for each in group_ids if each in allowed])
+
+        def shown(response: R) -> InSteps:
+            return InSteps(_shown(context, call, response, topics_of, hidden, answer))
+
+        told: R | InSteps | Later[R | InSteps] = afterwards(described, shown)
+        return told
+
+    return begun(asked())
 
 
 def _shown(
@@ -56,11 +70,12 @@ def _shown(
     response: Any,
     topics_of: Callable[[Any], Iterable[str]],
     hidden: str,
+    refused: Any,
 ) -> Steps[Any]:
     groups = response.groups
     names = (name for group in groups for name in topics_of(group))
     allowed = yield from permitted(context, call, DESCRIBE, TOPIC, names)
-    response.groups = [
+    response.groups = refused.groups + [
         group if allowed.issuperset(topics_of(group)) else _hidden(group, hidden)
         for group in groups
     ]
@@ -75,10 +90,9 @@ def _hidden(group: Any, why: str) -> Any:
     )
 
 
-def _unserved(group_ids: list[str], kind: type[R]) -> Steps[R]:
+def _refused(group_ids: list[str], kind: type[R], code: Error) -> Steps[R]:
     make_group: Any = kind.Group  # type: ignore[attr-defined]
     groups = yield from in_steps(
-        make_group(group_id=group_id, error_code=Error.UNSUPPORTED_VERSION)
-        for group_id in group_ids
+        make_group(group_id=group_id, error_code=code) for group_id in group_ids
     )
     return kind(groups=groups)  # type: ignore[call-arg]

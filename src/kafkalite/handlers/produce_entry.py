@@ -20,6 +20,12 @@ from kafkalite.replication.partition import Partition
 Answer = ProduceResponse.PartitionResponse
 RecordError = ProduceResponse.RecordError
 
+# Refusals that tell nothing of the log.
+WITHOUT_START = frozenset((
+    Error.UNKNOWN_TOPIC_OR_PARTITION, Error.NOT_LEADER_OR_FOLLOWER, Error.MESSAGE_TOO_LARGE,
+    Error.RECORD_LIST_TOO_LARGE, Error.CORRUPT_MESSAGE, Error.KAFKA_STORAGE_ERROR,
+    Error.UNKNOWN_TOPIC_ID,
+))  # fmt: skip
 # What is looked at in one go: some milliseconds of work at most.
 LIGHT_RECORDS = 4096
 
@@ -65,11 +71,16 @@ class Entry:
         if self.partition is not None and self.partition.traffic is not None:
             self.partition.traffic.refused_produce(answer.error_code, len(self.records or b""))
         if isinstance(error, RefusedRecords):
-            answer.log_start_offset = self.partition.log.log_start_offset if self.partition else -1
             answer.record_errors = [
                 RecordError(batch_index=bad.index, batch_index_error_message=bad.message)
                 for bad in error.records
             ]
+
+    def _not_appended(self, partition: Partition, error: KafkaError) -> None:
+        """Refused by the log, whose start is told then, but for what clients meet every day."""
+        self.refuse(error)
+        if error.code not in WITHOUT_START:
+            self.answer.log_start_offset = partition.log.log_start_offset
 
     def append(
         self, long_work: LongWork, now_ms: int, *, is_all: bool, is_late: bool = False
@@ -93,7 +104,7 @@ class Entry:
         try:
             result = partition.write(append, is_all=is_all)
         except KafkaError as error:
-            self.refuse(error)
+            self._not_appended(partition, error)
         else:
             self._appended(result)
 
@@ -123,7 +134,7 @@ class Entry:
         try:
             long_work.examine(partition, partition.examine(append), done, is_late=is_late)
         except KafkaError as error:
-            self.refuse(error)
+            self._not_appended(partition, error)
             return
         if not is_over:
             self.examined = Later()
@@ -141,7 +152,7 @@ class Entry:
                 outcome = error
         if not isinstance(outcome, KafkaError):
             raise outcome
-        self.refuse(outcome)
+        self._not_appended(partition, outcome)
 
     def _appended(self, result: AppendResult) -> None:
         answer = self.answer

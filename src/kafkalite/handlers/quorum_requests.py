@@ -35,7 +35,8 @@ def leader_of(context: Context) -> QuorumLeader:
 def check_cluster(context: Context, cluster_id: str | None) -> None:
     """That the caller, if it says one, means this cluster."""
     if cluster_id is not None and cluster_id != context.cluster_id:
-        raise KafkaError(Error.INCONSISTENT_CLUSTER_ID)
+        why = f'The given id "{cluster_id}" doesn\'t match the cluster id "{context.cluster_id}"'
+        raise KafkaError(Error.INCONSISTENT_CLUSTER_ID, why)
 
 
 def check_broker(context: Context, request: OfBroker) -> None:

@@ -114,6 +114,8 @@ AlterUserScramCredentials   all             ALTER cluster
 DescribeQuorum              all             DESCRIBE cluster
 AlterPartition              all             CLUSTER_ACTION cluster
 UpdateFeatures              all             ALTER cluster
+AddRaftVoter                all             ALTER cluster
+RemoveRaftVoter             all             ALTER cluster
 Envelope                    all             CLUSTER_ACTION cluster
 FetchSnapshot               all             CLUSTER_ACTION cluster
 DescribeCluster             all/controller  ALTER cluster
@@ -128,11 +130,11 @@ ListTransactions            own             DESCRIBE transactional    left out
 AllocateProducerIds         all             CLUSTER_ACTION cluster
 ConsumerGroupHeartbeat      own             READ group                when it is served
 ConsumerGroupHeartbeat      own             DESCRIBE topic            named: refused; or left out
-ConsumerGroupDescribe       each            DESCRIBE group
+ConsumerGroupDescribe       own             DESCRIBE group            when served; refused alone
 ConsumerGroupDescribe       own             DESCRIBE topic            of its members; it is refused
 ShareGroupHeartbeat         own             READ group                when it is served
 ShareGroupHeartbeat         own             DESCRIBE topic            named: refused
-ShareGroupDescribe          each            DESCRIBE group
+ShareGroupDescribe          own             DESCRIBE group            when served; refused alone
 ShareGroupDescribe          own             DESCRIBE topic            of its members; it is refused
 ShareFetch                  own             READ group                when it is served
 ShareFetch                  own             READ topic                refused alone
@@ -153,7 +155,7 @@ StreamsGroupHeartbeat       own             READ group                when it is
 StreamsGroupHeartbeat       own             DESCRIBE topic            named: refused
 StreamsGroupHeartbeat       own             CREATE cluster            of internal topics; or:
 StreamsGroupHeartbeat       own             CREATE topic              none is created
-StreamsGroupDescribe        each            DESCRIBE group
+StreamsGroupDescribe        own             DESCRIBE group            when served; refused alone
 StreamsGroupDescribe        own             DESCRIBE topic            of its topology; it is refused
 ControllerRegistration      all             CLUSTER_ACTION cluster
 GetTelemetrySubscriptions   none

@@ -5,6 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from kafkalite.coordinators.cluster.feature_levels import (
+    FEATURES,
+    METADATA_VERSION,
+    OLDEST_LEVEL,
+    STABLE_LEVEL,
+)
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import ApiVersionsRequest, UpdateFeaturesRequest
 from kafkalite.tools.arguments import Action, Argument, Command, Group
@@ -12,12 +18,8 @@ from kafkalite.tools.asking import Asking, connect
 from kafkalite.tools.failures import Failure, TerseFailure, execution, refused, wrapped
 from kafkalite.tools.options import VERSION
 from kafkalite.tools.release_features import (
-    FEATURES,
     LEVELS,
-    METADATA_VERSION,
     NEWEST_LEVEL,
-    OLDEST_LEVEL,
-    STABLE_LEVEL,
     level_of,
     name_of,
     parsed,

@@ -10,6 +10,12 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from kafkalite.coordinators.cluster.feature_levels import (
+    FEATURES,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    STABLE_LEVEL,
+)
 from kafkalite.coordinators.cluster.snapshots import SnapshotId, SnapshotWriter
 from kafkalite.env.disk import RealDisk
 from kafkalite.env.randomness import random_uuid, system_random
@@ -21,17 +27,7 @@ from kafkalite.tools.dynamic_voters import Voter, parse_voters, quorum_records
 from kafkalite.tools.failures import Failure, TerseFailure
 from kafkalite.tools.java_maps import in_copied_order, in_map_order
 from kafkalite.tools.node_settings import NodeSettings, meta_properties
-from kafkalite.tools.release_features import (
-    FEATURES,
-    KRAFT_VERSION,
-    METADATA_VERSION,
-    STABLE_LEVEL,
-    checked,
-    checked_level,
-    level_of,
-    name_of,
-    parsed,
-)
+from kafkalite.tools.release_features import checked, checked_level, level_of, name_of, parsed
 from kafkalite.tools.scram_words import SCRAM_LEVEL, credentials, shown
 
 _RUNTIME = "java.lang.RuntimeException"

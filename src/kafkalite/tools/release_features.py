@@ -7,53 +7,24 @@ Owns these tables.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from kafkalite.coordinators.cluster.feature_levels import (
+    FEATURES,
+    METADATA_VERSION,
+    OLDEST_LEVEL,
+    STABLE_LEVEL,
+    Feature,
+)
 from kafkalite.tools.failures import TerseFailure, illegal_argument
 from kafkalite.tools.java_numbers import SHORT, whole
 
-METADATA_VERSION = "metadata.version"
-KRAFT_VERSION = "kraft.version"
-OLDEST_LEVEL = 7
 _NAMES = (
     "3.3-IV3 3.4-IV0 3.5-IV0 3.5-IV1 3.5-IV2 3.6-IV0 3.6-IV1 3.6-IV2 3.7-IV0 3.7-IV1 3.7-IV2 "
     "3.7-IV3 3.7-IV4 3.8-IV0 3.9-IV0 4.0-IV0 4.0-IV1 4.0-IV2 4.0-IV3 4.1-IV0 4.1-IV1 4.2-IV0 "
     "4.2-IV1 4.3-IV0 4.4-IV0"
 ).split()
 NEWEST_LEVEL = OLDEST_LEVEL + len(_NAMES) - 1
-STABLE_LEVEL = NEWEST_LEVEL - 1  # what is formatted when nobody asks for another
 LEVELS = range(OLDEST_LEVEL, NEWEST_LEVEL + 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Feature:
-    """Level n + 1 of a feature is what a metadata.version from the nth of `since` on begins with;
-    `needs` are the levels of metadata.version without which a level cannot be."""
-
-    since: tuple[int, ...]
-    needs: tuple[int, ...]
-
-    @property
-    def newest(self) -> int:
-        return len(self.since)
-
-    def begins_with(self, metadata_version: int) -> int:
-        return sum(metadata_version >= each for each in self.since)
-
-    def needed(self, level: int) -> int:
-        """The metadata.version that a level needs, if any."""
-        return self.needs[level - 1] if 0 < level <= self.newest else 0
-
-
-# In the order in which they are printed.
-FEATURES = {
-    KRAFT_VERSION: Feature((21,), (0,)),
-    "transaction.version": Feature((24, 24), (0, 0)),
-    "group.version": Feature((22,), (0,)),
-    "eligible.leader.replicas.version": Feature((26,), (23,)),
-    "share.version": Feature((28,), (0,)),
-    "streams.version": Feature((29,), (0,)),
-}
 
 
 def name_of(level: int) -> str:

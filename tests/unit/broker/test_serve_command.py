@@ -26,7 +26,12 @@ from bench.raw_client import (
 )
 from kafkalite.cli._properties import topic
 from kafkalite.config import InvalidSetting
-from kafkalite.protocol.messages import DeleteTopicsRequest, MetadataRequest, message_class
+from kafkalite.protocol.messages import (
+    ApiVersionsRequest,
+    DeleteTopicsRequest,
+    MetadataRequest,
+    message_class,
+)
 
 START_SECONDS = 30
 
@@ -235,6 +240,22 @@ def test_an_unknown_setting_is_refused_with_the_nearest(tmp_path: Path) -> None:
 def test_a_bad_topic_keeps_it_from_starting(tmp_path: Path) -> None:
     said = refusal(tmp_path, "--listen", "127.0.0.1:0", "--topic", "t:1:no.such=1")
     assert "no.such" in said
+
+
+def test_a_cluster_begins_with_the_features_that_are_named(tmp_path: Path) -> None:
+    words = ("--feature", "group.version=0", "--feature", "transaction.version=1")
+    with serving(tmp_path, *words) as (_, port):
+        answer = asked(port, ApiVersionsRequest(client_software_name="a",
+                                                client_software_version="1"), 4)  # fmt: skip
+    levels = {each.name: each.max_version_level for each in answer.finalized_features}
+    assert "group.version" not in levels
+    assert (levels["transaction.version"], levels["share.version"]) == (1, 1)
+
+
+def test_a_feature_that_there_is_not_keeps_it_from_starting(tmp_path: Path) -> None:
+    said = refusal(tmp_path, "--listen", "127.0.0.1:0", "--feature", "grup.version=0")
+    assert "unsupported feature grup.version" in said
+    assert "Traceback" not in said
 
 
 @pytest.mark.parametrize(

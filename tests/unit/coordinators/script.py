@@ -204,6 +204,12 @@ def _wait_for_company(stage: Stage) -> None:
     stage.settings.gathering = Gathering()
 
 
+@act(r"the group's assignments are (\w+) apart")
+def _paces(stage: Stage, duration: str) -> None:
+    interval_ms = milliseconds(duration)
+    stage.settings.consumer_assignment_ms = lambda: interval_ms
+
+
 @act(r"(\w+) looks for the coordinator")
 def _looks_for_it(stage: Stage, name: str) -> None:
     stage.look_ups.note(GROUP, name, stage.clock.now_ms())

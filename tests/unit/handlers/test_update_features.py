@@ -4,6 +4,7 @@ import pytest
 
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import UpdateFeaturesRequest
+from tests.unit.handlers.world import World
 
 Request = UpdateFeaturesRequest
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
@@ -47,6 +48,7 @@ def test_level_nought_is_off(world):
     ("name", "level", "kind", "message"),
     [
         ("nope", 1, UPGRADE, "does not support this feature"),
+        ("nope", 0, SAFE, "Feature nope not found."),
         ("streams.version", 2, UPGRADE, "only supports versions 0-1"),
         ("share.version", 2, UPGRADE, "only supports versions 0-1"),
         ("transaction.version", 3, UPGRADE, "only supports versions 0-2"),
@@ -64,6 +66,20 @@ def test_refuses_as_kafka_does(world, name, level, kind, message):
     assert response.error_code == Error.INVALID_UPDATE_VERSION
     assert message in response.error_message
     assert world.metadata.image.features == before
+
+
+def test_levels_that_need_no_newer_release_than_an_old_release_has():
+    world = World(settings={"kafkalite.features": "metadata.version=20"})
+    features = world.metadata.image.features
+    assert update(world, ("group.version", 1, UPGRADE)).error_code == 0
+    assert update(world, ("transaction.version", 2, UPGRADE)).error_code == 0
+    assert (features["group.version"], features["transaction.version"]) == (1, 2)
+    response = update(world, ("eligible.leader.replicas.version", 1, UPGRADE))
+    assert response.error_code == Error.INVALID_UPDATE_VERSION
+    assert response.error_message.endswith(
+        "eligible.leader.replicas.version could not be set to 1 because it depends on"
+        " metadata.version level 23"
+    )
 
 
 def test_validate_only_changes_nothing(world):

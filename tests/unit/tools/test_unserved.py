@@ -16,7 +16,7 @@ def test_it_is_said_at_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     # Should it be asked again, then until this is over, and something else is said.
     config = tmp_path / "client.properties"
     config.write_text("default.api.timeout.ms=500\nrequest.timeout.ms=500\n")
-    with EmbeddedKafka() as kafka:
+    with EmbeddedKafka(profile="kafka-3.8") as kafka:
         assert main([
             "kafka-metadata-quorum", "--bootstrap-server", kafka.bootstrap_servers,
             "--command-config", str(config), "remove-controller", "--controller-id", "7",

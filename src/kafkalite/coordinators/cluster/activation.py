@@ -7,11 +7,18 @@ own, as with Apache Kafka: a release's feature levels, users. Reads only.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Final
 
-from kafkalite.coordinators.cluster.features import INITIAL, check_levels
-from kafkalite.coordinators.cluster.image import ELR_VERSION, METADATA_VERSION
+from kafkalite.coordinators.cluster.feature_levels import (
+    METADATA_VERSION,
+    SETTING,
+    first_levels,
+    not_as_wanted,
+)
+from kafkalite.coordinators.cluster.features import check_levels
+from kafkalite.coordinators.cluster.image import ELR_VERSION
 from kafkalite.coordinators.cluster.records import METADATA_TRANSACTIONS, UnknownMetadata, as_record
 from kafkalite.coordinators.cluster.shard import ClusterShard
 from kafkalite.coordinators.cluster.snapshots import read_snapshot
@@ -26,17 +33,25 @@ from kafkalite.protocol.messages import (
     FeatureLevelRecord,
 )
 
+log = logging.getLogger(__name__)
+
 BOOTSTRAP: Final = "bootstrap.checkpoint"
 
 
 def activation_records(shard: ClusterShard, disk: Disk, path: str) -> list[Record]:
     """The records for what was read of a log directory; none when all is in order."""
-    level, messages = shard.image.metadata_version, []
-    is_new = not shard.image.features
-    if is_new:
-        messages = _bootstrap(disk, f"{path}/{BOOTSTRAP}")
-        level = _levels(messages)[METADATA_VERSION]
+    level, levels, messages = shard.image.metadata_version, shard.image.features, []
+    wanted = shard.config.get_list(SETTING)
+    if not levels:
+        messages = _bootstrap(disk, f"{path}/{BOOTSTRAP}", first_levels(wanted))
+        levels = _levels(messages)
+        level = levels[METADATA_VERSION]
         messages = [*_first(shard, messages, level)]
+    if missed := not_as_wanted(wanted, levels):
+        log.warning(
+            "the features of this cluster are those of its data, not %s: %s counts when a cluster"
+            " is new, kafka-features changes them later", ", ".join(missed), SETTING,
+        )  # fmt: skip
     if shard.is_in_transaction:
         if level < METADATA_TRANSACTIONS:
             raise UnknownMetadata(f"a transaction at metadata.version level {level}")
@@ -44,9 +59,10 @@ def activation_records(shard: ClusterShard, disk: Disk, path: str) -> list[Recor
     return [as_record(message, level) for message in messages]
 
 
-def _bootstrap(disk: Disk, path: str) -> list[object]:
+def _bootstrap(disk: Disk, path: str, levels: dict[str, int]) -> list[object]:
+    """What formatting left, or these levels."""
     if not disk.exists(path):
-        return [FeatureLevelRecord(name=name, feature_level=INITIAL[name]) for name in INITIAL]
+        return [FeatureLevelRecord(name=name, feature_level=levels[name]) for name in levels]
     messages = read_snapshot(disk, path).messages
     levels = _levels(messages)
     if METADATA_VERSION not in levels:

@@ -12,6 +12,8 @@ from kafkalite.coordinators.events import Event, R_co
 from kafkalite.env.dataclasses import dataclass
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
+    AddRaftVoterRequest,
+    AddRaftVoterResponse,
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
     AlterPartitionReassignmentsRequest,
@@ -32,6 +34,8 @@ from kafkalite.protocol.messages import (
     ElectLeadersResponse,
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
@@ -102,6 +106,16 @@ class DeleteAcls(Requested[DeleteAclsResponse]):
 @dataclass(slots=True, eq=False)
 class UpdateFeatures(Requested[UpdateFeaturesResponse]):
     request: UpdateFeaturesRequest
+
+
+@dataclass(slots=True, eq=False)
+class AddRaftVoter(Requested[AddRaftVoterResponse]):
+    request: AddRaftVoterRequest
+
+
+@dataclass(slots=True, eq=False)
+class RemoveRaftVoter(Requested[RemoveRaftVoterResponse]):
+    request: RemoveRaftVoterRequest
 
 
 @dataclass(slots=True, eq=False)

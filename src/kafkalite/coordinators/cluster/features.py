@@ -1,6 +1,6 @@
 """The features of the cluster: what this broker can do, and decisions on their levels.
 
-Owns the ranges that are registered and advertised, and the levels of a new cluster.
+Owns the ranges that are registered and advertised.
 """
 
 from __future__ import annotations
@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kafkalite.coordinators.cluster.image import METADATA_VERSION, Image
+from kafkalite.coordinators.cluster.feature_levels import (
+    FEATURES,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    OLDEST_LEVEL,
+    STABLE_LEVEL,
+)
+from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.cluster.records import UnknownMetadata
 from kafkalite.coordinators.cluster.view import View, decided
 from kafkalite.coordinators.effects import Effects
@@ -19,32 +26,10 @@ from kafkalite.protocol.messages import (
     UpdateFeaturesResponse,
 )
 
-KRAFT_VERSION = "kraft.version"
 # The oldest and the newest level of each.
 SUPPORTED: Final[dict[str, tuple[int, int]]] = {
-    METADATA_VERSION: (7, 30),
-    "eligible.leader.replicas.version": (0, 1),
-    "group.version": (0, 1),
-    KRAFT_VERSION: (0, 1),
-    "share.version": (0, 1),
-    "streams.version": (0, 1),
-    "transaction.version": (0, 2),
-}
-# What a new cluster begins with, in the order Kafka writes it.
-INITIAL: Final = {
-    METADATA_VERSION: 30,
-    "eligible.leader.replicas.version": 1,
-    "group.version": 1,
-    "share.version": 1,
-    "streams.version": 1,
-    "transaction.version": 2,
-}
-# Feature level -> least metadata.version it needs.
-NEEDS: Final = {
-    ("eligible.leader.replicas.version", 1): 23,
-    ("group.version", 1): 22,
-    ("transaction.version", 1): 22,
-    ("transaction.version", 2): 22,
+    METADATA_VERSION: (OLDEST_LEVEL, STABLE_LEVEL),
+    **{name: (0, FEATURES[name].newest) for name in sorted(FEATURES)},
 }
 # Levels of metadata.version that changed a record: nobody goes back past them.
 CHANGED_RECORDS: Final = (*range(8, 24), 30)
@@ -94,6 +79,8 @@ def _check(view: View, name: str, level: int, kind: int, proposed: dict[str, int
         why = "The controller does not support the given upgrade type."
     elif level < 0:
         why = "A feature version cannot be less than 0."
+    elif name not in SUPPORTED and level == 0:
+        why = f"Feature {name} not found."
     elif name not in SUPPORTED:
         why = f"Local controller {view.config.node_id} does not support this feature."
     elif not SUPPORTED[name][0] <= level <= SUPPORTED[name][1]:
@@ -108,10 +95,10 @@ def _check(view: View, name: str, level: int, kind: int, proposed: dict[str, int
         why = "Can't downgrade to a newer version."
     elif name == KRAFT_VERSION and level != current:
         why = "The voters of this cluster are static."
-    elif proposed.get(METADATA_VERSION, 0) < NEEDS.get((name, level), 0):
+    elif name in FEATURES and proposed.get(METADATA_VERSION, 0) < FEATURES[name].needed(level):
         why = (
-            f"{name}={level} could not be set to {level} because it depends on "
-            f"metadata.version level {NEEDS[name, level]}"
+            f"{name} could not be set to {level} because it depends on "
+            f"metadata.version level {FEATURES[name].needed(level)}"
         )
     if why is not None:
         raise _refused(f"Invalid update version {level} for feature {name}. {why}")

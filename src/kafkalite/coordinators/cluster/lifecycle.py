@@ -21,7 +21,7 @@ from kafkalite.coordinators.cluster.brokers import (
     without_unclean,
 )
 from kafkalite.coordinators.cluster.directories import LOST, MIGRATING, UNASSIGNED
-from kafkalite.coordinators.cluster.features import KRAFT_VERSION
+from kafkalite.coordinators.cluster.feature_levels import KRAFT_VERSION
 from kafkalite.coordinators.cluster.image import METADATA_VERSION
 from kafkalite.coordinators.cluster.image_records import registration_of
 from kafkalite.coordinators.cluster.records import CORDONED_DIRECTORIES, DIRECTORIES

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.controller import OutcomeUnknown
-from kafkalite.coordinators.cluster.features import KRAFT_VERSION
+from kafkalite.coordinators.cluster.feature_levels import KRAFT_VERSION
 from kafkalite.coordinators.cluster.folding import Folded, put_in_place
 from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.cluster.publishing import AtOnce, Publishing, Subscriber

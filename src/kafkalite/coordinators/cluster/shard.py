@@ -22,6 +22,7 @@ from kafkalite.coordinators.cluster import (
     reassignments,
     scram,
     tokens,
+    voters,
 )
 from kafkalite.coordinators.cluster.alter_partition import AlterPartition, alter_partition
 from kafkalite.coordinators.cluster.changes import Changes
@@ -69,6 +70,8 @@ DECISIONS: dict[type[Event[object]], Decision] = {
     tokens.ExpireToken: tokens.expire_token,
     tokens.RemoveExpired: tokens.remove_expired,
     events.UpdateFeatures: features.update_features,
+    events.AddRaftVoter: voters.add_voter,
+    events.RemoveRaftVoter: voters.remove_voter,
     events.ElectLeaders: elect_leaders,
     events.AlterPartitionReassignments: reassignments.alter_partition_reassignments,
     events.ListPartitionReassignments: list_partition_reassignments,

@@ -122,6 +122,8 @@ class ConsumerGroup:
     has_topic_metadata_record: bool = False
     # Volatile: topics have changed since the metadata hash was computed.
     must_refresh: bool = True
+    # Volatile: there may be topics that no pattern was held against.
+    must_match: bool = True
     # Volatile: when it was last looked what all patterns match.
     matched_ms: int = 0
 

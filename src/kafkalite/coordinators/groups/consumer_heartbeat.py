@@ -86,9 +86,11 @@ def _gather(
     member_id: str,
 ) -> bool:
     """Lets the first heartbeats to a new group wait for each other: each of them would otherwise
-    be given what the next one then waits for."""
+    be given what the next one then waits for. A group with an interval between its assignments
+    answers at once."""
     gathering, arrivals = state.settings.gathering, state.arrivals.get(group.group_id)
-    if gathering is None or (arrivals is None and not group.is_empty):
+    is_paced = state.settings.assignment_interval_ms(group.group_id) > 0
+    if gathering is None or (arrivals is None and (is_paced or not group.is_empty)):
         return False
     if arrivals is None:
         arrivals = Arrivals(turn.now_ms + gathering.longest_ms)

@@ -143,6 +143,7 @@ def _cancel_timers(turn: Turn, group_id: str, member_id: str) -> None:
 def resume(state: GroupsState, turn: Turn, group: ConsumerGroup) -> None:
     """After a restart every member has a session to show up, and a rebalance to finish."""
     group_id = group.group_id
+    group.must_match = True
     for member in group.members.values():
         side = member.classic
         timeout_ms = state.settings.session_timeout_ms(group_id)

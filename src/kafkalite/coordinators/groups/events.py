@@ -316,6 +316,15 @@ class GatheringOver(OfGroup[None]):
 
 
 @dataclass(slots=True, eq=False)
+class PatternsDue(OfGroup[None]):
+    """What the expressions of a consumer group match is to be looked at, for who may see it."""
+
+    group_id: str
+    expressions: list[str]
+    may_see: Callable[[str], bool]
+
+
+@dataclass(slots=True, eq=False)
 class StreamsDelayOver(OfGroup[None]):
     """A new streams group has waited for more members."""
 

@@ -201,6 +201,7 @@ def settings_of(config: BrokerConfig) -> GroupSettings:
         offset_commit_timeout_ms=config.get_int("offsets.commit.timeout.ms"),
         consumer_session_timeout_ms=config.get_int("group.consumer.session.timeout.ms"),
         consumer_heartbeat_interval_ms=config.get_int("group.consumer.heartbeat.interval.ms"),
+        consumer_assignment_ms=lambda: config.get_int("group.consumer.assignment.interval.ms"),
         consumer_max_size=config.get_int("group.consumer.max.size"),
         consumer_regex_refresh_ms=config.get_int("group.consumer.regex.refresh.interval.ms"),
         consumer_assignors=config.get_list("group.consumer.assignors"),

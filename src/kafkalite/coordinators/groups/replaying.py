@@ -257,6 +257,7 @@ def _regular_expression(
         return
     group = _consumer_group(state, key.group_id)
     group.regexes[expression] = ResolvedRegex(tuple(value.topics), value.timestamp)
+    group.must_match = False
 
 
 _APPLY: dict[str, Callable[[GroupsState, Any, Any, Record], None]] = {

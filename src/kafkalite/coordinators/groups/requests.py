@@ -138,4 +138,6 @@ def on_topics_changed(state: GroupsState, turn: Turn, event: TopicsChanged) -> N
             isinstance(group, StreamsGroup) and group.needs_any(names)
         ):
             group.must_refresh = True
+            if isinstance(group, ConsumerGroup) and any(map(state.topics.id_of, names)):
+                group.must_match = True  # not when they only go
     turn.reply(None)

@@ -1,7 +1,8 @@
 """The settings of the group coordinator, as the shards read them.
 
-Owns their names here and Apache Kafka's defaults, but for the initial rebalance delay: a lone
-consumer on a laptop should not wait three seconds. The composition root fills them.
+Owns their names here and Apache Kafka's defaults, but for the initial rebalance delay and the
+interval between the assignments of a consumer group: a lone consumer on a laptop should not wait
+three seconds, nor one more of them a second. The composition root fills them.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class GroupSettings:
     # Consumer groups (KIP-848).
     consumer_session_timeout_ms: int = 45_000
     consumer_heartbeat_interval_ms: int = 5_000
+    consumer_assignment_ms: Callable[[], int] = lambda: 0
     consumer_max_size: int = MAX_INT
     consumer_regex_refresh_ms: int = 600_000
     consumer_assignors: list[str] = field(default_factory=lambda: ["uniform", "range"])
@@ -81,6 +83,10 @@ class GroupSettings:
     def heartbeat_interval_ms(self, group_id: str) -> int:
         override = self.group_override(group_id, "consumer.heartbeat.interval.ms")
         return self.consumer_heartbeat_interval_ms if override is None else override
+
+    def assignment_interval_ms(self, group_id: str) -> int:
+        override = self.group_override(group_id, "consumer.assignment.interval.ms")
+        return self.consumer_assignment_ms() if override is None else override
 
     def share_session_timeout_ms(self, group_id: str) -> int:
         override = self.group_override(group_id, "share.session.timeout.ms")

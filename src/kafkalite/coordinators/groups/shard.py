@@ -29,6 +29,7 @@ from kafkalite.coordinators.groups import (
     share_states,
     streams_heartbeat,
     streams_target,
+    subscriptions,
 )
 from kafkalite.coordinators.groups.classic_group import ClassicGroup
 from kafkalite.coordinators.groups.classic_timers import arm_session
@@ -69,6 +70,7 @@ _DECIDE: dict[type, Callable[[GroupsState, Turn, Any], Steps[None] | None]] = {
     events.DeleteGroups: housekeeping.delete_groups,
     events.TopicsDeleted: housekeeping.on_topics_deleted,
     events.GatheringOver: consumer_heartbeat.on_gathering_over,
+    events.PatternsDue: subscriptions.on_patterns_due,
     events.SessionExpired: requests.on_session_expired,
     events.RebalanceExpired: requests.on_rebalance_expired,
     events.ClassicStepExpired: consumer_leave.on_classic_step_expired,

@@ -18,7 +18,7 @@ from kafkalite.coordinators.groups.share_assignor import assign_simple
 from kafkalite.coordinators.groups.share_group import ShareGroup, ShareMember
 from kafkalite.coordinators.groups.share_states import initialize_missing
 from kafkalite.coordinators.groups.state import GroupsState
-from kafkalite.coordinators.groups.target import metadata_hash
+from kafkalite.coordinators.groups.target import is_young, metadata_hash
 from kafkalite.coordinators.groups.turn import Turn
 from kafkalite.env.slicing import Steps
 from kafkalite.protocol.errors import Error, KafkaError
@@ -181,9 +181,8 @@ def _retarget(state: GroupsState, turn: Turn, draft: _Draft) -> Steps[None]:
     """Computes the target assignment, if it is older than the group and not too young."""
     group = draft.group
     interval_ms = state.settings.share_assignment_interval_ms(group.group_id)
-    since_ms = turn.now_ms - group.assignment_timestamp_ms
-    is_young = group.assignment_timestamp_ms != 0 and since_ms < interval_ms
-    if group.assignment_epoch >= draft.epoch or is_young:
+    is_too_soon = is_young(group.assignment_timestamp_ms, interval_ms, turn.now_ms)
+    if group.assignment_epoch >= draft.epoch or is_too_soon:
         return
     shared = {} if group.shared is None else group.shared.initialized
     subscribed = {

@@ -21,6 +21,7 @@ from kafkalite.coordinators.groups.streams_group import (
     Tasks,
 )
 from kafkalite.coordinators.groups.streams_topology import Configured, Status
+from kafkalite.coordinators.groups.target import is_young
 from kafkalite.coordinators.groups.turn import Turn
 from kafkalite.env.slicing import Steps
 
@@ -88,8 +89,7 @@ def retarget_streams(state: GroupsState, turn: Turn, draft: StreamsDraft) -> Ste
     if draft.assignment_epoch >= draft.epoch:
         return
     interval_ms = state.settings.streams_assignment_interval_ms(group_id)
-    last_ms = draft.group.assignment_timestamp_ms
-    if last_ms != 0 and turn.now_ms - last_ms < interval_ms:
+    if is_young(draft.group.assignment_timestamp_ms, interval_ms, turn.now_ms):
         why = "Assignment delayed due to the configured assignment interval."
         draft.statuses.append((Status.ASSIGNMENT_DELAYED, why))
         return

@@ -37,6 +37,7 @@ class Draft:
     epoch: int
     metadata_hash: int
     assignment_epoch: int
+    assignment_timestamp_ms: int
     members: dict[str, ConsumerMember]
     targets: dict[str, Target]
     regexes: dict[str, ResolvedRegex]
@@ -51,6 +52,7 @@ class Draft:
             group.epoch,
             group.metadata_hash,
             group.assignment_epoch,
+            group.assignment_timestamp_ms,
             group.members,
             group.targets,
             group.regexes,
@@ -107,8 +109,10 @@ def refresh(state: GroupsState, turn: Turn, draft: Draft, *, must_bump: bool) ->
 
 
 def retarget(state: GroupsState, turn: Turn, draft: Draft) -> Steps[None]:
-    """Computes the target assignment, if it is older than the group."""
-    if draft.assignment_epoch >= draft.epoch:
+    """Computes the target assignment, if it is older than the group and not too young."""
+    interval_ms = state.settings.assignment_interval_ms(draft.group_id)
+    is_too_soon = is_young(draft.assignment_timestamp_ms, interval_ms, turn.now_ms)
+    if draft.assignment_epoch >= draft.epoch or is_too_soon:
         return
     found = yield from _views(state, draft.subscribed_topics())
     views = {view.topic_id: view for view in found}
@@ -125,6 +129,11 @@ def retarget(state: GroupsState, turn: Turn, draft: Draft) -> Steps[None]:
     draft.targets = targets
     draft.assignment_epoch = draft.epoch
     turn.write(consumer_records.target_epoch(draft.group_id, draft.epoch, turn.now_ms))
+
+
+def is_young(made_ms: int, interval_ms: int, now_ms: int) -> bool:
+    """Whether members that come, go or change are to wait for others, for one assignment of all."""
+    return made_ms != 0 and interval_ms != 0 and now_ms < made_ms + interval_ms
 
 
 def _candidate(

@@ -10,7 +10,6 @@ from kafkalite.testing.comparison.comparing import ABSENT
 from kafkalite.testing.comparison.conditions import (
     CLOSED,
     SILENT,
-    UNSERVED_APIS,
     asked_for_nothing,
     cut_behind_a_part,
     drops_versions,
@@ -368,12 +367,6 @@ ALLOWED: tuple[Allowed, ...] = (
         lambda difference: difference.theirs is None and refused(difference),
     ),
     Allowed(
-        "refused records, start of the log",
-        of_each("Produce", "responses[].partition_responses[].log_start_offset"),
-        "Of a refused batch: Apache Kafka tells the start of the log for some reasons of refusal.",
-        lambda difference: difference.ours == -1 < difference.theirs and refused(difference),
-    ),
-    Allowed(
         "size by codec",
         of_each("Fetch", "responses[].partitions[].records[].compressed_size"),
         "Of a batch that the broker compressed, which holds the same records: the codec libraries"
@@ -387,13 +380,6 @@ ALLOWED: tuple[Allowed, ...] = (
         lambda difference: abs(difference.ours - difference.theirs) <= difference.theirs // 10,
     ),
     Allowed(
-        "partition that is not there",
-        of_each("DescribeProducers", "topics[].partitions[].error_message"),
-        "A partition that is not there: kafkalite always says so; Apache Kafka only if its topic is"
-        " not there either.",
-        lambda difference: difference.theirs is None and refused(difference),
-    ),
-    Allowed(
         "documentation",
         of_each("DescribeConfigs", "results[].configs[].documentation"),
         "Settings are documented in kafkalite's own words, which also tell which have no effect.",
@@ -404,13 +390,5 @@ ALLOWED: tuple[Allowed, ...] = (
         of_each("ApiVersions", "api_keys[].min_version"),
         "kafkalite also serves the old versions that Apache Kafka 4 dropped.",
         drops_versions,
-    ),
-    Allowed(
-        "APIs",
-        of_each("ApiVersions", "api_keys[]"),
-        "kafkalite advertises only the APIs that it serves: its one controller has no voters that"
-        " come and go.",
-        lambda difference: difference.ours is ABSENT
-        and difference.theirs["api_key"] in UNSERVED_APIS,
     ),
 )

@@ -33,8 +33,6 @@ SILENT = "answer: an answer | no answer in time"
 CLOSED = "answer: an answer | the broker closed the connection"
 # States of a classic group of which nothing needs to have been recorded.
 _UNRECORDED = frozenset(("Empty", "PreparingRebalance", "CompletingRebalance"))
-# What Apache Kafka serves and kafkalite does not, so far.
-UNSERVED_APIS = frozenset((80, 81))
 
 
 def two_texts(difference: Difference) -> bool:
