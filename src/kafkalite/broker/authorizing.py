@@ -95,8 +95,5 @@ def _changed(
 
 def _take(authorizer: Authorizer, metadata: Metadata, acls: list[Acl]) -> Steps[None]:
     for acl in acls:
-        if acl in metadata.image.acl_ids:
-            authorizer.add(acl)
-        else:  # which may bring many to light that begin with its name
-            authorizer.remove(acl)
+        yield from authorizer.changing(acl, is_there=acl in metadata.image.acl_ids)
         yield

@@ -31,6 +31,7 @@ from kafkalite.env.loop import new_loop
 from kafkalite.env.sockets import SocketNetwork
 from kafkalite.env.turns import run
 from kafkalite.log.directory import WrongDirectory
+from kafkalite.server.preparing import Preparing
 
 if TYPE_CHECKING:
     from kafkalite.cli._metrics import Metrics
@@ -42,6 +43,9 @@ WAITS_LEFT = "nobody will ever answer"
 FEATURES = "kafkalite.features"
 # Connections and segments are open files.
 OPEN_FILES = 1 << 16
+# So long a thread that computes keeps the interpreter when the loop wants it back, which it does
+# after each of its system calls: three or four times for a request.
+SWITCH_SECONDS = 0.0005
 
 
 @click.command()
@@ -115,7 +119,7 @@ def command(
     except InvalidSetting as error:
         raise click.ClickException(str(error)) from None
     _warn_of(ignored)
-    unix.raise_open_files(OPEN_FILES)
+    _take_process()
     if control is not None:
         from kafkalite.cli import _control  # and the server of HTTP, which others do without
 
@@ -146,6 +150,13 @@ def _check_together(given: Mapping[str, Any]) -> None:
     is_other = given["properties"] is not None or given["in_memory"] or control is not None
     if given["is_secure"] and is_other:
         raise click.UsageError("--secure goes with no --config, --memory or --control")
+
+
+def _take_process() -> None:
+    """What the process is to be like, before it has threads."""
+    unix.raise_open_files(OPEN_FILES)
+    unix.make_room_for_files(OPEN_FILES)
+    sys.setswitchinterval(SWITCH_SECONDS)
 
 
 def _counting(address: str | None, port_file: str | None, config: BrokerConfig) -> Metrics | None:
@@ -229,6 +240,7 @@ class _Serving:
         self._loop = new_loop()
         self._background = ThreadBackground(self._loop)
         self._broker: Process | None = None
+        self._preparing: Preparing | None = None
         self._is_stopping = False
         self._exit_code = 0
 
@@ -299,11 +311,18 @@ class _Serving:
         else:
             collector.of_process.settle()
             self._tend()
+            self._prepare(broker)
             self._show_banner(broker)
 
     def _tend(self) -> None:
         collector.of_process.tend()
         self._loop.call_later(collector.TEND_S, self._tend)
+
+    def _prepare(self, broker: Process) -> None:
+        kinds = dict.fromkeys(each.kind for each in broker.config.opened_listeners)
+        sets = broker.context.api_sets
+        self._preparing = Preparing(broker.env.clock, [sets[kind] for kind in kinds])
+        self._preparing.start()
 
     def _show_banner(self, broker: Process) -> None:
         """Whoever cannot read it is served all the same."""
@@ -329,6 +348,8 @@ class _Serving:
         if self._is_stopping or self._broker is None:
             os._exit(1)
         self._is_stopping = True
+        if self._preparing is not None:
+            self._preparing.stop()
         with suppress(OSError):  # the terminal may have gone
             click.echo("kafkalite is stopping; once more to stop at once", err=True)
         self._broker.stop().then(self._stopped)

@@ -1,7 +1,8 @@
 """Many named deadlines on one timer of the clock.
 
-Owns the deadlines of one shard; never calls into it by itself: `take_due` hands them out.
-Invariant: the clock holds at most one timer per instance, and none when nothing is armed.
+Owns the deadlines of one shard; never calls into it by itself: `meet` hands them out.
+Invariant: the clock holds at most one timer per instance, and none when nothing is armed or while
+those that have passed are handed out.
 Moving a deadline later, what every heartbeat does, is one dictionary write.
 """
 
@@ -12,6 +13,7 @@ from typing import Generic, TypeVar
 from kafkalite.env.clock import Clock
 from kafkalite.env.clock import Timer as ClockTimer
 from kafkalite.env.dataclasses import dataclass, field
+from kafkalite.env.slicing import Steps
 
 # Cancelled entries are kept in the heap until they outnumber the live ones by this factor.
 GARBAGE_FACTOR = 2
@@ -31,6 +33,7 @@ class Deadlines(Generic[E]):
     _sequence: int = 0
     _timer: ClockTimer | None = None
     _timer_at: int = 0
+    _is_meeting: bool = False
 
     def __len__(self) -> int:
         return len(self._due)
@@ -65,11 +68,25 @@ class Deadlines(Generic[E]):
         self._heap.clear()
         self._stop_timer()
 
-    def take_due(self) -> tuple[Hashable, E] | None:
-        """The earliest deadline that has passed, which is then no longer armed.
+    def meet(self, handle: Callable[[Hashable, E], None]) -> Steps[None]:
+        """Hands out those that have passed, the earliest first, which are then no longer armed.
 
-        One at a time, since whoever handles it may move or cancel the next.
+        One in each step: there may be thousands, and whoever handles one may move or cancel the
+        next. Not those that are armed meanwhile: a delay of 0 means the next turn of the loop.
         """
+        self._is_meeting = True
+        try:
+            for _ in range(len(self._due)):
+                due = self._take_due()
+                if due is None:
+                    break
+                handle(*due)
+                yield
+        finally:
+            self._is_meeting = False
+            self._wake_at_head()
+
+    def _take_due(self) -> tuple[Hashable, E] | None:
         now = self.clock.monotonic_ms()
         while self._heap and self._heap[0][0] <= now:
             at, _, key = heapq.heappop(self._heap)
@@ -86,10 +103,6 @@ class Deadlines(Generic[E]):
             return key, due[1]
         return None
 
-    def rest(self) -> None:
-        """Called once the due ones are taken: has the clock wake us for the next."""
-        self._wake_at_head()
-
     def _push(self, key: Hashable, at: int) -> None:
         self._sequence += 1
         self._queued[key] = at
@@ -103,6 +116,9 @@ class Deadlines(Generic[E]):
         self._wake_at_head()
 
     def _wake_at_head(self) -> None:
+        if self._is_meeting:
+            return
+        self._drop_garbage()
         if not self._heap:
             self._stop_timer()
             return
@@ -114,6 +130,17 @@ class Deadlines(Generic[E]):
         self._timer = self.clock.call_later(
             max(head - self.clock.monotonic_ms(), 0), self._on_timer
         )
+
+    def _drop_garbage(self) -> None:
+        """Entries at the head that nothing is due at: the clock would wake us for nothing."""
+        while self._heap:
+            at, _, key = self._heap[0]
+            is_current = self._queued.get(key) == at
+            if is_current and key in self._due:
+                return
+            heapq.heappop(self._heap)
+            if is_current:
+                del self._queued[key]
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

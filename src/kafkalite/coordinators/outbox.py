@@ -22,8 +22,13 @@ class Outbox:
     replies: deque[Reply] = field(default_factory=deque)
     errands: deque[Callable[[], object]] = field(default_factory=deque)
 
-    def hand_over(self) -> None:
-        while self.replies or self.errands:
+    def __bool__(self) -> bool:
+        return bool(self.replies or self.errands)
+
+    def hand_over(self, most: int) -> int:
+        """So many at most; returns how many more it could have been."""
+        while most > 0 and self:
+            most -= 1
             try:
                 if self.replies:
                     later, reply = self.replies.popleft()
@@ -33,3 +38,4 @@ class Outbox:
                     self.errands.popleft()()
             except Exception:
                 log.exception("what somebody made of a coordinator's answer or errand is a mistake")
+        return most

@@ -24,6 +24,7 @@ from kafkalite.coordinators.asked import (
     State,
     Waiter,
 )  # fmt: skip
+from kafkalite.coordinators.by_turns import ByTurns
 from kafkalite.coordinators.deadlines import Deadlines
 from kafkalite.coordinators.effects import NO_REPLY, Effects, Failed, Producer, Record, name_of
 from kafkalite.coordinators.events import Event
@@ -50,7 +51,6 @@ BUSY_TIMER_MS = 10
 RECORDS_AT_ONCE = 256
 _WRITE_TIMEOUT = ("runtime", "write-timeout")
 _RELOAD = ("runtime", "reload")
-
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -81,6 +81,7 @@ class Runtime:
     _busy: bool = False
     # An event's work that takes several turns: the others wait in the inbox.
     _underway: Underway = field(init=False)
+    _turns: ByTurns = field(init=False)
     _tickets: dict[int, Waiter] = field(default_factory=dict)
     _incomplete: dict[Waiter, None] = field(default_factory=dict)  # their events need something
     _parked: Uncommitted = field(default_factory=Uncommitted)
@@ -89,6 +90,7 @@ class Runtime:
     def __post_init__(self) -> None:
         self.deadlines = Deadlines(self.env.clock, self._on_deadline)
         self._underway = Underway(self.env.clock, self.env.slices)
+        self._turns = ByTurns(self.env.slices, self._do_some)
 
     def load(self) -> None:
         """Starts (again) from the log; requests get COORDINATOR_LOAD_IN_PROGRESS meanwhile."""
@@ -133,14 +135,17 @@ class Runtime:
 
     def _drain(self) -> None:
         """Works the inbox off; what replies submit in turn waits for its place in the line."""
-        if self._busy:
-            return
+        if not self._busy:
+            self._turns.go_on()
+
+    def _do_some(self, most: int) -> bool:
         self._busy = True
         try:
-            self._outbox.hand_over()
-            while self._inbox and not self._underway.is_busy:
+            most = self._outbox.hand_over(most)
+            while most > 0 and self._inbox and not self._underway.is_busy:
                 self._guarded(self._inbox.popleft())
-                self._outbox.hand_over()
+                most = self._outbox.hand_over(most - 1)
+            return not self._outbox and (not self._inbox or self._underway.is_busy)
         finally:
             self._busy = False
 
@@ -418,16 +423,13 @@ class Runtime:
                 self.deadlines.arm(timer.key, timer.delay_ms, timer.event)
 
     def _on_deadline(self) -> None:
+        self.env.slices.run(self.deadlines.meet(self._meet), lambda _: None)
+
+    def _meet(self, key: Hashable, event: Event[object] | None) -> None:
         assert not self._busy, "the clock fired inside an event"
         self._busy = True
         try:
-            # Not those that are armed meanwhile: a delay of 0 means the next turn of the loop.
-            for _ in range(len(self.deadlines)):
-                due = self.deadlines.take_due()
-                if due is None:
-                    break
-                self._on_due(*due)
-            self.deadlines.rest()
+            self._on_due(key, event)
         finally:
             self._busy = False
         self._drain()
@@ -495,4 +497,4 @@ class Runtime:
         self._inbox.clear()
         self._written_end = 0
         told = Outbox(deque((later, KafkaError(code)) for later in waiting))
-        told.hand_over()
+        told.hand_over(len(waiting))

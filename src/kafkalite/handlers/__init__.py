@@ -20,11 +20,17 @@ Handler = Callable[..., Any]
 @cache
 def handler(api_key: int) -> Handler | None:
     """The function that answers an API, or None: then the API is neither served nor advertised."""
-    name = _name(api_key)
-    if name is None or name not in _modules():
+    name = module_of(api_key)
+    if name is None:
         return None
-    found: Handler = getattr(import_module(f"{__name__}.{name}"), name)
+    found: Handler = getattr(import_module(name), name.rpartition(".")[2])
     return found
+
+
+def module_of(api_key: int) -> str | None:
+    """The module of that function."""
+    name = _name(api_key)
+    return f"{__name__}.{name}" if name in _modules() else None
 
 
 def served() -> list[int]:

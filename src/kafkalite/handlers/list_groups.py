@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kafkalite.coordinators.groups.events import ListGroups
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps, outcome_of
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, InSteps, Steps, begun, outcome_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.permission import may_cluster, permitted
@@ -18,14 +18,28 @@ from kafkalite.security.acl import DESCRIBE, GROUP
 
 def list_groups(
     context: Context, call: Call, request: ListGroupsRequest
-) -> Later[InSteps]:
-    event = ListGroups(
-        frozenset(state.strip().lower() for state in request.states_filter),
-        frozenset(kind.strip().lower() for kind in request.types_filter),
-    )
+) -> Later[InSteps] | InSteps:
+    return begun(_asked(context, call, request))
+
+
+def _asked(
+    context: Context, call: Call, request: ListGroupsRequest
+) -> Steps[Later[InSteps]]:
+    states = yield from _without_case(request.states_filter)
+    kinds = yield from _without_case(request.types_filter)
+    event = ListGroups(states, kinds)
     return context.groups.submit_all(lambda: event).map(
         lambda found: InSteps(_respond(context, call, found))
     )
+
+
+def _without_case(names: list[str]) -> Steps[frozenset[str]]:
+    found = set[str]()
+    for number, name in enumerate(names, 1):
+        found.add(name.strip().lower())
+        if number % ELEMENTS_PER_STEP == 0:
+            yield
+    return frozenset(found)
 
 
 def _respond(

@@ -10,8 +10,9 @@ from kafkalite.coordinators.pattern_parsing import Alphabet, InvalidPattern
 from kafkalite.coordinators.patterns import Pattern
 from kafkalite.coordinators.transactions.events import List
 from kafkalite.coordinators.transactions.transaction import STATES_BY_TITLE, State, Transaction
+from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps
+from kafkalite.env.slicing import LOOKS_PER_STEP, InSteps, Steps
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.permission import may
@@ -49,24 +50,30 @@ def _respond(
     now_ms: int,
 ) -> Steps[ListTransactionsResponse]:
     """In steps, by the work that the pattern makes."""
-    characters = Alphabet(char for one in listed for char in one.transactional_id)
-    pattern = _compile(request.transactional_id_pattern, characters)
+    pattern = yield from _pattern(request.transactional_id_pattern, listed)
+    filters = yield from _filters(request, now_ms)
     wanted = []
     for number, one in enumerate(listed):
         if number % LISTED_PER_STEP == LISTED_PER_STEP - 1:
             yield
-        if _is_wanted(one, request, now_ms) and (
+        if filters.want(one) and (
             pattern is None or (yield from pattern.matching(one.transactional_id))
         ):
             if not may(context, call, DESCRIBE, TRANSACTIONAL_ID, one.transactional_id):
                 continue
             wanted.append(_listed(one))
     return ListTransactionsResponse(
-        unknown_state_filters=[
-            each for each in dict.fromkeys(request.state_filters) if each not in STATES_BY_TITLE
-        ],
-        transaction_states=wanted,
+        unknown_state_filters=list(filters.unknown), transaction_states=wanted
     )
+
+
+def _pattern(text: str | None, listed: list[Transaction]) -> Steps[Pattern | None]:
+    characters = set[str]()
+    for number, one in enumerate(listed if text else (), 1):
+        characters.update(one.transactional_id)
+        if number % LISTED_PER_STEP == 0:
+            yield
+    return _compile(text, Alphabet(characters))
 
 
 def _compile(pattern: str | None, alphabet: Alphabet) -> Pattern | None:
@@ -81,14 +88,40 @@ def _compile(pattern: str | None, alphabet: Alphabet) -> Pattern | None:
         ) from None
 
 
-def _is_wanted(one: Transaction, request: ListTransactionsRequest, now_ms: int) -> bool:
-    states = {STATES_BY_TITLE.get(name) for name in request.state_filters}
-    return (
-        one.state is not State.DEAD
-        and (not request.producer_id_filters or one.producer_id in request.producer_id_filters)
-        and (not states or one.state in states)
-        and (request.duration_filter < 0 or now_ms - one.started_ms > request.duration_filter)
-    )
+@dataclass(slots=True)
+class _Filters:
+    """What is asked for, of which there may be very many."""
+
+    opened_before_ms: int | None
+    producer_ids: set[int] = field(default_factory=set)
+    states: set[State] = field(default_factory=set)
+    unknown: dict[str, None] = field(default_factory=dict)  # names of states
+
+    def want(self, one: Transaction) -> bool:
+        return (
+            one.state is not State.DEAD
+            and (not self.producer_ids or one.producer_id in self.producer_ids)
+            and (not (self.states or self.unknown) or one.state in self.states)
+            and (self.opened_before_ms is None or one.started_ms < self.opened_before_ms)
+        )
+
+
+def _filters(request: ListTransactionsRequest, now_ms: int) -> Steps[_Filters]:
+    has_duration = request.duration_filter >= 0
+    filters = _Filters(now_ms - request.duration_filter if has_duration else None)
+    for number, name in enumerate(request.state_filters, 1):
+        state = STATES_BY_TITLE.get(name)
+        if state is None:
+            filters.unknown[name] = None
+        else:
+            filters.states.add(state)
+        if number % LOOKS_PER_STEP == 0:
+            yield
+    for number, producer_id in enumerate(request.producer_id_filters, 1):
+        filters.producer_ids.add(producer_id)
+        if number % LOOKS_PER_STEP == 0:
+            yield
+    return filters
 
 
 def _listed(one: Transaction) -> ListTransactionsResponse.TransactionState:

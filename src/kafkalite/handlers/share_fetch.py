@@ -63,7 +63,9 @@ def share_fetch(
     fetch = _Fetch(context, call, request, session)
     if request.share_session_epoch == FINAL_EPOCH or is_renewing:
         return acknowledged.then_ask(lambda outcomes: _told(context, fetch, {}, outcomes))
-    answer = begun(fetch.look_or_wait())
+    # What the member had in a session that has just ended must not be taken for what it has now.
+    freed = context.sharing.freed(session.key)
+    answer = freed.map(lambda _: begun(fetch.look_or_wait()))
     return acknowledged.then_ask(lambda outcomes: _told(context, fetch, answer, outcomes))
 
 

@@ -7,10 +7,11 @@ that is not made, and not wanted any more, leaves the log as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import Steps
 from kafkalite.log.failures import is_out_of_descriptors
 from kafkalite.log.flusher import RETRY_MS
 from kafkalite.log.log_state import LogState
@@ -39,7 +40,7 @@ class Cutting:
         self._go_on()
         return self.over
 
-    def _go_on(self) -> None:
+    def _go_on(self, _: None = None) -> None:
         log = self._log
         if log.lost is not None:
             self._end(log.lost)
@@ -65,8 +66,18 @@ class Cutting:
             self._end(None)
         elif isinstance(need, str):
             self._log.home.save_checkpoint_later(need, partial(self._is_saved, need))
+        elif isinstance(need, Generator):
+            steps = self._while_there(need)
+            self._log.home.env.slices.later(steps).then(self._go_on, self._failed)
         else:
             self._log.home.env.background.submit(need, partial(self._is_done, need))
+
+    def _while_there(self, steps: Steps[None]) -> Steps[None]:
+        for _ in steps:
+            yield
+            self._log.home.check_online()
+            if self._log.lost is not None:
+                return
 
     def _is_saved(self, name: str, is_written: bool) -> None:
         if is_written:
@@ -80,12 +91,20 @@ class Cutting:
         if is_out_of_descriptors(outcome):
             self._again(need)
             return
-        if isinstance(outcome, OSError):
-            self._log.home.fail(outcome)  # what the disk has is not known after that
-        elif isinstance(outcome, BaseException):
+        if isinstance(outcome, BaseException):
+            self._failed(outcome)
+        else:
+            self._go_on()
+
+    def _failed(self, error: BaseException) -> None:
+        if isinstance(error, OSError):
+            self._log.home.fail(error)  # what the disk has is not known after that
+            self._go_on()
+        elif isinstance(error, KafkaError):
+            self._end(error.with_traceback(None))
+        else:
             self._end(MISTAKEN)
-            raise outcome
-        self._go_on()
+            raise error
 
     def _again(self, need: Need) -> None:
         """No descriptor was left, or no room: that passes."""

@@ -14,6 +14,7 @@ from functools import partial
 
 from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.disk import Disk
+from kafkalite.env.slicing import finish
 from kafkalite.log import interrupted
 from kafkalite.log.checkpoints import (
     CorruptFile,
@@ -257,7 +258,7 @@ class _Loader:
         for broken in usable[len(sound) :]:
             self.names.remove(offset_name(broken, SNAPSHOT))
         if is_scan_needed and producers.end_offset < offset:
-            replay(producers, segments, offset)
+            finish(replay(producers, segments, offset))
         producers.end_offset = offset
         return producers
 

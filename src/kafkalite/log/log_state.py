@@ -12,6 +12,7 @@ from bisect import bisect_right
 from functools import partial
 
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import Steps, finish
 from kafkalite.log.config import LogConfig
 from kafkalite.log.durability import Durability
 from kafkalite.log.epochs import LeaderEpochs
@@ -47,6 +48,7 @@ class LogState:
         "partition",
         "producers",
         "recovery_point",
+        "reloading",
         "roll_jitter_ms",
         "seals",
         "segments",
@@ -81,6 +83,7 @@ class LogState:
         self.recovery_point = self.log_end_offset
         self.is_future = False
         self.being_cut: Later[KafkaError | None] | None = None  # until that is over
+        self.reloading: Steps[None] | None = None  # its producers, after a cut
         self.lost: KafkaError | None = None  # why nothing more comes of it: deleted, moved, offline
         self.last_flush_ms = home.env.clock.now_ms()
         self.watermark = Watermark(home.env.clock, self.log_start_offset)
@@ -201,6 +204,8 @@ class LogState:
 
     def take_snapshot(self, offset: int) -> None:
         """Keeps the producers as they are at an offset, unless that was done."""
+        if self.reloading is not None:
+            finish(self.reloading)
         if offset > self._snapshot_offset:
             path = write_snapshot(self.home.disk, self.directory, self.producers, offset)
             self.durability.snapshot_written(path)

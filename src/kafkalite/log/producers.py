@@ -14,7 +14,7 @@ batch comes that such a window cannot explain, `look_back` is asked once for the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -389,12 +389,13 @@ class Producers:
         self._undecided.pop(transaction.first_offset, None)
         self._unreplicated[transaction.first_offset] = transaction.last_offset
 
-    def load(self, state: ProducerState) -> None:
-        """Takes over a producer from a snapshot; they come in any order."""
-        self.states[state.producer_id] = state
-        if state.transaction_start != NO_OFFSET:
-            self._undecided[state.transaction_start] = state.producer_id
-            self._undecided = dict(sorted(self._undecided.items()))
+    def load(self, states: Iterable[ProducerState]) -> None:
+        """Takes over those of a snapshot; they come in any order."""
+        for state in states:
+            self.states[state.producer_id] = state
+            if state.transaction_start != NO_OFFSET:
+                self._undecided[state.transaction_start] = state.producer_id
+        self._undecided = dict(sorted(self._undecided.items()))
 
     def clear(self, end_offset: int) -> None:
         self.states.clear()

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Sequence
 
 from kafkalite.env.disk import Buffer, Disk
+from kafkalite.env.slicing import Steps
 from kafkalite.log.checkpoints import CorruptFile
 from kafkalite.log.producers import (
     WINDOW_BATCHES,
@@ -31,6 +32,7 @@ from kafkalite.records.record import iterate_records
 logger = logging.getLogger(__name__)
 
 _LOOK_BACK_BATCHES = 100_000
+BATCHES_PER_STEP = 128
 
 
 def marker_of(records: Buffer, header: BatchHeader) -> Marker | None:
@@ -73,8 +75,9 @@ def replay_batch(
     return completed
 
 
-def replay(producers: Producers, segments: Sequence[Segment], end_offset: int) -> None:
+def replay(producers: Producers, segments: Sequence[Segment], end_offset: int) -> Steps[None]:
     """Brings the state from where it ends to an offset."""
+    count = 0
     for segment in segments:
         start = producers.end_offset
         for header in segment.walk(segment.place_before(start)):
@@ -84,6 +87,9 @@ def replay(producers: Producers, segments: Sequence[Segment], end_offset: int) -
                 completed = replay_batch(producers, segment, header)
                 if completed is not None:
                     producers.complete(completed)
+            count += 1
+            if count % BATCHES_PER_STEP == 0:
+                yield
     producers.end_offset = end_offset
 
 
@@ -102,9 +108,10 @@ def load_snapshot(
             disk.remove(path)
             offsets.pop()
             continue
-        for state in states:
-            if state.transaction_start >= 0 or state.last_timestamp > oldest_ms:
-                producers.load(state)
+        producers.load(
+            state for state in states
+            if state.transaction_start >= 0 or state.last_timestamp > oldest_ms
+        )  # fmt: skip
         producers.end_offset = offset
         return offset
     return None

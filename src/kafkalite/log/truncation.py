@@ -11,10 +11,11 @@ after the other: where a log is opened they are met at once, and by workers wher
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import TypeAlias
 
+from kafkalite.env.slicing import Steps, finish
 from kafkalite.log.flusher import FlushWork, sync_all
 from kafkalite.log.log_state import LogState
 from kafkalite.log.names import (
@@ -33,8 +34,9 @@ from kafkalite.log.seals import SEALS
 from kafkalite.log.segment import Segment
 from kafkalite.log.snapshots import snapshot_offsets, snapshot_path
 
-# A checkpoint that has to say what is so now, or something that touches files alone.
-Need: TypeAlias = "str | Callable[[], object]"
+# A checkpoint that has to say what is so now, something that touches files alone, or long work of
+# the loop.
+Need: TypeAlias = "str | Callable[[], object] | Steps[None]"
 
 
 def truncate_to(log: LogState, offset: int) -> bool:
@@ -62,6 +64,8 @@ def meet_all(log: LogState, cut: Cut) -> None:
     for need in cut.needs():
         if isinstance(need, str):
             log.home.save_checkpoint(need)
+        elif isinstance(need, Generator):
+            finish(need)
         else:
             need()
 
@@ -90,6 +94,8 @@ class Cut:
             yield partial(self._log.home.disk.sync_directory, self._log.directory)
         start = self._log.log_start_offset
         kept = self._make()
+        self._log.reloading = reload_producers(self._log)
+        yield self._log.reloading
         yield self._last(kept)
         if self._log.log_start_offset < start:
             yield LOG_STARTS
@@ -157,7 +163,6 @@ class Cut:
             is_cut = log.epochs.truncate_end(log.log_end_offset)
         if is_cut:
             log.durability.epochs_changed()
-        reload_producers(log)
         return kept
 
     def _take_out(self, segment: Segment) -> None:
@@ -188,8 +193,9 @@ class Cut:
         return last
 
 
-def reload_producers(log: LogState) -> None:
-    """Makes the producer state that of the log as it is now."""
+def reload_producers(log: LogState) -> Steps[None]:
+    """Makes the producer state that of the log as it is now, which nothing is appended to
+    meanwhile."""
     disk, start, end = log.home.disk, log.log_start_offset, log.log_end_offset
     names = disk.list_directory(log.directory)
     for name in names:
@@ -198,11 +204,13 @@ def reload_producers(log: LogState) -> None:
     offsets = [offset for offset in snapshot_offsets(names) if start < offset <= end]
     if log.producers is None:
         log.snapshot_taken(offsets[-1] if offsets else start)
-        return
-    producers = Producers(log.look_back, start)
-    oldest_ms = log.home.env.clock.now_ms() - log.home.settings.producer_id_expiration_ms
-    load_snapshot(disk, log.directory, offsets, producers, oldest_ms)
-    log.snapshot_taken(producers.end_offset)
-    replay(producers, log.segments, end)
-    producers.replicated(log.high_watermark)
-    log.producers = producers
+    else:
+        producers = Producers(log.look_back, start)
+        oldest_ms = log.home.env.clock.now_ms() - log.home.settings.producer_id_expiration_ms
+        load_snapshot(disk, log.directory, offsets, producers, oldest_ms)
+        log.snapshot_taken(producers.end_offset)
+        first = max(log.slot_of(producers.end_offset), 0)
+        yield from replay(producers, log.segments[first:], end)
+        producers.replicated(log.high_watermark)
+        log.producers = producers
+    log.reloading = None

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
-from kafkalite.env.slicing import Steps
+from kafkalite.env.slicing import Steps, finish
 from kafkalite.security.acl import (
     ALL,
     ALLOW,
@@ -30,7 +31,7 @@ from kafkalite.security.acl import (
     WRITE,
     Acl,
 )
-from kafkalite.security.beginnings import Beginnings
+from kafkalite.security.beginnings import Beginnings, Change
 
 # What a rule that allows one operation allows besides, by what is asked for.
 ALLOWED_BY: Final = {
@@ -64,18 +65,14 @@ class _Named:
     def lists(self, pattern: int, name: str) -> bool:
         return name in (self.beginnings if pattern == PREFIXED else self.names)
 
-    def add(self, pattern: int, name: str) -> None:
-        """What none of them names yet."""
+    def changing(self, pattern: int, name: str, *, is_there: bool) -> Steps[Change]:
+        """What has them name it, which they do not, or the opposite."""
         if pattern == PREFIXED:
-            self.beginnings.add(name)
-        else:
-            self.names[name] = None
-
-    def remove(self, pattern: int, name: str) -> None:
-        if pattern == PREFIXED:
-            self.beginnings.remove(name)
-        else:
-            del self.names[name]
+            change = self.beginnings.adding if is_there else self.beginnings.removing
+            return (yield from change(name))
+        if is_there:
+            return partial(self.names.__setitem__, name, None)
+        return partial(self.names.__delitem__, name)
 
     def concern(self, name: str) -> bool:
         """Whether they concern what has this name."""
@@ -115,40 +112,49 @@ class Authorizer:
     # --- rules ------------------------------------------------------------------------------------
 
     def add(self, acl: Acl) -> None:
-        kind, name, pattern, principal, host, operation, permission = acl
-        key = kind, (principal, host), operation, permission
-        if key not in self._named:
-            self._named[key] = _Named()
-        elif self._named[key].lists(pattern, name):
-            return
-        self._changed()
-        self._named[key].add(pattern, name)
-        if self._allows_without_rules:
-            self._count(kind, pattern, name, 1)
+        finish(self.changing(acl, is_there=True))
 
     def remove(self, acl: Acl) -> None:
+        finish(self.changing(acl, is_there=False))
+
+    def changing(self, acl: Acl, *, is_there: bool) -> Steps[None]:
+        """Has a rule be there, or not: seen at once, when what follows from it is worked out.
+        Nothing else may be changed between its steps."""
         kind, name, pattern, principal, host, operation, permission = acl
         key = kind, (principal, host), operation, permission
-        named = self._named.get(key)
-        if named is None or not named.lists(pattern, name):
+        named = self._named.get(key) or _Named()
+        if named.lists(pattern, name) is is_there:
             return
-        self._changed()
-        named.remove(pattern, name)
-        if not named:
-            del self._named[key]
+        change = yield from named.changing(pattern, name, is_there=is_there)
+        count: Change | None = None
         if self._allows_without_rules:
-            self._count(kind, pattern, name, -1)
+            count = yield from self._counting(kind, pattern, name, is_there=is_there)
+        self._changed()
+        change()
+        if count is not None:
+            count()
+        if named:
+            self._named[key] = named
+        else:
+            del self._named[key]
 
-    def _count(self, kind: int, pattern: int, name: str, change: int) -> None:
-        """So many rules more name it."""
-        before = self._counts.pop((kind, pattern, name), 0)
-        if before + change:
-            self._counts[kind, pattern, name] = before + change
-        of_kind = self._of_kind.setdefault(kind, _Named())
-        if not before:
-            of_kind.add(pattern, name)
-        elif not before + change:
-            of_kind.remove(pattern, name)
+    def _counting(self, kind: int, pattern: int, name: str, *, is_there: bool) -> Steps[Change]:
+        """What counts one rule more that names it, or one less."""
+        before = self._counts.get((kind, pattern, name), 0)
+        after = before + (1 if is_there else -1)
+        change: Change | None = None
+        if not before or not after:
+            of_kind = self._of_kind.setdefault(kind, _Named())
+            change = yield from of_kind.changing(pattern, name, is_there=is_there)
+
+        def count() -> None:
+            self._counts[kind, pattern, name] = after
+            if not after:
+                del self._counts[kind, pattern, name]
+            if change is not None:
+                change()
+
+        return count
 
     def _changed(self) -> None:
         self.changes += 1

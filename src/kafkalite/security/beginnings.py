@@ -2,12 +2,22 @@
 
 Owns them in two lists, both in order: those that begin with no other one, and all others.
 Invariant: of the former at most one is a beginning of a name, and then it is the last that is not
-behind the name; so a question is one search, however many they are and however long.
+behind the name; so a question is one search, however many they are and however long. A change may
+bring very many from one list to the other: that is worked out in steps, and then put in place at
+once; nothing else may be changed between the two.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+import heapq
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from functools import partial
+
+from kafkalite.env.slicing import LOOKS_PER_STEP, Steps
+
+Change = Callable[[], None]
+_NOWHERE = slice(0, 0)
 
 
 class Beginnings:
@@ -27,31 +37,49 @@ class Beginnings:
     def __contains__(self, text: str) -> bool:
         return _has(self.shortest, text) or _has(self._others, text)
 
-    def add(self, text: str) -> None:
-        """One that is not among them."""
+    def adding(self, text: str) -> Steps[Change]:
+        """One that is not among them: what puts it there."""
         if self.begin(text):
-            insort(self._others, text)
-            return
+            place = bisect_left(self._others, text)
+            return partial(self._put, _NOWHERE, [], slice(place, place), [text])
         longer = _that_begin_with(self.shortest, text)
-        if self.shortest[longer]:
-            self._others += self.shortest[longer]
-            self._others.sort()
-        self.shortest[longer] = [text]
+        behind = _that_begin_with(self._others, text)
+        others = yield from _merged(self._others[behind], self.shortest[longer])
+        return partial(self._put, longer, [text], behind, others)
 
-    def remove(self, text: str) -> None:
-        """One that is among them."""
+    def removing(self, text: str) -> Steps[Change]:
+        """One that is among them: what takes it away."""
         if not _has(self.shortest, text):
-            del self._others[bisect_left(self._others, text)]
-            return
-        longer = _that_begin_with(self._others, text)
+            place = bisect_left(self._others, text)
+            return partial(self._put, _NOWHERE, [], slice(place, place + 1), [])
+        behind = _that_begin_with(self._others, text)
         shortest: list[str] = []
         others: list[str] = []
-        for each in self._others[longer]:
+        for number, each in enumerate(self._others[behind], 1):
             is_shortest = not shortest or not each.startswith(shortest[-1])
             (shortest if is_shortest else others).append(each)
-        self._others[longer] = others
+            if number % LOOKS_PER_STEP == 0:
+                yield
         place = bisect_left(self.shortest, text)
-        self.shortest[place : place + 1] = shortest
+        return partial(self._put, slice(place, place + 1), shortest, behind, others)
+
+    def _put(
+        self, where: slice, shortest: list[str], where_others: slice, others: list[str]
+    ) -> None:
+        self.shortest[where] = shortest
+        self._others[where_others] = others
+
+
+def _merged(one: list[str], other: list[str]) -> Steps[list[str]]:
+    """All of both, in order."""
+    if not one or not other:
+        return one or other
+    merged: list[str] = []
+    for each in heapq.merge(one, other):
+        merged.append(each)
+        if len(merged) % LOOKS_PER_STEP == 0:
+            yield
+    return merged
 
 
 def _has(texts: list[str], text: str) -> bool:

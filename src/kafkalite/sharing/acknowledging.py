@@ -90,17 +90,21 @@ def acknowledge(
     return transition
 
 
-def release(window: Window, member: str, most_deliveries: int) -> Transition:
+def release(window: Window, member: str, most_deliveries: int) -> Steps[Transition]:
     """All that a member has, when it has gone."""
     transition = Transition()
-    for batch in window.batches:
-        for run in list(batch.runs):
+    count = 0
+    for batch in window.batches.copy():
+        for run in batch.runs.copy():
             if run.state is ACQUIRED and run.member == member and run.pending is None:
                 for part in window.parts(batch, run):
                     is_over = part.last < window.start_offset
                     part.begin(transition, ARCHIVED if is_over else AVAILABLE, most_deliveries)
                     if part.state.is_terminal:
                         window.complete_count += window.count_from_start(part)
+            count += 1
+            if count % ELEMENTS_PER_STEP == 0:
+                yield
     return transition
 
 

@@ -78,6 +78,7 @@ class SharedPartition:
         self._watchers: dict[Parked, None] = {}
         self._timer: Timer | None = None
         self._timer_ms = 0
+        self._is_expiring = False
         self._unwritten: list[tuple[list[StateBatch], _Told]] = []
         self._is_writing = False
         self._settled: list[Later[None]] = []
@@ -233,12 +234,13 @@ class SharedPartition:
     def _is_gone(self) -> bool:
         return self.state is State.GONE
 
-    def release(self, member: str) -> Later[KafkaError | None]:
+    def release(self, member: str) -> Steps[Later[KafkaError | None]]:
         """All that a member had, which has gone."""
         if self.state is not State.ACTIVE:
             return Later.of(None)
         most = self._settings.most_deliveries(self.key.group_id)
-        return self._write_transition(acknowledging.release(self._window, member, most))
+        transition = yield from acknowledging.release(self._window, member, most)
+        return Later.of(None) if self._is_gone() else self._write_transition(transition)
 
     # --- writing ----------------------------------------------------------------------------------
 
@@ -313,7 +315,7 @@ class SharedPartition:
         self._timer = self._env.clock.call_later(delay_ms, self._expire)
 
     def _expire_next(self) -> None:
-        if self._timer is None and self.state is State.ACTIVE:
+        if self._timer is None and not self._is_expiring and self.state is State.ACTIVE:
             next_ms = self._window.next_deadline_ms()
             if next_ms is not None:
                 self._expire_at(next_ms)
@@ -323,12 +325,21 @@ class SharedPartition:
         if not self.is_current:
             self.close()
             return
+        self._is_expiring = True
         most = self._settings.most_deliveries(self.key.group_id)
-        expired = self._window.expire(self._env.clock.monotonic_ms(), most)
+        steps = self._window.expire(self._env.clock.monotonic_ms(), most)
+        self._env.slices.later(steps).then(self._expired, self._not_expired)
+
+    def _expired(self, written: list[StateBatch]) -> None:
+        self._is_expiring = False
         self._expire_next()
-        if expired:
-            self._write(expired, self._expiry_written)
+        if written and not self._is_gone():
+            self._write(written, self._expiry_written)
             self.wake()
+
+    def _not_expired(self, mistake: Exception) -> None:
+        self._is_expiring = False
+        raise mistake
 
     def _expiry_written(self, error: KafkaError | None) -> None:
         if error is not None:

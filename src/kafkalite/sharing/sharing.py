@@ -1,7 +1,8 @@
 """All that one broker shares: partitions, each for one group, and the sessions of members.
 
 Owns which partitions are shared now: from the first member that reads until the last one has gone,
-or the leader. Invariant: of one partition and one group there is one window.
+or the leader. Invariants: of one partition and one group there is one window; what a member had in
+a session is free before it has anything in the next one.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ from kafkalite.coordinators.shares.persister import Persister
 from kafkalite.coordinators.shares.records import ShareKey
 from kafkalite.env import Env
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import LOOKS_PER_STEP, Steps
+from kafkalite.protocol.errors import KafkaError
 from kafkalite.replication.partition import Partition
-from kafkalite.sharing.sessions import Session, ShareSessions
+from kafkalite.sharing.sessions import Session, SessionKey, ShareSessions
 from kafkalite.sharing.settings import ShareSettings
 from kafkalite.sharing.shared_partition import SharedPartition
+
+Released = list[Later[KafkaError | None]]  # each filled once that is written
 
 
 class Sharing:
@@ -26,6 +31,7 @@ class Sharing:
         self.sessions = ShareSessions(session_slots)
         self._env, self._persister = env, persister
         self._partitions: dict[str, dict[ShareKey, SharedPartition]] = {}  # by group
+        self._freeing: dict[str, dict[str, Later[Released]]] = {}  # by group and member
 
     def share(self, key: ShareKey, partition: Partition) -> SharedPartition:
         """The partition as the group has it, which may yet be loading."""
@@ -56,16 +62,56 @@ class Sharing:
             return
         group_id, member = session.key
         self.sessions.close(session.key)
-        found = [self.known(ShareKey(group_id, *place)) for place in session.places]
-        released = Later.all([shared.release(member) for shared in found if shared is not None])
-        released.then(lambda _: self._forget_deserted(group_id))
+        freed = self.freed(session.key).then_ask(
+            lambda _: self._env.slices.later(self._free(session))
+        )
+        self._freeing.setdefault(group_id, {})[member] = freed
+
+        def over() -> None:
+            freeing = self._freeing.get(group_id, {})
+            if freeing.get(member) is freed:
+                del freeing[member]
+            if not freeing:
+                self._freeing.pop(group_id, None)
+
+        def told(released: Released) -> None:
+            over()
+            Later.all(released).then(lambda _: self._forget_deserted(group_id))
+
+        def mistaken(error: Exception) -> None:
+            over()
+            raise error
+
+        freed.then(told, mistaken)
+
+    def freed(self, key: SessionKey) -> Later[Released]:
+        """Filled once nothing is left of what a member had in sessions that have ended."""
+        return self._freeing.get(key[0], {}).get(key[1]) or Later.of([])
+
+    def _free(self, session: Session) -> Steps[Released]:
+        """A slice per turn of all that go in the same moment."""
+        group_id, member = session.key
+        released: Released = []
+        for place in session.places:
+            shared = self.known(ShareKey(group_id, *place))
+            if shared is not None:
+                released.append((yield from shared.release(member)))
+            yield
+        return released
 
     def _forget_deserted(self, group_id: str) -> None:
         """What was said last may be on its way still: whoever came next would read a state
         without it."""
-        if not self.sessions.has_members(group_id):
-            for shared in list(self._partitions.get(group_id, {}).values()):
-                shared.settled().then(partial(self._forget_when_deserted, shared))
+        if not self.sessions.has_members(group_id) and group_id not in self._freeing:
+            self._env.slices.run(self._forgotten(group_id), lambda _: None)
+
+    def _forgotten(self, group_id: str) -> Steps[None]:
+        for count, shared in enumerate(list(self._partitions.get(group_id, {}).values()), 1):
+            if self.sessions.has_members(group_id):
+                return
+            shared.settled().then(partial(self._forget_when_deserted, shared))
+            if count % LOOKS_PER_STEP == 0:
+                yield
 
     def _forget_when_deserted(self, shared: SharedPartition, _: None) -> None:
         if not self.sessions.has_members(shared.key.group_id):

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from kafkalite.coordinators.shares.batches import StateBatch
 from kafkalite.env.dataclasses import dataclass, field
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, Steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.sharing.in_flight import (
     ACQUIRED,
@@ -248,14 +249,19 @@ class Window:
             default=None,
         )
 
-    def expire(self, now_ms: int, limit: int) -> list[StateBatch]:
-        """Locks whose time has come end; returns what is to be written."""
+    def expire(self, now_ms: int, limit: int) -> Steps[list[StateBatch]]:
+        """Locks whose time has come end; returns what is to be written. Between its steps others
+        may have their say: what was cut meanwhile is found by the next call."""
         written: list[StateBatch] = []
-        for batch in self.batches:
-            for run in list(batch.runs):
+        count = 0
+        for batch in self.batches.copy():
+            for run in batch.runs.copy():
                 until_ms = run.locked_until_ms
                 if run.state is ACQUIRED and until_ms is not None and until_ms <= now_ms:
                     written += [self._expire(part, limit) for part in self.parts(batch, run)]
+                count += 1
+                if count % ELEMENTS_PER_STEP == 0:
+                    yield
         return written
 
     def _expire(self, run: Run, limit: int) -> StateBatch:

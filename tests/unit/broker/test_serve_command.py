@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import socket
 import subprocess
@@ -52,6 +53,19 @@ collector.TEND_S, tended = 0.01, []
 tend = collector.Collector.tend
 collector.Collector.tend = lambda self: tended.append(tend(self))
 collector.Collector.unsettle = lambda self: print("settled", gc.get_freeze_count(), len(tended))
+main(sys.argv[1:])
+"""
+# Says at its end what was imported that nobody asked for, and how soon threads give way.
+COUNTING_PREPARED = """
+import sys
+from kafkalite.cli.main import main
+from kafkalite.env import collector
+from kafkalite.server import preparing
+preparing.BEGIN_MS = preparing.PAUSE_MS = 0
+def told(self):
+    is_ready = "kafkalite.handlers.write_txn_markers" in sys.modules
+    print("prepared", is_ready, sys.getswitchinterval())
+collector.Collector.unsettle = told
 main(sys.argv[1:])
 """
 # What Apache Kafka ships as config/server.properties, with ports that are free.
@@ -143,6 +157,28 @@ def test_what_a_start_has_made_is_left_alone_by_the_collector(
         settled, tended = (int(text) for text in line_with("settled", process).split()[1:])
     assert settled > 10_000
     assert tended > 1
+
+
+def test_handlers_are_ready_and_threads_give_way_before_anybody_asks(tmp_path: Path) -> None:
+    arguments = command(tmp_path, "--listen", "127.0.0.1:0")[3:]
+    call = [sys.executable, "-c", COUNTING_PREPARED, *arguments]
+    with serving(tmp_path, call=call) as (process, _):
+        line_with("started", process)
+        time.sleep(3)
+        process.send_signal(signal.SIGTERM)
+        is_ready, switch_s = line_with("prepared", process).split()[1:]
+    assert is_ready == "True"
+    assert float(switch_s) <= 0.001
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells how large the table is")
+def test_the_table_of_open_files_need_not_grow_while_it_serves(tmp_path: Path) -> None:
+    with serving(tmp_path) as (process, _):
+        status = Path(f"/proc/{process.pid}/status").read_text()
+    size = int(status.partition("FDSize:")[2].split()[0])
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    most = hard if hard != resource.RLIM_INFINITY else 1 << 16
+    assert size >= min(most, 1 << 16)
 
 
 def asked(port: int, request: Any, version: int) -> Any:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from kafkalite.coordinators.deadlines import GARBAGE_MINIMUM, Deadlines
 from kafkalite.env.clock import ManualClock
+from kafkalite.env.slicing import finish
 
 Fired = list[tuple[int, str]]
 
@@ -16,9 +17,7 @@ def start() -> tuple[ManualClock, Deadlines, Fired]:
     fired: Fired = []
 
     def wake() -> None:
-        while (due := deadlines.take_due()) is not None:
-            fired.append((clock.monotonic_ms(), due[1]))
-        deadlines.rest()
+        finish(deadlines.meet(lambda _, name: fired.append((clock.monotonic_ms(), name))))
 
     deadlines: Deadlines[str] = Deadlines(clock, wake)
     return clock, deadlines, fired

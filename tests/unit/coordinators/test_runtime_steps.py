@@ -4,17 +4,21 @@ half of it."""
 from __future__ import annotations
 
 import heapq
+from collections import Counter as Numbers
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
 
+from kafkalite.coordinators.by_turns import AT_ONCE, PER_STEP
 from kafkalite.coordinators.effects import Effects, Producer, Record, Timer
 from kafkalite.coordinators.events import Event
 from kafkalite.coordinators.loading import RECORDS_PER_STEP, STEPS_AT_ONCE
 from kafkalite.coordinators.runtime import BUSY_TIMER_MS, Runtime
 from kafkalite.env import manual_env
-from kafkalite.env.clock import ManualClock
+from kafkalite.env.clock import ManualClock, ManualTimer
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import STEPS_PER_SLICE, InSteps, Steps
 from kafkalite.protocol.errors import Error, KafkaError
@@ -42,6 +46,14 @@ class Count(Event[Any]):
 @dataclass
 class WriteLater(Event[Any]):
     delay_ms: int
+    timer: str = "count"
+
+
+@dataclass
+class Send(Event[Any]):
+    """So many errands."""
+
+    errands: int
 
 
 @dataclass
@@ -56,8 +68,10 @@ class Counter:
         match event:
             case Write():
                 return InSteps(self._write(event))
-            case WriteLater(delay_ms):
-                return Effects(reply="armed", timers=[Timer("count", delay_ms, Count())])
+            case WriteLater(delay_ms, timer):
+                return Effects(reply="armed", timers=[Timer(timer, delay_ms, Count())])
+            case Send(errands):
+                return Effects(reply="sent", sends=list(range(errands)))
         self.counts.append(self.seen)
         return Effects(reply=self.seen)
 
@@ -86,7 +100,18 @@ class Counter:
 
 
 class TurningClock(ManualClock):
-    """One callback at a time."""
+    """One callback at a time, each a turn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.turns = 0
+
+    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> ManualTimer:
+        def fire() -> None:
+            self.turns += 1
+            callback()
+
+        return super().call_later(delay_ms, fire)
 
     def turn(self) -> None:
         if self.next_due_ms() == 0:
@@ -296,3 +321,100 @@ def test_a_load_that_is_given_up_goes_no_further(world: World) -> None:
     world.clock.advance(0)
     assert isinstance(shard, Counter)
     assert 0 < shard.seen == loaded < MANY
+
+
+# --- very many in one moment ----------------------------------------------------------------------
+
+MOST_PER_TURN = AT_ONCE + STEPS_PER_SLICE * PER_STEP
+
+
+def decided_by_turn(world: World) -> Numbers[int]:
+    """How many events are decided in each turn from now on."""
+    found: Numbers[int] = Numbers()
+    decide = world.shard.decide
+
+    def noted(event: Any, now_ms: int) -> Effects | InSteps:
+        found[world.clock.turns] += 1
+        return decide(event, now_ms)
+
+    setattr(world.shard, "decide", noted)  # noqa: B010 - of this one
+    return found
+
+
+def noted(told: list[int], number: int, _: object) -> None:
+    told.append(number)
+
+
+def test_what_waited_for_a_long_event_has_its_turn_some_at_a_time_and_in_order(
+    world: World,
+) -> None:
+    world.runtime.submit(Write())
+    told: list[int] = []
+    for number in range(MANY):
+        world.runtime.submit(Count()).then(partial(noted, told, number))
+    decided = decided_by_turn(world)
+    world.clock.advance(0)
+    assert told == list(range(MANY))
+    assert sum(decided.values()) == MANY
+    assert max(decided.values()) <= MOST_PER_TURN
+
+
+def test_who_comes_while_many_have_their_turn_comes_behind_them(world: World) -> None:
+    world.runtime.submit(Write())
+    before = [world.runtime.submit(Count()) for _ in range(MANY)]
+    while not before[0].is_resolved:
+        world.clock.turn()
+    assert not before[-1].is_resolved
+    late = world.runtime.submit(Count())
+    is_told_at_once = late.is_resolved
+    while not late.is_resolved:
+        world.clock.turn()
+    assert not is_told_at_once
+    assert all(each.is_resolved for each in before)
+
+
+def test_timers_that_are_due_in_one_moment_are_met_some_at_a_time(world: World) -> None:
+    for number in range(MANY):
+        world.runtime.submit(WriteLater(5, f"timer {number}"))
+    decided = decided_by_turn(world)
+    world.clock.advance(5)
+    assert sum(decided.values()) == len(world.shard.counts) == MANY
+    assert max(decided.values()) <= MOST_PER_TURN
+
+
+def test_another_is_served_between_timers_that_are_due(world: World) -> None:
+    for number in range(MANY):
+        world.runtime.submit(WriteLater(5, f"timer {number}"))
+    world.clock.spend(5)
+    world.clock.turn()
+    met = len(world.shard.counts)
+    assert 0 < met < MANY
+    assert world.runtime.submit(Count()).is_resolved
+    world.clock.advance(0)
+    assert len(world.shard.counts) == MANY + 1
+
+
+def test_a_stop_between_timers_that_are_due_meets_no_more(world: World) -> None:
+    for number in range(MANY):
+        world.runtime.submit(WriteLater(5, f"timer {number}"))
+    shard = world.shard
+    world.clock.spend(5)
+    world.clock.turn()
+    met = len(shard.counts)
+    world.runtime.unload()
+    world.clock.advance(10)
+    assert len(shard.counts) == met
+    assert world.clock.next_due_ms() is None
+
+
+def test_errands_of_one_event_go_out_some_at_a_time(world: World) -> None:
+    sent: Numbers[int] = Numbers()
+
+    def deliver(_: object) -> None:
+        sent[world.clock.turns] += 1
+
+    world.runtime.deliver = deliver
+    assert world.runtime.submit(Send(MANY)).value == "sent"
+    world.clock.advance(0)
+    assert sum(sent.values()) == MANY
+    assert max(sent.values()) <= MOST_PER_TURN

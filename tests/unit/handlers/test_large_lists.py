@@ -10,7 +10,8 @@ import pytest
 from kafkalite.coordinators.groups.classic_group import ClassicMember, ClassicState
 from kafkalite.coordinators.groups.consumer_group import ConsumerGroup, ConsumerMember
 from kafkalite.coordinators.groups.shard import GroupShard
-from kafkalite.protocol.errors import Error
+from kafkalite.coordinators.transactions.events import InitProducerId
+from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     AddPartitionsToTxnRequest,
     AlterClientQuotasRequest,
@@ -27,8 +28,10 @@ from kafkalite.protocol.messages import (
     FindCoordinatorRequest,
     LeaveGroupRequest,
     ListConfigResourcesRequest,
+    ListGroupsRequest,
     ListOffsetsRequest,
     ListPartitionReassignmentsRequest,
+    ListTransactionsRequest,
     OffsetCommitRequest,
     OffsetDeleteRequest,
     OffsetFetchRequest,
@@ -42,6 +45,7 @@ from tests.unit.handlers.whole_broker import WholeBroker
 NAMES = [f"no-{number}" for number in range(4_000)]
 MANY_NAMES = [f"no-{number}" for number in range(8_000)]
 USERS = 2_000
+MANY_FILTERS = [f"no-{number}" for number in range(20_000)]
 UNKNOWN = Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
@@ -63,6 +67,34 @@ def test_ends_of_many_topics(broker: WholeBroker) -> None:
     ]
     found = asked(broker, kind(replica_id=-1, topics=topics), 6)
     assert [topic.partitions[0].error_code for topic in found.topics] == [UNKNOWN] * len(NAMES)
+
+
+def test_many_filters_of_groups(broker: WholeBroker) -> None:
+    for filters in ({"states_filter": MANY_FILTERS}, {"types_filter": MANY_FILTERS}):
+        found = asked(broker, ListGroupsRequest(**filters), 5)
+        assert (found.error_code, found.groups) == (Error.NONE, [])
+
+
+def test_many_filters_of_many_transactions() -> None:
+    clock = CountingClock()
+    broker = WholeBroker(clock=clock)
+    broker.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=["g"]), 4)
+    ids = [f"a-transaction-{number}" for number in range(USERS // 2)]
+    for name in ids:
+        given = broker.context.transactions.submit(name, InitProducerId(name, 60_000))
+        clock.advance(0)
+        assert not isinstance(given.value, KafkaError)
+    found = broker.ask(ListTransactionsRequest(transactional_id_pattern="a-.*-7"), 2)
+    assert [one.transactional_id for one in found.transaction_states] == ["a-transaction-7"]
+    states = [*MANY_FILTERS, "Empty"]
+    found = asked(broker, ListTransactionsRequest(state_filters=states), 2)
+    assert found.unknown_state_filters == MANY_FILTERS
+    assert {one.transactional_id for one in found.transaction_states} == set(ids)
+    ours = found.transaction_states[0].producer_id
+    producers = [ours, *range(-1, -20_000, -1)]
+    found = asked(broker, ListTransactionsRequest(producer_id_filters=producers), 2)
+    assert [one.producer_id for one in found.transaction_states] == [ours]
+    broker.close()
 
 
 @pytest.mark.parametrize("epoch", [-1, 0])

@@ -3,6 +3,7 @@
 import pytest
 
 from kafkalite.protocol.errors import Error
+from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.sim.effort import MOST_CALLS, CountingClock
 from tests.unit.handlers.counted import begun
 from tests.unit.handlers.share_desk import (
@@ -16,6 +17,7 @@ from tests.unit.handlers.share_desk import (
 )
 
 AT_A_TIME = 500  # as many as a stock member asks for
+IN_FLIGHT = 2_000  # as many as a partition has, at most, unless it is told otherwise
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -153,6 +155,42 @@ def test_one_lock_is_renewed_many_times_without_a_long_turn() -> None:
     clock.advance(0)
     assert 500 < clock.heaviest.calls < MOST_CALLS, clock.heaviest
     assert came().responses[0].partitions[0].error_code == Error.NONE
+
+
+def test_locks_of_many_records_that_expire_at_once_make_no_long_turn() -> None:
+    desk, clock = counted_desk(IN_FLIGHT)
+    assert len(desk.acquired(max_records=IN_FLIGHT, batch_size=1)) == IN_FLIGHT
+    clock.begin()
+    clock.advance(31_000)
+    assert 500 < clock.heaviest.calls < MOST_CALLS, clock.heaviest
+    again = desk.acquired(epoch=1, max_records=IN_FLIGHT, batch_size=1)
+    assert {deliveries for _, _, deliveries in again} == {2}
+    assert len(again) == IN_FLIGHT
+
+
+def test_all_that_a_member_had_is_free_without_a_long_turn() -> None:
+    desk, clock = counted_desk(IN_FLIGHT)
+    assert len(desk.acquired(max_records=IN_FLIGHT, batch_size=1)) == IN_FLIGHT
+    clock.begin()
+    clock.turn(desk.connection.has_gone)
+    clock.advance(0)
+    assert 500 < clock.heaviest.calls < MOST_CALLS, clock.heaviest
+    desk.connection = ConnectionInfo("PLAINTEXT", ("10.0.0.1", 9092), ("10.0.0.8", 40_000))
+    found = desk.acquired(OTHER, max_records=IN_FLIGHT, batch_size=1)
+    assert sum(last - first + 1 for first, last, _ in found) == IN_FLIGHT
+
+
+def test_who_comes_back_at_once_keeps_what_it_is_handed_then() -> None:
+    desk, clock = counted_desk(IN_FLIGHT)
+    assert len(desk.acquired(max_records=IN_FLIGHT, batch_size=1)) == IN_FLIGHT
+    last = desk.send(desk.fetch_request(epoch=-1), 2)
+    first = desk.send(desk.fetch_request(max_records=10, batch_size=1), 2)
+    assert last.is_resolved
+    assert not first.is_resolved  # what it had is not free yet
+    clock.advance(0)
+    (answer,) = first.value.responses[0].partitions
+    assert [one.delivery_count for one in answer.acquired_records] == [2] * 10
+    assert desk.code_of((0, 9, ACCEPT)) == Error.NONE
 
 
 def counted_desk(count: int) -> tuple[ShareDesk, CountingClock]:

@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 
 from kafkalite.env.background import QueuedBackground
+from kafkalite.env.slicing import STEPS_AT_ONCE
+from kafkalite.log import replay, truncation
 from kafkalite.log.checkpoints import read_offsets
 from kafkalite.log.config import LogConfig, LogSettings
 from kafkalite.log.flusher import RETRY_MS
 from kafkalite.log.names import DELETED, LOG_STARTS, RECOVERY_POINTS
+from kafkalite.log.partition_log import PartitionLog
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.replication.leader import Leadership
 from kafkalite.replication.partition import Partition
@@ -58,6 +61,12 @@ class Cutting:
         self.world.env.background = self.jobs
         self.is_wanted = True
         self.outcomes: list[KafkaError | None] = []
+
+    def produce(self, count: int) -> None:
+        """So many batches of one producer, the first of which has sequence 0."""
+        for number in range(count):
+            one = batch([b"p"], producer_id=9, producer_epoch=0, base_sequence=number)
+            self.log.append_as_leader(one, 0)
 
     def begin(self, offset: int, *, is_whole: bool = False) -> None:
         later = self.log.cut_later(offset, lambda: self.is_wanted, is_whole=is_whole)
@@ -301,3 +310,86 @@ def test_where_a_log_begins_lower_is_told_before_anything_is_appended(cutting: C
     cutting.jobs.run_all()
     assert cutting.outcomes == [None]
     assert read_offsets(cutting.world.disk, path).get(("t", 0), 0) <= START + 1
+
+
+# --- producers ------------------------------------------------------------------------------------
+
+PRODUCED = 40
+CUT_AT = START + COUNT + PRODUCED - 5  # the producer's last sequence is 34 then
+
+
+@pytest.fixture
+def reloading(cutting: Cutting, monkeypatch: pytest.MonkeyPatch) -> Cutting:
+    """Cut, while what its producers are is half known."""
+    monkeypatch.setattr(replay, "BATCHES_PER_STEP", 1)
+    cutting.log.config = LogConfig()  # one segment for all that comes
+    cutting.produce(PRODUCED)
+    cutting.begin(CUT_AT)
+    cutting.until(lambda: cutting.end == CUT_AT)
+    assert cutting.log.reloading is not None
+    return cutting
+
+
+def last_sequences(log: PartitionLog) -> list[int]:
+    return [one.last_sequence for one in log.active_producers()]
+
+
+def test_producers_are_read_a_slice_per_turn(
+    cutting: Cutting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay, "BATCHES_PER_STEP", 4)
+    cutting.produce(PRODUCED)
+    cutting.jobs.run_all()
+    read: list[int] = []
+    replay_batch = replay.replay_batch
+
+    def noted(*given: Any) -> Any:
+        read[-1] += 1
+        return replay_batch(*given)
+
+    monkeypatch.setattr(replay, "replay_batch", noted)
+    read.append(0)
+    steps = truncation.reload_producers(cutting.log)
+    read.extend(0 for _ in steps)
+    assert 0 < max(read) <= 4
+    assert len(read) > 1
+    assert last_sequences(cutting.log) == [PRODUCED - 1]
+
+
+def test_a_log_goes_on_with_the_producers_that_its_cut_left(reloading: Cutting) -> None:
+    assert STEPS_AT_ONCE < PRODUCED
+    assert reloading.is_under_way()
+    assert not reloading.outcomes
+    reloading.world.clock.advance(0)
+    reloading.jobs.run_all()
+    assert reloading.outcomes == [None]
+    assert reloading.log.reloading is None
+    assert last_sequences(reloading.log) == [34]
+
+
+def test_a_stop_meanwhile_keeps_the_producers_as_they_are_after_the_cut(
+    reloading: Cutting,
+) -> None:
+    reloading.world.env.background = World().env.background
+    log = reloading.world.restart(clean=True)
+    assert log.log_end_offset == CUT_AT
+    assert last_sequences(log) == [34]
+    reloading.world.clock.advance(0)
+    assert reloading.log.reloading is None
+
+
+@pytest.mark.parametrize("how", ["deleted", "killed"])
+def test_producers_of_a_log_that_has_gone_are_read_no_further(
+    reloading: Cutting, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if how == "killed":
+        reloading.world.manager.abandon()
+    else:
+        reloading.log.end(KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION))
+    read: list[object] = []
+    monkeypatch.setattr(replay, "replay_batch", lambda *given: read.append(given))
+    reloading.world.clock.advance(0)
+    reloading.jobs.run_all()
+    [outcome] = reloading.outcomes
+    assert outcome is not None
+    assert len(read) <= 1

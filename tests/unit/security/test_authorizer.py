@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkalite.env.slicing import finish
+from kafkalite.env.slicing import LOOKS_PER_STEP, finish
 from kafkalite.security import acl as rules
 from kafkalite.security.acl import Acl, AclFilter, InvalidAcl, acl_of
 from kafkalite.security.authorizer import (
@@ -276,6 +276,33 @@ def test_a_text_that_is_no_rule_says_why(text: str) -> None:
         acl_of(text)
 
 
+@pytest.mark.parametrize("everybody", [False, True])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_beginning_of_thousands_comes_and_goes_in_steps_and_is_seen_at_once(
+    everybody: bool, is_there: bool
+) -> None:
+    authorizer = authorizer_of(everybody=everybody)
+    for number in range(0, 3_000, 2):
+        authorizer.add(acl_of(f"User:alice read topic x{number:05}*"))
+        authorizer.add(acl_of(f"User:alice read topic x{number:05}-*"))  # which one hides
+    short = acl_of("User:alice read topic x*")
+    if not is_there:
+        authorizer.add(short)
+
+    def is_seen() -> bool:
+        who = "User:bob" if everybody else ALICE  # whom a rule for somebody else shuts out
+        return may_read(authorizer, "x-other", who) is not everybody
+
+    steps = 0
+    for _ in authorizer.changing(short, is_there=is_there):
+        steps += 1
+        assert is_seen() is not is_there
+        assert may_read(authorizer, "x00002-a")
+    assert steps >= 3_000 // LOOKS_PER_STEP
+    assert is_seen() is is_there
+    assert may_read(authorizer, "x00002-a")
+
+
 texts = st.text("ab", min_size=1, max_size=5)
 
 
@@ -283,9 +310,9 @@ texts = st.text("ab", min_size=1, max_size=5)
 def test_beginnings_are_found_whatever_came_and_went(added: list[str], data: st.DataObject) -> None:
     beginnings, there = Beginnings(), set[str]()
     gone = data.draw(st.lists(st.sampled_from(added), unique=True)) if added else []
-    for change, some in ((beginnings.add, added), (beginnings.remove, gone)):
+    for change, some in ((beginnings.adding, added), (beginnings.removing, gone)):
         for text in some:
-            change(text)
+            finish(change(text))()
             there ^= {text}
             assert all((each in beginnings) is (each in there) for each in added)
             for name in ("a", "ab", "bab", "aabab", "bbbbbb", ""):

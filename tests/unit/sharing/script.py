@@ -175,7 +175,7 @@ def _end(stage: Stage, *, is_written: bool) -> None:
 
 @act(r"(\w+) is gone")
 def _gone(stage: Stage, who: str) -> None:
-    _written(stage, acknowledging.release(stage.window, who, stage.limit))
+    _written(stage, finish(acknowledging.release(stage.window, who, stage.limit)))
 
 
 @act(r"what is said is not written yet")
@@ -192,7 +192,7 @@ def _is_written(stage: Stage, cannot: str | None) -> None:
 @act(r"(\d+) seconds pass")
 def _pass(stage: Stage, seconds: str) -> None:
     stage.now_ms += int(seconds) * 1_000
-    for one in stage.window.expire(stage.now_ms, stage.limit):
+    for one in finish(stage.window.expire(stage.now_ms, stage.limit)):
         state = _state(RecordState(one.state))
         stage.tell(f"to be written: {_range(one.first, one.last)} is {state}")
     stage.window.move_start()

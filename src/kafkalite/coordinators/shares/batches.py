@@ -54,7 +54,7 @@ def joined(batches: Iterable[StateBatch]) -> list[StateBatch]:
     for one in batches:
         last = result[-1] if result else None
         if last is not None and last.last + 1 == one.first and last[2:] == one[2:]:
-            result[-1] = last._replace(last=one.last)
+            result[-1] = StateBatch(last.first, *one[1:])
         else:
             result.append(one)
     return result
