@@ -27,6 +27,7 @@ DOUBLES = ("InlineBackground", "ManualClock", "QueuedBackground", "manual_env")
 # The base class that another library gives us, and how the methods that it calls begin.
 CALLED_BY_OTHERS = {
     "click.Group": ("invoke", "list_commands", "get_command"),
+    "H11Protocol": ("connection_made", "connection_lost", "on_response_complete"),
     "io.RawIOBase": ("writable",),
     "Console": ("on_broken_pipe",),
     "StreamingQueryListener": ("onQuery",),
