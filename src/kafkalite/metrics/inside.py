@@ -164,7 +164,7 @@ def _look_at_requests(found: Inside, broker: Broker) -> Steps[None]:
     counts = broker.counts
     if counts is None:
         return
-    found.add("kafkalite_received_bytes", counts.watch.received_bytes)
+    found.add("kafkalite_received_bytes", counts.received_bytes)
     found.add("kafkalite_sent_bytes", counts.watch.sent_bytes)
     sizes: Counter[str] = Counter()
     fetches: Counter[int] = Counter()
