@@ -2,7 +2,8 @@
 
 Processor time of one request, the least over many short runs, so that it also means something on a
 machine that does other things. What a socket costs comes on top: see bench/produce_fetch.py. As a
-suite of `python -m bench` each round is a process of its own.
+suite of `python -m bench` each round is a process of its own. With `--counting`: what a request
+costs in a broker that counts (`serve --metrics`), with its connection, beside one that does not.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from bench.pair import COMPILED, OURS, Run, library
 from bench.raw_client import FETCH_VERSION, Produce, fetch_request, frame_of, make_batch
@@ -27,12 +29,18 @@ from kafkalite.env import Env
 from kafkalite.env.background import InlineBackground
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.disk import RealDisk
+from kafkalite.env.network import Part
 from kafkalite.env.randomness import seeded_random
 from kafkalite.handlers.kept_replies import KeptReplies
 from kafkalite.protocol.messages import CreateTopicsRequest, MetadataRequest
 from kafkalite.records.batch import Compression
+from kafkalite.server.common import Common
+from kafkalite.server.connection import Connection
 from kafkalite.server.connection_info import ConnectionInfo
+from kafkalite.server.counting import Counts
 from kafkalite.server.dispatch import Dispatcher
+from kafkalite.server.limits import Deadlines, Limits, RequestMemory
+from kafkalite.server.terms import Terms
 from tests.unit.handlers.whole_broker import SilentNetwork
 
 SUITE = "requests"
@@ -41,6 +49,7 @@ TOPIC = "t"
 BATCH_BYTES = 16_384
 BATCHES = 2_048
 RUNS, PER_RUN = 40, 500
+COUNTING_ROUNDS = 5
 FEW_PER_RUN = 10  # of what takes long
 MANY_TOPICS = 1_000
 METADATA_VERSION = 12
@@ -50,11 +59,11 @@ SIZE_BYTES = 4
 class Asked:
     """A whole broker on a real disk, asked without a socket."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, counts: Counts | None = None) -> None:
         clock = ManualClock(time.time_ns() // 1_000_000)
         env = Env(clock, RealDisk(), InlineBackground(), seeded_random(1))
         config = BrokerConfig({"log.dirs": path})
-        self.broker = Broker(env, SilentNetwork(), config)
+        self.broker = Broker(env, SilentNetwork(), config, counts=counts)
         self.broker.start()
         self._connection = ConnectionInfo("PLAINTEXT", ("127.0.0.1", 1), ("127.0.0.1", 2))
         self._dispatcher: Dispatcher = self.broker.dispatcher
@@ -63,6 +72,70 @@ class Asked:
 
     def ask(self, frame: bytes | bytearray) -> object:
         return self._dispatcher.answer(memoryview(frame)[SIZE_BYTES:], self._connection)
+
+
+class Sink:
+    """A link to a peer who takes everything."""
+
+    unsent_bytes = held_bytes = 0
+    sent = 0
+
+    def send(self, parts: list[Part]) -> None:
+        self.sent += 1
+
+    def pause(self) -> None: ...
+
+
+class Connected:
+    """A connection to a broker, without a socket."""
+
+    def __init__(self, path: str, counts: Counts | None) -> None:
+        asked = Asked(path, counts)
+        env, limits = asked.broker.env, Limits()
+        memory = RequestMemory(limits.max_queued_request_bytes)
+        deadlines = Deadlines(env.clock, env.slices, limits, memory)
+        watch = None if counts is None else counts.watch
+        common = Common(limits, memory, deadlines, lambda act: None, watch=watch)
+        info = ConnectionInfo("PLAINTEXT", ("127.0.0.1", 1), ("127.0.0.1", 2))
+        sink: Any = Sink()
+        self.sink = sink
+        terms = Terms(asked.broker.dispatcher)
+        self._connection = Connection(common, terms, sink, info, lambda _: None)
+
+    def ask(self, frame: bytes | bytearray) -> None:
+        size = len(frame)
+        self._connection.buffer()[:size] = frame
+        self._connection.received(size)
+
+
+def counting_rows(counts: Counts | None) -> Iterator[tuple[str, float]]:
+    """Microseconds of each request, by its connection, of one process."""
+    with tempfile.TemporaryDirectory() as path:
+        connected = Connected(path, counts)
+        batch, records = make_batch(BATCH_BYTES, 1_000)
+        fetched = frame_of(fetch_request(TOPIC, 0, 0, len(batch)), FETCH_VERSION, 0)
+        for name, frame in (
+            ("produce 16 KB", Produce(TOPIC, batch, records).frame), ("fetch 16 KB", fetched),
+            ("produce 200 B", Produce(TOPIC, *make_batch(200, 100)).frame),
+        ):  # fmt: skip
+            connected.ask(frame)
+            yield name, 1e6 * time_of(lambda _, frame=frame: connected.ask(frame))  # type: ignore[misc]
+            assert connected.sink.sent >= RUNS * PER_RUN
+
+
+def print_counting() -> None:
+    """Processes by turns: what one has compiled for itself is not what the other needs."""
+    best: dict[str, list[float]] = {}
+    for number in range(2 * COUNTING_ROUNDS):
+        side = number % 2
+        call = [sys.executable, "-m", "bench.requests", "--counted", ("no", "yes")[side]]
+        said = subprocess.run(call, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+        for line in said.splitlines():
+            name, _, microseconds = line.rpartition(" ")
+            row = best.setdefault(name, [float("inf")] * 2)
+            row[side] = min(row[side], float(microseconds))
+    for name, (off, on) in best.items():
+        print(f"{name:15} {off:6.2f} us, counted {on:6.2f} us: {100 * (on / off - 1):+.1f} %")
 
 
 def time_of(one: Callable[[int], object], count: int = PER_RUN) -> float:
@@ -147,7 +220,18 @@ def _table(side: str) -> Iterator[tuple[str, float]]:
 def main() -> None:
     arguments = argparse.ArgumentParser(description="Requests without a network.")
     arguments.add_argument("--profile", default="", help="profile the row with this in its name")
-    wanted = arguments.parse_args().profile
+    arguments.add_argument("--counting", action="store_true", help="what it costs to count")
+    arguments.add_argument("--counted", choices=("no", "yes"), help="one side of that")
+    given = arguments.parse_args()
+    wanted = given.profile
+    if given.counting:
+        print_counting()
+        return
+    if given.counted:
+        counts = Counts(time.monotonic_ns) if given.counted == "yes" else None
+        for name, microseconds in counting_rows(counts):
+            print(f"{name} {microseconds:.3f}", flush=True)
+        return
     with tempfile.TemporaryDirectory() as path:
         for name, one, count in _rows(Asked(path)):
             if wanted in name:

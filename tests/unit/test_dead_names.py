@@ -31,6 +31,7 @@ CALLED_BY_OTHERS = {
     "click.Group": (
         "invoke", "list_commands", "get_command", "format_commands", "shell_complete",
     ),
+    "H11Protocol": ("connection_made", "connection_lost", "on_response_complete"),
     "io.RawIOBase": ("writable",),
     "Console": ("on_broken_pipe",),
     "StreamingQueryListener": ("onQuery",),

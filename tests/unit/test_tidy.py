@@ -31,6 +31,7 @@ ROOMS: tuple[tuple[str, ...], ...] = (
     ("observe",),
     ("server",),
     ("handlers",),
+    ("telemetry",),
     ("sharing",),
     ("peers",),
     ("coordinators",),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from kafkalite.config.listeners import BROKER
 from kafkalite.handlers.context import Context
 from kafkalite.server.controllers import dispatchers_of
-from kafkalite.server.counting import Counts, counted
+from kafkalite.server.counting import Counts
 from kafkalite.server.dispatch import Dispatcher
 from kafkalite.server.limits import LimitedLog
 from kafkalite.server.terms import Service
@@ -22,4 +22,4 @@ def services_of(
     """The dispatcher of what clients ask, and who stands before each."""
     dispatchers = dispatchers_of(context, log, counts)
     services = {kind: over(each) for kind, each in dispatchers.items()}
-    return dispatchers[BROKER], counted(services, counts, context.long_work)
+    return dispatchers[BROKER], services

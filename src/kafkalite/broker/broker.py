@@ -27,6 +27,7 @@ from kafkalite.broker.logins import Logins, entry_of
 from kafkalite.broker.replicas import Replicas
 from kafkalite.broker.replicating import Replicating
 from kafkalite.broker.sharing import build_sharing
+from kafkalite.broker.telemetry import receiver_of
 from kafkalite.broker.unclean_elections import UncleanElections
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster.auto_creation import AutoCreation
@@ -124,6 +125,9 @@ class Broker(Creating):
             ClientQuotas(config, env.clock, self.brokers.mutations_of(config, env.clock)),
         )
         self._log = LimitedLog(env.clock)
+        self.context.telemetry.receiver = receiver_of(
+            env, config, self._log, is_told=counts is not None
+        )
         self.audit = audit_of(env, config, self._log)
         self.context.authorizer = authorizer_of(config, self._log, self.audit)
         self.context.api_sets |= self._own_apis()
@@ -403,6 +407,7 @@ class Broker(Creating):
             self._replicas.stop()
             metadata.unsubscribe(self._on_topics)
         context.waiting.stop()
+        context.telemetry.stop()
         context.long_work.stop()
         context.host_names.stop()
         if self.audit is not None:

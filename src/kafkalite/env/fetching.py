@@ -1,6 +1,6 @@
-"""A small document from an address of HTTP, read at one go.
+"""A small document from an address of HTTP, read at one go, or handed over to one.
 
-Owns the reading, which blocks and so is for a worker alone, and its bounds: in time, in bytes, in
+Owns the asking, which blocks and so is for a worker alone, and its bounds: in time, in bytes, in
 how often it is sent elsewhere, and never to another scheme. Proxies of the environment are not
 asked.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from socket import SHUT_RDWR, socket
@@ -19,6 +19,7 @@ from urllib.parse import urljoin, urlsplit
 PIECE = 65_536
 MOST_REDIRECTS = 5
 OK, REDIRECTS = 200, (301, 302, 303, 307, 308)
+_ACCEPTED = {"Accept": "application/json"}
 
 
 def fetched(url: str, context: ssl.SSLContext | None, patience_s: float, most: int) -> bytes:
@@ -32,10 +33,20 @@ def fetched(url: str, context: ssl.SSLContext | None, patience_s: float, most: i
     raise ValueError(f"it was sent elsewhere more than {MOST_REDIRECTS} times")
 
 
+def posted(
+    url: str, context: ssl.SSLContext | None, body: bytes, content_type: str, patience_s: float
+) -> int:
+    """The status of the answer. Raises as `fetched` does; follows nobody who sends it elsewhere."""
+    until = time.monotonic() + patience_s
+    with _asked(url, context, until, "POST", body, {"Content-Type": content_type}) as response:
+        return response.status
+
+
 @contextmanager
 def _asked(
-    url: str, context: ssl.SSLContext | None, until: float
-) -> Iterator[HTTPResponse]:
+    url: str, context: ssl.SSLContext | None, until: float, method: str = "GET",
+    body: bytes | None = None, headers: Mapping[str, str] = _ACCEPTED,
+) -> Iterator[HTTPResponse]:  # fmt: skip
     """The answer of a server, which is cut off when its time is over."""
     parts, left_s = urlsplit(url), until - time.monotonic()
     if left_s <= 0:
@@ -51,7 +62,7 @@ def _asked(
     watch.start()
     try:
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        connection.request("GET", target, headers={"Accept": "application/json"})
+        connection.request(method, target, body, dict(headers))
         yield connection.getresponse()
     finally:
         watch.cancel()

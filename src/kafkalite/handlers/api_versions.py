@@ -44,10 +44,12 @@ def api_versions(
 
 
 def _advertised(context: Context, call: Call) -> list[ApiVersionsResponse.ApiKey]:
-    """What is served at this listener; the APIs of client metrics while somebody wants such
-    metrics, for a client that sees them asks for its subscription again and again."""
+    """What is served at this listener; the APIs of client metrics where they are taken or while
+    somebody wants some, for a client that sees them asks for its subscription again and again."""
     served = context.api_sets[call.connection.kind].advertised
-    wants_metrics = any(kind == CLIENT_METRICS for kind, _ in context.metadata.image.configs)
+    wants_metrics = context.telemetry.wants_metrics or any(
+        kind == CLIENT_METRICS for kind, _ in context.metadata.image.configs
+    )
     return [entry for entry in served if wants_metrics or entry.api_key not in TELEMETRY_KEYS]
 
 

@@ -7,6 +7,7 @@ whole broker (see `cleaning`). Invariant: a log that cannot be compacted keeps n
 from __future__ import annotations
 
 import logging
+from collections import Counter
 
 from kafkalite.env.clock import Timer
 from kafkalite.env.dataclasses import dataclass
@@ -94,6 +95,8 @@ class Cleaner:
         self._timer: Timer | None = None
         self.is_running = False
         self._choosing: Work | None = None
+        self.dirtiest_ratio = 0.0  # at the last look
+        self.looked_ms = logs.env.clock.monotonic_ms()
         self._asked_for: set[TopicPartition] = set()  # whatever there is to clean of them
         self._is_saving = False  # soon, for all that is forgotten in this turn
 
@@ -139,6 +142,7 @@ class Cleaner:
         """The log with the largest share of dirt among those that have enough of it."""
         now_ms = self._logs.env.clock.now_ms()
         best: Dirt | None = None
+        dirtiest_ratio = 0.0
         for count, log in enumerate(self._logs, 1):
             if count % LOOKED_AT_PER_STEP == 0:
                 yield
@@ -155,11 +159,23 @@ class Cleaner:
                 continue
             if dirt is None:
                 continue
+            dirtiest_ratio = max(dirtiest_ratio, dirt.ratio)
             is_enough = dirt.is_overdue or dirt.ratio > log.config.min_cleanable_dirty_ratio
             is_enough = is_enough or (log.topic, log.partition) in self._asked_for
             if is_enough and (best is None or dirt.ratio > best.ratio):
                 best = dirt
+        self.dirtiest_ratio = dirtiest_ratio
+        self.looked_ms = self._logs.env.clock.monotonic_ms()
         return best
+
+    def uncleanable(self) -> Counter[str]:
+        """How many logs of each directory cannot be read by a pass."""
+        found = Counter({each.path: 0 for each in self._logs.directories})
+        for name, hindrance in self._hindered.items():
+            log = self._logs.get(*name)
+            if log is not None and hindrance.segment in log.segments:
+                found[self._logs.directory_of(log).path] += 1
+        return found
 
     def _is_hindered(self, log: PartitionLog) -> bool:
         name = log.topic, log.partition

@@ -55,6 +55,7 @@ server ReplicaManager AtMinIsrPartitionCount gauge - | Those with just as many.
 server ReplicaManager ReassigningPartitions gauge - | Those that are on the move.
 server ReplicaManager IsrShrinksPerSec counter - | Times that a replica left the in-sync ones.
 server ReplicaManager IsrExpandsPerSec counter - | Times that one joined them.
+server ReplicaManager ProducerIdCount gauge - | Producers that logs know, once for each log.
 server KafkaServer BrokerState gauge - | 3 while it serves.
 server KafkaServer linux-disk-read-bytes gauge - | Bytes that the process had read from disks.
 server KafkaServer linux-disk-write-bytes gauge - | Bytes that it had written to disks.
@@ -62,6 +63,7 @@ server FetchSessionCache NumIncrementalFetchSessions gauge - | Fetch sessions.
 server FetchSessionCache NumIncrementalFetchPartitionsCached gauge - | Partitions in them.
 server FetchSessionCache IncrementalFetchSessionEvictionsPerSec counter - | Sessions that gave way to others.
 server DelayedOperationPurgatory PurgatorySize gauge delayedOperation | Requests that wait for a partition to move.
+server DelayedOperationPurgatory NumDelayedOperations gauge delayedOperation | The same: each is told once of what it waits for.
 server KafkaRequestHandlerPool RequestHandlerAvgIdlePercent share - | Share of the last minute that the loop's thread did not compute.
 network SocketServer NetworkProcessorAvgIdlePercent share - | The same: one thread does both.
 network SocketServer MemoryPoolUsed gauge - | Bytes of requests in memory.
@@ -106,6 +108,9 @@ log Log NumLogSegments gauge topic,partition | Segments.
 log Log LogStartOffset gauge topic,partition | Where it begins.
 log Log LogEndOffset gauge topic,partition | Where it ends.
 log LogManager OfflineLogDirectoryCount gauge - | Log directories that failed.
+log LogCleanerManager max-dirty-percent gauge - | Of compacted logs, at the last look, the largest share to be cleaned.
+log LogCleanerManager time-since-last-run-ms gauge - | How long ago that look was.
+log LogCleanerManager uncleanable-partitions-count gauge logDirectory | Logs that a pass cannot read.
 coordinator.group GroupMetadataManager NumGroups gauge - | Classic groups that this broker coordinates.
 coordinator.group GroupMetadataManager NumGroupsPreparingRebalance gauge - | Those whose members are to join.
 coordinator.group GroupMetadataManager NumGroupsCompletingRebalance gauge - | Those that wait for their leader's assignment.
@@ -123,6 +128,16 @@ server raft-metrics append-records-rate gauge - | Records of it in a second, lat
 server Produce byte-rate gauge user,client-id | Bytes in a second of those who have a quota.
 server Fetch byte-rate gauge user,client-id | The same of what they read.
 server Request request-time gauge user,client-id | Per cent of a thread that they take.
+server ControllerMutation tokens gauge user,client-id | Partitions that may come or go at once, of those who have a quota.
+server Produce throttle-time gauge user,client-id | Milliseconds of silence that they were told, in the mean of the last minute.
+server Fetch throttle-time gauge user,client-id | The same of reading.
+server Request throttle-time gauge user,client-id | The same of their time at work.
+server ControllerMutation throttle-time gauge user,client-id | The same of topics that come and go.
+server client-metrics instance-count gauge - | Clients that push metrics, or asked which.
+server client-metrics unknown-subscription-request-count counter - | Pushes for what is not wanted any more.
+server client-metrics throttle-count counter - | Requests of clients that came before their time.
+server client-metrics plugin-export-count counter - | Pushes that were read.
+server client-metrics plugin-error-count counter - | Pushes that could not be.
 - - kafkalite_info gauge version,node_id,cluster_id | 1.
 - - kafkalite_loop_idle_ratio gauge - | Share of the last minute that the loop's thread did not compute.
 - - kafkalite_loop_long_turns counter - | Turns of the loop of 100 ms and more.
@@ -140,6 +155,9 @@ server Request request-time gauge user,client-id | Per cent of a thread that the
 - - kafkalite_recovered_bytes gauge - | Bytes of logs that the last start had to read through.
 - - kafkalite_telemetry_bytes counter - | Bytes of metrics that clients pushed.
 - - kafkalite_telemetry_instances gauge - | Clients that push metrics, or asked which.
+- - kafkalite_telemetry_series gauge - | Series that clients pushed and are told here.
+- - kafkalite_telemetry_left_out counter - | Of those, points for which there was no room.
+- - kafkalite_telemetry_forwarded counter outcome | Pushes that went on to kafkalite.telemetry.url, or could not.
 """  # noqa: E501 - a row is a line
 
 

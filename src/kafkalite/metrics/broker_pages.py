@@ -22,6 +22,7 @@ from kafkalite.metrics.kminion import kminion_families
 from kafkalite.metrics.lag import lag_families
 from kafkalite.metrics.lag_seconds import Ends
 from kafkalite.metrics.pages import FRESH_SECONDS, text
+from kafkalite.metrics.pushed import pushed_families
 from kafkalite.metrics.spellings import (
     CONFLUENT,
     QUANTILES,
@@ -101,6 +102,7 @@ class BrokerPages:
             survey = found.survey
             pages += [
                 _own_times(found.times),
+                pushed_families(found.pushed),
                 exporter_families(survey).all(),
                 lag_families(survey, self._ends, survey.cluster_id).all(),
             ]

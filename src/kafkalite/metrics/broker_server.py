@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 
-import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -23,6 +22,7 @@ from starlette.routing import Route
 
 from kafkalite.broker.broker import Broker
 from kafkalite.env.slicing import Work, caught
+from kafkalite.metrics.bounded_http import server_of
 from kafkalite.metrics.broker_pages import BrokerPages
 from kafkalite.metrics.inside import Inside, look
 from kafkalite.metrics.loop_share import Lately
@@ -128,12 +128,7 @@ class MetricsServer:
         self._lock = threading.Lock()
         self._asking = threading.Semaphore(MOST_ASKING)
         self._is_over = threading.Event()
-        config = uvicorn.Config(
-            self._app(), log_config=None, log_level="warning", access_log=False, lifespan="off",
-            loop="asyncio", http="h11", ws="none", server_header=False,
-            timeout_graceful_shutdown=1,
-        )  # fmt: skip
-        self._server = uvicorn.Server(config)
+        self._server = server_of(self._app())
         run = partial(self._server.run, sockets=[listener])
         self._threads = [
             threading.Thread(target=run, name="kafkalite-metrics", daemon=True),

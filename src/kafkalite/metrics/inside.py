@@ -26,6 +26,7 @@ from kafkalite.replication.partition import Partition
 from kafkalite.replication.traffic import Traffic
 from kafkalite.replication.waiting import PURGATORIES
 from kafkalite.server.timing import Sample
+from kafkalite.telemetry.payload import Key
 
 PARTITIONS_PER_STEP = 64
 RUNNING, STOPPING = 3, 6  # of a broker's states
@@ -58,6 +59,7 @@ class Inside:
     survey: Survey
     rows: dict[str, list[Row]] = field(default_factory=dict)
     times: list[ApiTimes] = field(default_factory=list)
+    pushed: list[tuple[Key, float]] = field(default_factory=list)
 
     def add(self, key: str, value: float, *labels: object) -> None:
         self.rows.setdefault(key, []).append((tuple(map(str, labels)), value))
@@ -79,6 +81,7 @@ def look(broker: Broker, lately: Lately) -> Steps[Inside]:
     for state, count in states.items():
         found.add("kafkalite_transactions", count, state)
     _look_at_logs(found, broker)
+    yield from _look_at_telemetry(found, broker)
     if broker.is_controller:
         yield from _look_at_cluster(found, broker, lately)
     else:
@@ -115,8 +118,7 @@ def _look_at_loop(found: Inside, broker: Broker, lately: Lately) -> None:
     waiting = Counter(each.kind for each in context.waiting.parked)
     for kind in PURGATORIES:
         found.add("DelayedOperationPurgatory.PurgatorySize", waiting[kind], kind)
-    found.add("kafkalite_telemetry_bytes", context.telemetry.pushed_bytes)
-    found.add("kafkalite_telemetry_instances", len(context.telemetry))
+        found.add("DelayedOperationPurgatory.NumDelayedOperations", waiting[kind], kind)
     for type_, name, rates in context.quotas.rates():
         for (user, client_id), rate in rates:
             found.add(f"{type_}.{name}", rate, user, client_id)
@@ -164,7 +166,7 @@ def _look_at_requests(found: Inside, broker: Broker) -> Steps[None]:
     counts = broker.counts
     if counts is None:
         return
-    found.add("kafkalite_received_bytes", counts.watch.received_bytes)
+    found.add("kafkalite_received_bytes", counts.received_bytes)
     found.add("kafkalite_sent_bytes", counts.watch.sent_bytes)
     sizes: Counter[str] = Counter()
     fetches: Counter[int] = Counter()
@@ -186,6 +188,29 @@ def _look_at_requests(found: Inside, broker: Broker) -> Steps[None]:
             ApiTimes(request, times.samples.copy(), times.sums.copy(), times.timed)
         )
         yield
+
+
+def _look_at_telemetry(found: Inside, broker: Broker) -> Steps[None]:
+    telemetry = broker.context.telemetry
+    found.add("kafkalite_telemetry_bytes", telemetry.pushed_bytes)
+    found.add("kafkalite_telemetry_instances", len(telemetry))
+    unknown = telemetry.unknown_subscriptions
+    found.add("client-metrics.instance-count", len(telemetry))
+    found.add("client-metrics.unknown-subscription-request-count", unknown)
+    found.add("client-metrics.throttle-count", telemetry.throttled)
+    receiver = telemetry.receiver
+    if receiver is None:
+        return
+    found.add("client-metrics.plugin-export-count", receiver.taken)
+    found.add("client-metrics.plugin-error-count", receiver.unreadable)
+    if receiver.forwarding is not None:
+        found.add("kafkalite_telemetry_forwarded", receiver.forwarding.sent, "sent")
+        found.add("kafkalite_telemetry_forwarded", receiver.forwarding.dropped, "dropped")
+    if receiver.series is not None:
+        now_ms = broker.env.clock.monotonic_ms()
+        found.pushed = yield from receiver.series.taken_down(now_ms)
+        found.add("kafkalite_telemetry_series", len(receiver.series))
+        found.add("kafkalite_telemetry_left_out", receiver.series.left_out)
 
 
 # --- topics and partitions ------------------------------------------------------------------------
@@ -218,13 +243,14 @@ def _look_at_partitions(found: Inside, broker: Broker) -> Steps[None]:
     partitions = list(broker.partitions)
     sums: Counter[str] = Counter(
         LeaderCount=0, UnderReplicatedPartitions=0, UnderMinIsrPartitionCount=0,
-        AtMinIsrPartitionCount=0, ReassigningPartitions=0,
+        AtMinIsrPartitionCount=0, ReassigningPartitions=0, ProducerIdCount=0,
     )  # fmt: skip
     image = broker.metadata.image
     for count, each in enumerate(partitions, 1):
         state = image.partition(each.topic, each.index)
         if each.is_leader and state is not None and state.is_reassigning:
             sums["ReassigningPartitions"] += 1
+        sums["ProducerIdCount"] += len(each.log.producers or ())
         _add_partition(found, each, sums)
         _add_log(found, each)
         if count % PARTITIONS_PER_STEP == 0:
@@ -274,7 +300,13 @@ def _look_at_logs(found: Inside, broker: Broker) -> None:
     found.add("kafkalite_expired_bytes", logs.expired_bytes)
     found.add("kafkalite_compactions", logs.compactions, "done")
     found.add("kafkalite_compactions", logs.failed_compactions, "failed")
-    found.add("kafkalite_compacting", int(logs.periodic.cleaner.is_running))
+    cleaner = logs.periodic.cleaner
+    found.add("kafkalite_compacting", int(cleaner.is_running))
+    since_ms = broker.env.clock.monotonic_ms() - cleaner.looked_ms
+    found.add("LogCleanerManager.max-dirty-percent", int(100 * cleaner.dirtiest_ratio))
+    found.add("LogCleanerManager.time-since-last-run-ms", since_ms)
+    for path, count in cleaner.uncleanable().items():
+        found.add("LogCleanerManager.uncleanable-partitions-count", count, path)
     found.add("kafkalite_recovered_bytes", logs.loading.bytes_expected)
 
 

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -15,6 +14,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from kafkalite.client.cluster import ClientFailed, Cluster
+from kafkalite.metrics.bounded_http import server_of
 from kafkalite.metrics.commits import Commits
 from kafkalite.metrics.pages import Pages
 
@@ -25,17 +25,13 @@ def serve(
     pages: Pages, listener: socket.socket, look_every_s: float, connect: Callable[[], Cluster]
 ) -> None:
     """Answers on a listening socket until Ctrl-C or SIGTERM; who reads commits calls `connect`."""
-    config = uvicorn.Config(
-        app(pages), log_config=None, log_level="warning", access_log=False, lifespan="off",
-        loop="asyncio", http="h11", ws="none", server_header=False, timeout_graceful_shutdown=1,
-    )  # fmt: skip
     is_over = threading.Event()
     looking = threading.Thread(target=_look, args=(pages, look_every_s, is_over), daemon=True)
     looking.start()
     commits = Commits(connect, pages.committed)
     commits.start()
     try:
-        uvicorn.Server(config).run(sockets=[listener])
+        server_of(app(pages)).run(sockets=[listener])
     finally:
         is_over.set()
         commits.stop()

@@ -20,6 +20,7 @@ from kafkalite.quotas.rates import Rate, Window
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 CONNECTIONS = "connection_creation_rate"
+CHANGES, WAITS = "ControllerMutation", "throttle-time"  # as their numbers are called
 
 Entity = tuple[tuple[str, str | None], ...]  # a kind and a name each; None is the default of all
 
@@ -62,16 +63,19 @@ class ClientQuotas:
 
     def rates(self) -> list[tuple[str, str, list[tuple[Key, float]]]]:
         """What clients had lately, by what it is called, while anybody is limited in it."""
-        kinds = self._kinds
+        kinds, now_ms = self._kinds, self._kinds.clock.monotonic_ms()
         named: tuple[tuple[str, str, Gauges[Rate]], ...] = (
             ("Produce", "byte-rate", kinds.produced), ("Fetch", "byte-rate", kinds.fetched),
             ("Request", "request-time", kinds.time),
         )  # fmt: skip
-        return [
+        found = [
             (type_, name, [(key, rate.value(now_ms)) for key, rate in gauges.items()])
             for type_, name, gauges in named
-            for now_ms in (gauges.clock.monotonic_ms(),)
         ]
+        buckets = [(key, bucket.tokens(now_ms)) for key, bucket in kinds.mutations.items()]
+        found.append((CHANGES, "tokens", [each for each in buckets if each[1] < math.inf]))
+        found += [(type_, WAITS, gauges.waits()) for type_, _, gauges in named]
+        return [*found, (CHANGES, WAITS, kinds.mutations.waits())]
 
     def meter(self, principal: str, size: int) -> Meter:
         """For a request of so many bytes."""

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from kafkalite.env.clock import Clock
 from kafkalite.quotas.limits import Key, Limits
-from kafkalite.quotas.rates import NO_LIMIT, Gauge, Window
+from kafkalite.quotas.rates import NO_LIMIT, Gauge, Mean, Window
 
 MOST_CLIENTS = 16_384
 FORGOTTEN_AT_ONCE = 2  # of those that are idle, when another one comes
@@ -31,6 +31,7 @@ class Gauges(Generic[G]):
         self.clock = clock
         self._make = make
         self._gauges: OrderedDict[Key, G] = OrderedDict()
+        self._waits: dict[Key, Mean] = {}  # of those that had to
 
     def __len__(self) -> int:
         return len(self._gauges)
@@ -62,6 +63,7 @@ class Gauges(Generic[G]):
         for key in list(islice(self._gauges, FORGOTTEN_AT_ONCE)):
             if len(self._gauges) >= MOST_CLIENTS or self._gauges[key].is_idle(now_ms):
                 del self._gauges[key]
+                self._waits.pop(key, None)
 
     def record(self, user: str, client_id: str, amount: float) -> None:
         """What counts for the next request."""
@@ -74,4 +76,19 @@ class Gauges(Generic[G]):
             return 0
         now_ms, gauge = self.clock.monotonic_ms(), self.find(user, client_id)
         gauge.record(now_ms, amount)
-        return gauge.wait_ms(now_ms)
+        wait_ms = gauge.wait_ms(now_ms)
+        if wait_ms:
+            self.waited(user, client_id, wait_ms)
+        return wait_ms
+
+    def waited(self, user: str, client_id: str, wait_ms: int) -> None:
+        """A client that is known has to, for so long."""
+        key, now_ms = self.limits.key(user, client_id), self.clock.monotonic_ms()
+        if key in self._gauges:
+            self._waits.setdefault(key, Mean(now_ms)).record(now_ms, wait_ms)
+
+    def waits(self) -> list[tuple[Key, float]]:
+        """For how long each had to lately, in the mean."""
+        now_ms = self.clock.monotonic_ms()
+        found = ((key, mean.value(now_ms)) for key, mean in self._waits.items())
+        return [(key, value) for key, value in found if value is not None]

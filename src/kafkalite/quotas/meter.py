@@ -135,7 +135,13 @@ class Meter:
             wait_ms = max(wait_ms, self._take_time())
         if not is_timed:
             self.exempt()
-        return wait_ms if self._permits is None else max(wait_ms, self._permits.wait_ms())
+        return wait_ms if self._permits is None else max(wait_ms, self._permitted_in_ms())
+
+    def _permitted_in_ms(self) -> int:
+        wait_ms = 0 if self._permits is None else self._permits.wait_ms()
+        if wait_ms:
+            self._kinds.mutations.waited(self._user, self._client_id or NOBODY, wait_ms)
+        return wait_ms
 
 
 def metered(steps: Steps[T], meter: Meter) -> Steps[T]:

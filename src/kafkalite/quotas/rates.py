@@ -17,6 +17,7 @@ NO_LIMIT = float(2**63 - 1)
 # A bucket is filled when it is looked at, at the limit of that moment: it is kept though it would
 # be full by now.
 FORGOTTEN_MS = 3_600_000
+MEAN_SAMPLE_MS = 30_000
 
 
 @dataclass(slots=True, frozen=True)
@@ -117,6 +118,28 @@ class _Sample:
     def empty(self, now_ms: int) -> None:
         self.amount = 0.0
         self.began_ms = self.last_ms = now_ms
+
+
+class Mean:
+    """Of what came lately: of this half minute and the one before, as Apache Kafka tells it."""
+
+    __slots__ = ("_before", "_now")
+
+    def __init__(self, now_ms: int) -> None:
+        self._before = self._now = (now_ms, 0.0, 0)  # since when, the sum, how many
+
+    def record(self, now_ms: int, value: float) -> None:
+        if now_ms - self._now[0] >= MEAN_SAMPLE_MS:
+            self._before, self._now = self._now, (now_ms, 0.0, 0)
+        since_ms, total, count = self._now
+        self._now = since_ms, total + value, count + 1
+
+    def value(self, now_ms: int) -> float | None:
+        """None where nothing came lately."""
+        lately = [each for each in {self._before, self._now}
+                  if now_ms - each[0] < 2 * MEAN_SAMPLE_MS]  # fmt: skip
+        count = sum(each[2] for each in lately)
+        return sum(each[1] for each in lately) / count if count else None
 
 
 class TokenBucket:

@@ -214,8 +214,9 @@ class Partition:
             self.advance(log.log_end_offset)
         if leader.followers:
             self.wake()  # they read what is not committed yet
-        if traffic is not None:
-            traffic.appended(len(append.records), result)
+        if traffic is not None and not result.is_duplicate:  # one that has come before counts once
+            traffic.bytes_in += len(append.records)
+            traffic.messages_in += result.last_offset + 1 - result.base_offset
         return result
 
     def acknowledges(self, offset: int, *, is_all: bool) -> bool:

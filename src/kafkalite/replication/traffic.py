@@ -8,7 +8,6 @@ count as none, as in Apache Kafka.
 
 from __future__ import annotations
 
-from kafkalite.log.append import AppendResult
 from kafkalite.protocol.errors import Error
 
 _TOO_LARGE = frozenset({Error.MESSAGE_TOO_LARGE, Error.RECORD_LIST_TOO_LARGE})
@@ -38,12 +37,6 @@ class Traffic:
         self.messages_in = self.bytes_in = self.bytes_out = self.bytes_rejected = 0
         self.produces = self.fetches = self.failed_produces = self.failed_fetches = 0
         self.produce_conversions = self.fetch_conversions = self.replication_bytes_out = 0
-
-    def appended(self, size: int, result: AppendResult) -> None:
-        """A batch; one that has come before counts once."""
-        if not result.is_duplicate:
-            self.bytes_in += size
-            self.messages_in += result.last_offset + 1 - result.base_offset
 
     def refused_produce(self, code: int, size: int) -> None:
         """A batch of so many bytes was not appended."""

@@ -137,10 +137,8 @@ class Connection:
     def received(self, count: int) -> None:
         common = self._common
         self.last_active_ms = common.deadlines.now_ms
-        watch = self._watch
-        if watch is not None:
-            watch.received_bytes += count
-            self.info.heard_ns = watch.now_ns()
+        if self._watch is not None:
+            self.info.heard_ns = 0
         if self._own is None:
             end = len(self._held) + count
             if self._held:
@@ -170,6 +168,8 @@ class Connection:
             if not self._has_room or (position and not self._common.in_turn.has_room()):
                 self._has_backlog = True
                 break
+            if stop < end and not position and self._watch is not None:
+                self.info.heard_ns = self._watch.now_ns()
             answer = self._service.answer(view[position + SIZE_BYTES : stop], self.info)
             position = stop
             self._reply(answer, size)
@@ -277,10 +277,13 @@ class Connection:
             self._collect()
         if self._out:
             out, size, self._out, self._out_bytes = self._out, self._out_bytes, [], 0
-            if self._watch is None:
+            watch = self._watch
+            if watch is not None:
+                watch.sent_bytes += size
+            if watch is None or self.info.timed is None:
                 self._link.send(out)
             else:
-                self._watch.send(self._link, self.info, out, size)
+                watch.send(self._link, self.info, out)
             if self._link.unsent_bytes:
                 self._common.deadlines.reply_waits(self)
         if self._is_leaving and not self._owed and not self._has_backlog:

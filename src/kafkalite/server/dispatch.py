@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from kafkalite import handlers
@@ -28,7 +29,7 @@ from kafkalite.protocol.errors import Error, KafkaError, MalformedFrame
 from kafkalite.protocol.messages import message_class
 from kafkalite.protocol.runtime import ManyElements
 from kafkalite.quotas.meter import Meter, metered
-from kafkalite.server.counting import Counts, counting, counting_in_steps
+from kafkalite.server.counting import Counts, RequestCount, counting
 from kafkalite.server.error_reply import error_reply, error_reply_in_steps
 from kafkalite.server.guard import guarded
 from kafkalite.server.limits import LimitedLog
@@ -70,6 +71,7 @@ class Route:
     has_records: bool  # in the response: parts that are not bytes and stay as they are
     tells_metadata: bool  # what records are answered with waits for it in their log
     lists: Lists  # in the response; handlers of records have long ones worked out in steps
+    count: RequestCount | None  # where somebody asked for numbers
 
     @property
     def name(self) -> str:
@@ -80,11 +82,7 @@ class Dispatcher:
     """Answers the frames of all connections that came in by one kind of listener."""
 
     def __init__(
-        self,
-        context: Context,
-        log: LimitedLog,
-        apis: ApiSet,
-        counts: Counts | None = None,
+        self, context: Context, log: LimitedLog, apis: ApiSet, counts: Counts | None = None
     ) -> None:
         self._context = context
         self._log = log
@@ -97,8 +95,9 @@ class Dispatcher:
     # --- one request ------------------------------------------------------------------------------
 
     def answer(
-        self, frame: memoryview, connection: Client, meter: Meter | None = None
-    ) -> Answer:
+        self, frame: memoryview, connection: Client, meter: Meter | None = None,
+        is_counted: bool = False,
+    ) -> Answer:  # fmt: skip
         """The reply to a request, now or later; what goes wrong is settled here."""
         if meter is None and self._quotas.is_on and not connection.is_logging_in:
             return self._metered(frame, connection)
@@ -108,13 +107,19 @@ class Dispatcher:
         route = self._routes.get(number)
         if route is None:
             return self._first_of_its_kind(number, frame, connection, meter)
-        decode = route.decode
-        if len(frame) > route.at_once_bytes:
-            if not route.request_has_records:
-                return self._kept(route, frame, connection, meter)
-            decode = route.decode_few
-        if self._held and id(connection) in self._held:
+        count = route.count
+        if count is not None and not is_counted:
+            count = (count.of_followers if connection.is_follower else None) or count
+            count.requests += 1
+            count.request_bytes += len(frame)
+            if count.requests >= count.timed_at:
+                again = partial(self.answer, frame, connection, meter, True)
+                return count.timed(connection, self._context.long_work, again)
+        is_large = len(frame) > route.at_once_bytes
+        is_held_up = self._held and id(connection) in self._held
+        if is_held_up or (is_large and not route.request_has_records):
             return self._kept(route, frame, connection, meter)
+        decode = route.decode_few if is_large else route.decode
         client_id = None
         try:
             key, version, correlation_id, client_id, start = read_header(
@@ -341,6 +346,8 @@ class Dispatcher:
 
     def _unserved(self, frame: memoryview, connection: Client) -> Answer:
         """An API or version that is not served: Kafka cuts the peer off, except for ApiVersions."""
+        if self._counts is not None:
+            self._counts.unserved(len(frame))
         try:
             key, version, correlation_id, client_id, _ = read_header(frame, False)
         except MalformedFrame as error:
@@ -437,8 +444,11 @@ class Dispatcher:
         asked, response = (message_class(f"{api.name}{kind}") for kind in ("Request", "Response"))
         request_has_records = spec.message(asked.__name__).has_records
         decode = codec.prefix_decoder(asked, version)
-        encode, encode_in_steps = self._encoders(api, response, version)
         tells_metadata = key not in (PRODUCE_KEY, FETCH_KEY)
+        encode, encode_in_steps = counting(
+            self._counts, api.name, response, codec.encoder(response, version),
+            _first_when_needed(codec.encoder_in_steps, response, version),
+        )  # fmt: skip
         route = Route(
             api,
             version,
@@ -456,21 +466,10 @@ class Dispatcher:
             spec.message(response.__name__).has_records,
             tells_metadata,
             lists_of(spec.message(response.__name__).root) if tells_metadata else (),
+            None if self._counts is None else self._counts.of_route(api, version),
         )
         self._routes[number] = route
         return route
-
-    def _encoders(
-        self, api: spec.Api, response: type[Any], version: int
-    ) -> tuple[Callable[[Any, list[Any]], None], EncodeInSteps]:
-        encode = codec.encoder(response, version)
-        encode_in_steps = _first_when_needed(codec.encoder_in_steps, response, version)
-        if self._counts is None:
-            return encode, encode_in_steps
-        errors = self._counts.errors_of(api.name)
-        return (
-            counting(errors, response, encode), counting_in_steps(errors, response, encode_in_steps)
-        )  # fmt: skip
 
 
 def _fill(outcome: Later[Outcome], answer: Answer) -> None:

@@ -4,8 +4,8 @@ Owns the samples: of each API the last `SAMPLES` that were timed, and the sums o
 are few requests every one is timed; of many, one of so many that the samples cover some minutes,
 for each reading of the clock costs what a hundredth of a small request does. What is summed up is
 multiplied accordingly. A request is timed from when its last bytes came, over the wait behind what
-came with it, the work of the loop's thread, and what else was waited for (a log, a disk, others),
-to when the socket has taken its reply.
+came with it (the clock is read for that only where something did), the work of the loop's thread,
+and what else was waited for (a log, a disk, others), to when the socket has taken its reply.
 """
 
 from __future__ import annotations
@@ -112,18 +112,16 @@ class Peer(Protocol):
 class Watch:
     """What the connections of one broker are watched with."""
 
-    __slots__ = ("now_ns", "received_bytes", "sent_bytes")
+    __slots__ = ("now_ns", "sent_bytes")
 
     def __init__(self, now_ns: Callable[[], int]) -> None:
         self.now_ns = now_ns
-        self.received_bytes = self.sent_bytes = 0
+        self.sent_bytes = 0
 
-    def send(self, link: Link, peer: Peer, parts: list[Part], size: int) -> None:
-        self.sent_bytes += size
-        if peer.timed is None:
-            link.send(parts)
-            return
-        peer.timed.leaves(self.now_ns())
+    def send(self, link: Link, peer: Peer, parts: list[Part]) -> None:
+        """With what is timed among them."""
+        if peer.timed is not None:
+            peer.timed.leaves(self.now_ns())
         link.send(parts)
         if not link.unsent_bytes:
             self.taken(peer)

@@ -26,13 +26,16 @@ def ask(
     software_version: str = "1.2.3",
     configs: dict[tuple[int, str], dict[str, str]] | None = None,
     kind: str = BROKER,
+    *,
+    are_taken: bool = False,
 ) -> Any:
     metadata = SimpleNamespace(
         image=SimpleNamespace(configs=configs or {}),
         finalized_features={"metadata.version": 30, "group.version": 1},
         features_epoch=42,
     )
-    context: Any = SimpleNamespace(metadata=metadata, api_sets=API_SETS)
+    telemetry = SimpleNamespace(wants_metrics=are_taken)
+    context: Any = SimpleNamespace(metadata=metadata, api_sets=API_SETS, telemetry=telemetry)
     connection = ConnectionInfo("PLAINTEXT", ("127.0.0.1", 9092), ("127.0.0.1", 1), kind)
     request = ApiVersionsRequest(
         client_software_name=name, client_software_version=software_version
@@ -78,6 +81,7 @@ def test_client_metrics_are_asked_for_only_when_somebody_wants_them():
 
     assert not listed() & {71, 72}
     assert listed(configs={(CLIENT_METRICS, "all"): {}}) >= {71, 72}
+    assert listed(are_taken=True) >= {71, 72}
 
 
 def test_unstable_versions_are_not_advertised():

@@ -15,6 +15,7 @@ from kafkalite.metrics.inside import ApiTimes, Inside, look
 from kafkalite.metrics.loop_share import EVERY_MS, Lately
 from kafkalite.metrics.spellings import QUANTILES
 from kafkalite.protocol.messages import (
+    CreateTopicsRequest,
     FetchRequest,
     InitProducerIdRequest,
     JoinGroupRequest,
@@ -202,6 +203,54 @@ def test_what_waits_is_told_by_its_kind(broker: WholeBroker, lately: Lately) -> 
     sizes = rows(looked(broker, lately), "DelayedOperationPurgatory.PurgatorySize")
     assert sizes[("Fetch",)] == 1
     assert sum(sizes.values()) == 1
+
+
+def test_what_clients_had_and_how_long_they_wait(broker: WholeBroker, lately: Lately) -> None:
+    quotas = broker.context.quotas
+    quotas.set((("client-id", "me"),), {"producer_byte_rate": 10.0})
+    quotas.set((("client-id", None),), {"controller_mutation_rate": 1.0})
+    produce(broker, b"x" * 1_000)
+    broker.create("u", 1)
+    topic = CreateTopicsRequest.Topic(name="many", num_partitions=50, replication_factor=1)
+    broker.ask(CreateTopicsRequest(topics=[topic], timeout_ms=1_000), 5)
+    found = looked(broker, lately)
+    ((whose, rate),) = rows(found, "Produce.byte-rate").items()
+    assert whose == ("", "me")
+    assert rate > 10
+    assert rows(found, "Produce.throttle-time")[whose] == broker_wait(rate, 10)
+    assert rows(found, "ControllerMutation.tokens")[whose] < 0
+    assert rows(found, "ControllerMutation.throttle-time")[whose] > 1_000
+    assert "Fetch.throttle-time" not in found.rows
+    broker.clock.advance(60_000)
+    assert "Produce.throttle-time" not in looked(broker, lately).rows
+
+
+def broker_wait(rate: float, limit: float) -> int:
+    """As Apache Kafka reckons it over ten samples of a second."""
+    return round((rate - limit) / limit * 10_000)
+
+
+def test_compaction_is_told(lately: Lately, broker: WholeBroker) -> None:
+    cleaner = broker.broker.logs.periodic.cleaner
+    finish(cleaner.choose())
+    broker.clock.advance(1_000)
+    found = looked(broker, lately)
+    assert rows(found, "LogCleanerManager.time-since-last-run-ms") == {(): 1_000}
+    assert rows(found, "LogCleanerManager.max-dirty-percent") == {(): 0}
+    assert rows(found, "LogCleanerManager.uncleanable-partitions-count") == {("/data",): 0}
+    cleaner.dirtiest_ratio = 0.756
+    log = broker.partition().log
+    cleaner._hinder(log, log.segments[0])
+    found = looked(broker, lately)
+    assert rows(found, "LogCleanerManager.max-dirty-percent") == {(): 75}
+    assert rows(found, "LogCleanerManager.uncleanable-partitions-count") == {("/data",): 1}
+
+
+def test_producers_that_logs_know(broker: WholeBroker, lately: Lately) -> None:
+    for producer_id in (7, 8):
+        batch = batch_of(broker, b"v", producer_id=producer_id, producer_epoch=0, base_sequence=0)
+        broker.ask(request(batch), 9)
+    assert rows(looked(broker, lately), "ReplicaManager.ProducerIdCount") == {(): 2}
 
 
 def test_the_loop_of_the_last_minute(broker: WholeBroker, lately: Lately) -> None:

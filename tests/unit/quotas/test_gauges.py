@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafkalite.env.clock import ManualClock
 from kafkalite.quotas.gauges import MOST_CLIENTS, Gauges
 from kafkalite.quotas.limits import NOBODY
-from kafkalite.quotas.rates import NO_LIMIT, Rate, Window
+from kafkalite.quotas.rates import MEAN_SAMPLE_MS, NO_LIMIT, Rate, Window
 
 
 def gauges() -> tuple[Gauges[Rate], ManualClock]:
@@ -49,3 +49,25 @@ def test_of_very_many_the_one_that_came_least_lately_is_forgotten() -> None:
         made.record("u", "busy", 0)
     assert len(made) <= MOST_CLIENTS
     assert made.take("u", "busy", 0) == 10_000
+
+
+def test_the_mean_of_waits_is_of_the_last_minute() -> None:
+    made, clock = gauges()
+    made.limits.set("u", NOBODY, 1_000.0)
+    key = made.limits.key("u", "c")
+    assert (made.take("u", "c", 20_000), made.take("u", "c", 1_000)) == (10_000, 11_000)
+    assert made.waits() == [(key, 10_500.0)]
+    clock.advance(2 * MEAN_SAMPLE_MS - 1)
+    assert made.waits() == [(key, 10_500.0)]
+    made.waited("u", "c", 100)
+    assert made.waits() == [(key, 21_100 / 3)]
+    clock.advance(1)
+    assert made.waits() == [(key, 100.0)]
+    clock.advance(2 * MEAN_SAMPLE_MS)
+    assert made.waits() == []
+
+
+def test_who_is_not_known_waits_for_nothing() -> None:
+    made, _ = gauges()
+    made.waited("u", "c", 100)
+    assert made.waits() == []

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from kafkalite.server.connection_info import ConnectionInfo
+from kafkalite.server.terms import Answer
 from kafkalite.server.timing import (
     LONG_NS,
     SAMPLES,
@@ -15,6 +17,7 @@ from kafkalite.server.timing import (
     Times,
     Watch,
 )
+from tests.unit.server.support import FakeLink, FakeService, World, frame
 
 SAMPLE = (1, 2, 3, 4, 5, 6)
 
@@ -99,7 +102,7 @@ def sent(watch: Watch, link: Any, peer: Peer) -> Times:
     times = Times(0)
     peer.timed = Timed(times, 0, 0)
     peer.timed.ready(0, 0)
-    watch.send(link, peer, [b"12345"], 5)
+    watch.send(link, peer, [b"12345"])
     return times
 
 
@@ -108,7 +111,6 @@ def test_a_reply_that_is_taken_at_once(watch: Watch) -> None:
     times = sent(watch, Link(), peer)
     assert peer.timed is None
     assert times.samples == [(0, 0, 0, 100, 100, 0)]
-    assert watch.sent_bytes == 5
 
 
 def test_a_reply_that_is_taken_later(watch: Watch) -> None:
@@ -122,9 +124,40 @@ def test_a_reply_that_is_taken_later(watch: Watch) -> None:
     assert len(times.samples) == 1
 
 
-def test_a_reply_that_is_not_timed_is_sent_without_a_look_at_the_clock() -> None:
-    watch, link = Watch(lambda: pytest.fail("asked for the time")), Link()
-    any_link: Any = link
-    link.takes = 1
-    watch.send(any_link, Peer(), [b"123"], 3)
-    assert (watch.sent_bytes, link.unsent_bytes) == (3, 2)
+class Heard(FakeService):
+    """Notes since when each request was heard."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[int] = []
+
+    def answer(self, frame_: memoryview, connection: ConnectionInfo) -> Answer:
+        self.heard.append(connection.heard_ns)
+        return super().answer(frame_, connection)
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.service = Heard()
+    world.common.watch = Watch(lambda: pytest.fail("asked for the time"))
+    return world
+
+
+def test_who_comes_alone_is_answered_without_a_look_at_the_clock(world: World) -> None:
+    link = FakeLink()
+    world.connect(link)
+    for _ in range(2):
+        world.feed(link, frame(b"12345"))
+    assert world.common.watch is not None
+    assert (world.service.heard, link.replies()) == ([0, 0], [b"12345"] * 2)  # type: ignore[attr-defined]
+    assert world.common.watch.sent_bytes == len(link.sent)
+
+
+def test_who_came_with_others_has_waited_since_then(world: World) -> None:
+    world.common.watch = Watch(lambda: 700)
+    link = FakeLink()
+    world.connect(link)
+    world.feed(link, frame(b"1") + frame(b"2") + frame(b"3"))
+    world.feed(link, frame(b"4"))
+    assert world.service.heard == [700, 700, 700, 0]  # type: ignore[attr-defined]
