@@ -1,5 +1,6 @@
 """Protobuf values by the schemas that they name; the messages are made by protobuf itself."""
 
+import base64
 import json
 from typing import Any
 
@@ -40,6 +41,7 @@ message Order {
 ADDRESS = 'syntax = "proto3"; package parts; message Address { string city = 1; }'
 OTHERS = {"parts/address.proto": ADDRESS}
 FIRST = b"\x00"
+STAMPS = "google/protobuf/timestamp.proto"
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +65,6 @@ def frame(*path: int) -> bytes:
 
 def message_of(text: str, others: dict[str, str], name: str) -> Any:
     """A class of messages, by protobuf's own pool."""
-    import base64
-
     encoded = compiled(text, others).partition(":")[2]
     pool = descriptor_pool.DescriptorPool()
     for file in descriptor_pb2.FileDescriptorSet.FromString(base64.b64decode(encoded)).file:
@@ -185,6 +185,32 @@ def test_a_schema_may_be_called_as_one_that_it_imports() -> None:
     text = 'syntax = "proto3"; import "value.proto"; message M { parts.Address to = 1; }'
     found = compiled(text, {"value.proto": ADDRESS})
     assert reader({1: found})(1, FIRST) == ("{}", None)
+
+
+def test_a_schema_may_be_a_descriptor_in_base64() -> None:
+    """As serializers register it, with others that are texts or descriptors, too."""
+    file = descriptor_pb2.FileDescriptorProto(
+        name="shop.proto", syntax="proto3", dependency=["parts/address.proto", STAMPS]
+    )
+    order = file.message_type.add(name="Order")
+    types = (".parts.Address", ".google.protobuf.Timestamp")
+    for number, each in enumerate(types, 1):
+        order.field.add(
+            name=f"f{number}",
+            number=number,
+            label="LABEL_OPTIONAL",
+            type="TYPE_MESSAGE",
+            type_name=each,
+        )
+    address = descriptor_pb2.FileDescriptorProto(name="x", package="parts", syntax="proto3")
+    address.message_type.add(name="Address")
+    text = base64.b64encode(file.SerializeToString()).decode()
+    for other in (ADDRESS, base64.b64encode(address.SerializeToString()).decode()):
+        found = compiled(text, {"parts/address.proto": other})
+        said, fault = reader({1: found})(1, FIRST + b"\x0a\x00\x12\x00")
+        assert fault is None
+        city = {"city": ""} if other == ADDRESS else {}
+        assert json.loads(said or "") == {"f1": city, "f2": "1970-01-01T00:00:00Z"}
 
 
 def test_a_compiler_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,16 +43,40 @@ class _BadFrame(ValueError):
 def compiled(text: str, others: Mapping[str, str]) -> str:
     """A schema with all that it imports, as a set of descriptors. `others` by the names that it
     has for them; what comes with the compiler, such as google/protobuf/timestamp.proto, is found.
+
+    A serializer may have registered a descriptor in base64 instead of a text.
     """
     main = "value.proto"
     while main in others:
         main = f"_{main}"
     with tempfile.TemporaryDirectory(prefix="kafkalite-proto-") as folder:
+        described = []
         for name, each in {**others, main: text}.items():
-            _write(Path(folder), name, each)
+            descriptor = _descriptor(name, each)
+            if descriptor is None:
+                _write(Path(folder), name, each)
+            else:
+                described.append(descriptor)
         out = Path(folder, ".descriptors")
-        _compile(Path(folder), main, out)
+        _compile(Path(folder), main, out, described)
         return f"{main}:{base64.b64encode(out.read_bytes()).decode()}"
+
+
+def _descriptor(name: str, text: str) -> bytes | None:
+    """A set of one descriptor, under this name; None for what is a text."""
+    try:
+        from google.protobuf import descriptor_pb2
+        from google.protobuf.message import DecodeError
+    except ImportError:
+        raise PipelineError(MISSING) from None
+    try:
+        file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
+    except (ValueError, DecodeError):
+        return None
+    if not text.strip():
+        return None
+    file.name = name
+    return bytes(descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString())
 
 
 def _write(folder: Path, name: str, text: str) -> None:
@@ -67,8 +91,13 @@ def _write(folder: Path, name: str, text: str) -> None:
         raise NotProtobuf(f"it imports {name!r}: {error.strerror}") from None
 
 
-def _compile(folder: Path, main: str, out: Path) -> None:
+def _compile(folder: Path, main: str, out: Path, described: list[bytes]) -> None:
     call = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}", f"-I{_common_schemas()}"]
+    if described:
+        # Sets behind each other are one set.
+        given = folder / ".given"
+        given.write_bytes(b"".join(described))
+        call.append(f"--descriptor_set_in={given}")
     call += ["--include_imports", f"--descriptor_set_out={out}", main]
     try:
         done = subprocess.run(call, capture_output=True, text=True, timeout=COMPILE_S, check=False)
