@@ -129,7 +129,10 @@ def _build(
     where = where or (None if "PYSPARK_GATEWAY_PORT" in os.environ else "local[*]")
     paths = ",".join(str(path) for path in jar_paths(*connectors))
     settings = dict(_COMMON)
-    settings |= _LOCAL if where is not None and where.startswith("local") else {}
+    if where is not None and where.startswith("local"):
+        settings |= _LOCAL
+        # Tasks would run with the `python3` of the path, which knows nothing of this environment.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings |= _DELTA if "delta" in connectors else {}
     settings |= config
     # What the caller adds to these two comes beside ours, not in their place.

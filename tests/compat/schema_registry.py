@@ -44,7 +44,7 @@ class SchemaRegistry:
 
 
 @contextmanager
-def schema_registry() -> Iterator[SchemaRegistry]:
+def schema_registry(port: int = 0) -> Iterator[SchemaRegistry]:
     """Listens on 127.0.0.1 until the end of the block."""
     registry = SchemaRegistry("")
 
@@ -60,7 +60,7 @@ def schema_registry() -> Iterator[SchemaRegistry]:
         def log_message(self, format: str, *arguments: Any) -> None:
             return
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     registry.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(POLL_S,), daemon=True)
     thread.start()

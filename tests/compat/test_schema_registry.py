@@ -394,6 +394,70 @@ def test_lake_has_schemas_that_refer_to_others(
     ]
 
 
+def test_lake_has_what_the_serializer_of_protobuf_wrote(
+    channel: Channel, client: SchemaRegistryClient, connector: Connector
+) -> None:
+    """Messages at the top of a file and within others, with what the file imports."""
+    from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
+
+    connector.create(channel.topic)
+    classes = shop_messages()
+    values = []
+    for number in range(50):
+        message = classes["Order"](id=number, note="ünï" * (number % 3))
+        message.at.FromSeconds(number)
+        line = classes["Order.Line"](sku=f"sku-{number}")
+        for each in (message, line):
+            serializer = ProtobufSerializer(type(each), client, {"use.deprecated.format": False})
+            place = SerializationContext(channel.topic, MessageField.VALUE)
+            values.append(serializer(each, place))
+    connector.produce(channel.topic, values)
+    decoding, url = Decoding("confluent-protobuf"), channel.registry.url
+    lake = lake_of(connector, channel.topic, decoding=decoding, schema_registry=url)
+    assert lake.run().ledger.faults == []
+    rows = lake.table().read().orderBy("offset").selectExpr("CAST(data AS STRING)", "error")
+    found = [(row[1], json.loads(row[0] or "null")) for row in rows.collect()]
+    expected: list[Record] = []
+    for number in range(50):
+        at = f"1970-01-01T00:00:{number:02d}Z"
+        expected += [
+            {"id": str(number), "note": "ünï" * (number % 3), "at": at},
+            {"sku": f"sku-{number}"},
+        ]
+    assert found == [(None, each) for each in expected]
+
+
+def shop_messages() -> dict[str, Any]:
+    """Classes of messages of one file, made as protoc's would be."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, timestamp_pb2
+
+    file = descriptor_pb2.FileDescriptorProto(
+        name="shop.proto", package="shop", syntax="proto3", dependency=[STAMPS]
+    )
+    first = file.message_type.add(name="Other")
+    _field(first, "name", 1, "TYPE_STRING")
+    order = file.message_type.add(name="Order")
+    _field(order, "id", 1, "TYPE_INT64")
+    _field(order, "note", 2, "TYPE_STRING")
+    _field(order, "at", 3, "TYPE_MESSAGE", ".google.protobuf.Timestamp")
+    _field(order.nested_type.add(name="Line"), "sku", 1, "TYPE_STRING")
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(timestamp_pb2.DESCRIPTOR.serialized_pb)
+    pool.Add(file)
+    names = ("Order", "Order.Line")
+    found = {name: pool.FindMessageTypeByName(f"shop.{name}") for name in names}
+    return {name: message_factory.GetMessageClass(each) for name, each in found.items()}
+
+
+STAMPS = "google/protobuf/timestamp.proto"
+
+
+def _field(message: Any, name: str, number: int, kind: str, of: str = "") -> None:
+    added = message.field.add(name=name, number=number, label="LABEL_OPTIONAL", type=kind)
+    if of:
+        added.type_name = of
+
+
 def test_lake_tells_which_schema_it_cannot_read(
     channel: Channel, client: SchemaRegistryClient, connector: Connector
 ) -> None:

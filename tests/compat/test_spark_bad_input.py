@@ -155,6 +155,53 @@ def test_framed_json_is_held_against_its_schema(
     ]
 
 
+@pytest.mark.full
+def test_framed_protobuf_is_held_against_its_schema(
+    connector: Connector, topic: str, registry: SchemaRegistry
+) -> None:
+    """In the lake with what it says, else with why not; the same records as dead letters."""
+    connector.create(topic)
+    connector.create(f"{topic}-dead")
+    text = 'import "part.proto"; message Order { int64 id = 1; Part part = 2; message Line {} }'
+    reference = registry.has_subject("part", 1, None, schemaType="PROTOBUF")
+    registry.subjects["part", 1]["schema"] = 'syntax = "proto3"; message Part { string name = 1; }'
+    orders = {"schema": f'syntax = "proto3"; {text}', "schemaType": "PROTOBUF"}
+    registry.answers[1] = {**orders, "references": [{**reference, "name": "part.proto"}]}
+    registry.has(2, V1)
+    registry.answers[3] = {"schema": "message", "schemaType": "PROTOBUF"}
+    good = [FRAME + b"\x01\x00\x08\x07\x12\x03\x0a\x01x", FRAME + b"\x01\x00"]
+    bad = {
+        FRAME + b"\x01\x00\x08": "not Protobuf of the schema",
+        FRAME + b"\x01\x04\x00\x00\x08\x01": (
+            "not Protobuf of the schema: it has fields that its schema does not name"
+        ),
+        FRAME + b"\x01\x02\x04": "no message 2 in its schema",
+        FRAME + b"\x01": "no message index before the Protobuf",
+        FRAME + b"\x02" + ONE: "schema id 2 is AVRO, not Protobuf",
+        FRAME + b"\x03\x00": (
+            "schema id 3 is no Protobuf schema: value.proto:1:8: Expected message name."
+        ),
+        FRAME + b"\x09\x00": "unknown schema id 9",
+        b"x": "no schema id before the Protobuf",
+    }
+    connector.produce(topic, [*good, *bad, ("k", None)])
+    decoding = Decoding("confluent-protobuf")
+    lake = lake_of(connector, topic, decoding=decoding, schema_registry=registry.url)
+    assert lake.run().ledger.faults == []
+    found = lake.table().read().orderBy("offset").selectExpr("CAST(data AS STRING)", "error")
+    assert [tuple(row) for row in found.collect()] == [
+        ('{"id":"7","part":{"name":"x"}}', None),
+        ('{"id":"0"}', None),
+        *((None, reason) for reason in bad.values()),
+        (None, None),
+    ]
+    letters = dead_letters_of(connector, topic, decoding=decoding, schema_registry=registry.url)
+    letters.rules = {}
+    assert letters.run().ledger.written == len(bad)
+    rows = connector.read("batch", {"subscribe": f"{topic}-dead", "includeHeaders": "true"})
+    assert {bytes(row["value"]): _message(row) for row in rows} == bad
+
+
 def test_framed_avro_that_cannot_be_read_is_a_dead_letter(
     connector: Connector, topic: str, registry: SchemaRegistry
 ) -> None:
@@ -328,8 +375,11 @@ def test_deleted_topic_fails_by_name(connector: Connector, topic: str) -> None:
     lake = lake_of(connector, f"{topic}-a", f"{topic}-b", format="parquet")
     lake.run()
     connector.delete(f"{topic}-a")
-    with pytest.raises(RecordsLost, match=f"{topic}-a-0 from offset 10: topic deleted"):
-        lake.run()
+    for gone in ("", f"{topic}-b"):
+        if gone:
+            connector.delete(gone)
+        with pytest.raises(RecordsLost, match=f"{topic}-a-0 from offset 10: topic deleted"):
+            lake.run()
 
 
 def test_missing_topic_is_told(connector: Connector, topic: str) -> None:

@@ -4,7 +4,9 @@ They need a session and no broker.
 """
 
 import json
+import sys
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.avro.functions import to_avro
 
 from kafkalite.pipelines.audit import differences, producer_sums, sums
+from kafkalite.pipelines.common.copies import Copies
 from kafkalite.pipelines.common.decode import Decoding, decode
 from kafkalite.pipelines.common.outcomes import PipelineError
 from kafkalite.pipelines.counts import ProducerCounts
@@ -343,3 +346,29 @@ def test_copies_have_other_names_and_nothing_else(spark: SparkSession) -> None:
     (row,) = copies(df, "eu.{topic}.copy").drop("from_topic").collect()
     (original,) = df.collect()
     assert row.asDict() == {**original.asDict(), "topic": "eu.t.copy"}
+
+
+@pytest.mark.parametrize(
+    ("rename", "name"),
+    [("{topic}", "t"), ("a.{topic}.b", "a.t.b"), ("copy", "copy"), ("{topic}-{topic}", "t-t")],
+)
+def test_a_record_goes_to_the_very_copy_that_was_made(
+    spark: SparkSession, rename: str, name: str
+) -> None:
+    """One topic may have a copy of any name, which need not have its own in it."""
+    (row,) = copies(spark.sql("SELECT 't' AS topic"), rename).collect()
+    assert (row["topic"], row["from_topic"]) == (name, "t")
+    notes: Any = SimpleNamespace(read=lambda name: None)
+    assert Copies(notes, rename, True, False, set()).name("t") == name
+
+
+def test_tasks_in_python_have_the_interpreter_of_the_driver(spark: SparkSession) -> None:
+    """Not the one that is on the path: it need not have what a pipeline needs."""
+
+    def interpreter(number: int) -> str:
+        import sys
+
+        return sys.executable
+
+    (row,) = spark.range(1).select(sf.udf(interpreter, "string")("id")).collect()
+    assert row[0] == sys.executable

@@ -18,6 +18,7 @@ from kafkalite.pipelines.common.outcomes import Different, HeldElsewhere, Pipeli
 from kafkalite.pipelines.common.running import Trigger
 from kafkalite.pipelines.common.stopping import StopRequest
 from kafkalite.pipelines.common.translation import BEHIND
+from kafkalite.pipelines.lag import Lag
 from tests.compat.schema_registry import schema_registry
 from tests.compat.spark_connector import (
     SPARK_MARKS,
@@ -292,6 +293,30 @@ def test_a_replay_counts_what_it_wrote_and_takes_large_records(
     ledger = replay.run()
     assert (ledger.read, ledger.written, ledger.faults) == (6, 6, [])
     assert count(connector, f"{topic}-again") == 6
+
+
+def test_a_recreated_topic_is_not_taken_for_the_old_one(connector: Connector, topic: str) -> None:
+    """As many records, at the same offsets, and others: an audit, a replay and a group."""
+    connector.create(topic)
+    connector.create(f"{topic}-again")
+    connector.produce(topic, numbers(0, 5))
+    lake = lake_of(connector, topic, format="parquet")
+    lake.run()
+    target, state = source_of(connector, f"{topic}-again"), str(connector.folder / "state")
+    replay = Replay(connector.spark, target, state, source=lake.source)
+    assert replay.run().written == 5
+    audit = Audit(connector.spark, lake.source, lake.path, "parquet")
+    assert audit.run().faults == []
+    connector.delete(topic)
+    connector.create(topic)
+    connector.produce(topic, numbers(100, 105))
+    said = f"{topic}: deleted and recreated since it was loaded, its records are others"
+    assert said in audit.run().faults
+    with pytest.raises(Different, match=f"{topic} was deleted and recreated since this replay"):
+        replay.run()
+    with pytest.raises(Different, match=f"{topic} was deleted and recreated since "):
+        Lag(connector.spark, lake.source, lake.checkpoint, f"{topic}-group").commit()
+    assert count(connector, f"{topic}-again") == 5
 
 
 def test_nothing_is_written_to_where_it_is_read(connector: Connector, topic: str) -> None:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from kafkalite.pipelines.common.running import Trigger
     from kafkalite.pipelines.common.source import KafkaSource
 
+# As `decode` has them, which cannot be imported without Spark.
+VALUE_FORMATS = ("raw", "json", "avro", "confluent-avro", "confluent-json", "confluent-protobuf")
+
 Decorate = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -164,7 +167,7 @@ def value_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--value-format",
             default="raw",
             show_default=True,
-            type=click.Choice(["raw", "json", "avro", "confluent-avro", "confluent-json"]),
+            type=click.Choice(VALUE_FORMATS),
         ),
         click.option(
             "--value-schema",
@@ -176,8 +179,8 @@ def value_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--schema-registry",
             default="",
             metavar="URL|FOLDER",
-            help="Where confluent-avro and confluent-json find schemas: a registry, or files "
-            "<id>.avsc and <id>.json.",
+            help="Where confluent-avro, -json and -protobuf find schemas: a registry, or files "
+            "<id>.avsc, <id>.json and <id>.proto.",
         ),
     )
 

@@ -25,7 +25,8 @@ ERR = Console(stderr=True)
 KINDS = ("auto", "line", "json", "none")
 LINE_EVERY_S = 10.0
 SHOWN_PARTITIONS = 16
-LINES_AROUND = 13
+# The name, the frame of the partitions, what is cut, and the line below all.
+LINES_AROUND = 7
 
 Watch = Callable[["Progress"], None]
 
@@ -34,9 +35,14 @@ def watching(name: str, kind: str) -> AbstractContextManager[Watch]:
     """A table where somebody looks, else a line now and then, or nothing."""
     if kind == "none":
         return nullcontext(lambda progress: None)
-    if kind == "auto" and ERR.is_terminal:
+    if kind == "auto" and _can_draw():
         return live_table(name)
     return nullcontext(lines_of(name, kind))
+
+
+def _can_draw() -> bool:
+    """Whether somebody looks, at a terminal where a table can be drawn over itself."""
+    return ERR.is_terminal and not ERR.is_dumb_terminal
 
 
 def figures(progress: Progress) -> dict[str, Any]:
@@ -104,7 +110,8 @@ def picture(name: str, progress: Progress) -> Group:
         table.add_row(f"  {what}", how)
     partitions = Table("topic", "partition", "lag")
     furthest = sorted(progress.behind.items(), key=lambda each: (-each[1], each[0]))
-    shown = max(1, min(SHOWN_PARTITIONS, ERR.height - LINES_AROUND))
+    around = len(ERR.render_lines(table)) + LINES_AROUND
+    shown = max(1, min(SHOWN_PARTITIONS, ERR.height - around))
     for (topic, partition), lag in furthest[:shown]:
         partitions.add_row(topic, str(partition), f"{lag:,}")
     parts: list[Any] = [Text(name, style="bold"), table, partitions]
@@ -122,7 +129,7 @@ def working(name: str, kind: str, spark: Any) -> Iterator[None]:
 
     if kind == "none":
         yield
-    elif kind == "auto" and ERR.is_terminal:
+    elif kind == "auto" and _can_draw():
         status = ERR.status(f"{name}: planning")
         with status, watched(spark, name, lambda each: status.update(f"{name}: {each}")):
             yield

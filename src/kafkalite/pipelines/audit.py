@@ -14,8 +14,10 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
 from kafkalite.pipelines.common.admin import KafkaAdmin
-from kafkalite.pipelines.common.checkpoint import Checkpoint
+from kafkalite.pipelines.common.checkpoint import NOTES, Checkpoint
+from kafkalite.pipelines.common.files import Folder
 from kafkalite.pipelines.common.lake import Lake
+from kafkalite.pipelines.common.losses import recreated
 from kafkalite.pipelines.common.offsets import Offsets, count
 from kafkalite.pipelines.common.offsets import between as ranges_between
 from kafkalite.pipelines.common.outcomes import PipelineError
@@ -79,6 +81,8 @@ class Report:
     not_yet_loaded: int = 0
     # Topics that have records, of which the lake has not loaded one.
     not_compared: tuple[str, ...] = ()
+    # Topics that are others now than those that were loaded.
+    recreated: tuple[str, ...] = ()
 
     @property
     def compared(self) -> int:
@@ -90,6 +94,10 @@ class Report:
         told = [str(each) for each in self.findings if each.what != ONLY_IN_LAKE]
         told += [
             f"{topic}: nothing was compared, no batch was loaded" for topic in self.not_compared
+        ]
+        told += [
+            f"{topic}: deleted and recreated since it was loaded, its records are others"
+            for topic in self.recreated
         ]
         return told + [
             f"{each.topic} {each.bucket:%Y-%m-%d %H:%M}: producers counted {each.producer}, "
@@ -182,6 +190,7 @@ class Audit:
     checkpoint: str = ""
     producer_counts: KafkaSource | None = None
     _between: tuple[Offsets, Offsets] = field(default=({}, {}))
+    _recreated: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.checkpoint = self.checkpoint or f"{self.path}/_checkpoint"
@@ -208,7 +217,7 @@ class Audit:
         ]
         findings = self._compare(broker, lake, differing) if differing else []
         buckets = self._buckets(broker_sums, lake_sums)
-        report = Report(buckets, findings, not_yet_loaded, not_compared)
+        report = Report(buckets, findings, not_yet_loaded, not_compared, self._recreated)
         if not any(each.broker or each.lake for each in buckets):
             raise PipelineError(f"nothing was compared: {self.source} holds no record")
         return report
@@ -219,6 +228,8 @@ class Audit:
             refuse_missing(self.source, admin)
             starts = starting_offsets(self.source, admin)
             ends = admin.ends(resolve(self.source, admin))
+            notes = Folder(self.spark, f"{self.checkpoint}/{NOTES}")
+            self._recreated = tuple(recreated(notes, admin, {topic for topic, _ in ends}))
         done = Checkpoint(self.spark, self.checkpoint).done()
         compared = {
             each: min(end, done.get(each, 0)) if done else end for each, end in ends.items()

@@ -12,7 +12,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from kafkalite.pipelines.common.admin import KafkaAdmin
-from kafkalite.pipelines.common.checkpoint import Checkpoint
+from kafkalite.pipelines.common.checkpoint import NOTES, Checkpoint
+from kafkalite.pipelines.common.files import Folder
+from kafkalite.pipelines.common.losses import recreated
 from kafkalite.pipelines.common.offsets import Offsets, TopicPartition, parse
 from kafkalite.pipelines.common.outcomes import DONE, Different, PipelineError
 from kafkalite.pipelines.common.source import KafkaSource
@@ -88,8 +90,17 @@ class Lag:
         done = Checkpoint(self.spark, self.checkpoint).done()
         if not done:
             raise PipelineError(f"{self.checkpoint} has no finished batch of a Kafka source")
+        notes = Folder(self.spark, f"{self.checkpoint}/{NOTES}")
         with KafkaAdmin(self.spark, self.source.client_options) as admin:
             ends = admin.ends(done)
+            others = recreated(notes, admin, {topic for topic, _ in done})
+        # A query of somebody else notes no topics: then one that is shorter tells.
+        others = others or sorted({each[0] for each in done if done[each] > ends[each]})
+        if others:
+            raise Different(
+                f"{', '.join(others)} was deleted and recreated since {self.checkpoint} read it: "
+                "its offsets say nothing of what is there"
+            )
         return lags(done, ends)
 
     def commit(self) -> list[PartitionLag]:

@@ -48,8 +48,7 @@ _SPLITTING = {"minpartitions", "maxrecordsperpartition"}
 
 def copies(df: DataFrame, rename: str = "{topic}") -> DataFrame:
     """The step: records as they go to the target, `rename` saying under which topic."""
-    before, _, after = rename.partition("{topic}")
-    target = sf.concat(sf.lit(before), sf.col("topic"), sf.lit(after))
+    target = sf.replace(sf.lit(rename), sf.lit("{topic}"), sf.col("topic"))
     return df.withColumns({"from_topic": sf.col("topic"), "topic": target})
 
 

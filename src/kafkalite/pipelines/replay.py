@@ -14,10 +14,11 @@ from kafkalite.pipelines.common.admin import KafkaAdmin
 from kafkalite.pipelines.common.files import Folder
 from kafkalite.pipelines.common.lake import Lake
 from kafkalite.pipelines.common.ledger import Account, Ledger
-from kafkalite.pipelines.common.outcomes import PipelineError
+from kafkalite.pipelines.common.losses import note_topics, recreated
+from kafkalite.pipelines.common.outcomes import Different, PipelineError
 from kafkalite.pipelines.common.ownership import claim, held
 from kafkalite.pipelines.common.running import lease_of
-from kafkalite.pipelines.common.source import BRONZE, KafkaSource, refuse_missing
+from kafkalite.pipelines.common.source import BRONZE, KafkaSource, refuse_missing, resolve
 from kafkalite.pipelines.common.targets import refuse_own_source
 from kafkalite.pipelines.common.topic_sink import TopicSink
 
@@ -133,7 +134,21 @@ class Replay:
         notes = Folder(self.spark, self.state)
         with held(lease_of(self.spark, notes, f"replay to {topic}")):
             claim(notes, {"command": "replay", "sink": topic}, is_used=False)
+            if self.source is not None:
+                self._refuse_recreated(self.source, notes)
             return self._run(topic, notes)
+
+    def _refuse_recreated(self, source: KafkaSource, notes: Folder) -> None:
+        """What was written is known by where it was read, which would be said of other records."""
+        with KafkaAdmin(self.spark, source.client_options) as admin:
+            topics = {topic for topic, _ in resolve(source, admin)}
+            others = recreated(notes, admin, topics)
+            if others:
+                raise Different(
+                    f"{', '.join(others)} was deleted and recreated since this replay began: "
+                    "give another --state to write its records"
+                )
+            note_topics(notes, admin, topics)
 
     def _run(self, topic: str, notes: Folder) -> Ledger:
         servers, options = self.target.bootstrap_servers, self.target.kafka_options

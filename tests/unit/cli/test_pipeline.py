@@ -17,11 +17,12 @@ from rich.console import Console
 from kafkalite import spark
 from kafkalite.cli import _pipeline_progress as live
 from kafkalite.cli import _pipeline_screen as screen
-from kafkalite.cli._pipeline_options import Reading, explained
+from kafkalite.cli._pipeline_options import VALUE_FORMATS, Reading, explained
 from kafkalite.cli._spark_log import SparkLog
 from kafkalite.cli.pipeline import command
 from kafkalite.jvm import java
 from kafkalite.pipelines.common.admin import ClusterError
+from kafkalite.pipelines.common.decode import FORMATS
 from kafkalite.pipelines.common.losses import EXPIRED, Loss, RecordsLost
 from kafkalite.pipelines.common.outcomes import (
     MEANINGS,
@@ -41,6 +42,10 @@ def call(*arguments: str) -> Result:
 
 def test_each_pipeline_is_a_command() -> None:
     assert sorted(command.commands) == sorted(COMMANDS)
+
+
+def test_values_are_of_the_formats_that_can_be_decoded() -> None:
+    assert VALUE_FORMATS == FORMATS
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -1,10 +1,19 @@
 """Which records are lost: expired, or of a topic that is another one now."""
 
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
 from kafkalite.pipelines.common.losses import (
     DELETED,
     EXPIRED,
     EXPIRING,
+    LOST_FILE,
     RECREATED,
+    TOPICS_FILE,
+    Guard,
     Loss,
     RecordsLost,
     expired,
@@ -41,6 +50,19 @@ def test_the_error_names_each_range_and_the_file() -> None:
         "  t-0 offsets 5..8: expired before it was read",
         "  u-1 from offset 7: topic deleted",
     ]
+
+
+def test_a_new_topic_is_not_asked_for_partitions_of_the_old_one() -> None:
+    """It may have fewer, and the client would wait for them until it gives up."""
+    notes = {TOPICS_FILE: json.dumps({"t": "A"})}
+    folder: Any = SimpleNamespace(path="/c", read=notes.get, write=notes.__setitem__)
+    admin: Any = SimpleNamespace(
+        topics=lambda names: {"t": SimpleNamespace(topic_id="B")},
+        starts=lambda partitions: pytest.fail("it was asked"),
+    )
+    with pytest.raises(RecordsLost, match="t-3 from offset 7: topic deleted and recreated"):
+        Guard(admin, folder, keep_going=True).check({("t", 3): 7})
+    assert json.loads(notes[LOST_FILE])[0]["reason"] == RECREATED
 
 
 def test_what_went_while_it_was_read_may_be_lost() -> None:

@@ -14,7 +14,8 @@ import pytest
 from kafkalite.pipelines.common import schemas
 from kafkalite.pipelines.common.json_schema import misfit
 from kafkalite.pipelines.common.outcomes import PipelineError
-from kafkalite.pipelines.common.schemas import JSON, Schemas
+from kafkalite.pipelines.common.protobuf import reader
+from kafkalite.pipelines.common.schemas import JSON, PROTOBUF, Schemas
 from tests.compat.schema_registry import SchemaRegistry, schema_registry
 
 RECORD = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}
@@ -210,6 +211,39 @@ def test_folders_of_schemas(tmp_path: Path) -> None:
     (tmp_path / "3.avsc").write_text("{")
     with pytest.raises(PipelineError, match=r"3\.avsc is not JSON"):
         _learned(str(tmp_path), 3)
+
+
+def test_protobuf_schemas_and_those_that_they_import(
+    registry: SchemaRegistry, tmp_path: Path
+) -> None:
+    """An import may itself import one; what is no schema is told in its compiler's words."""
+    one = 'syntax = "proto3"; import "two.proto"; message One { Two two = 1; }'
+    two = 'syntax = "proto3"; import "three.proto"; message Two { Three three = 1; }'
+    three = 'syntax = "proto3"; message Three { bool is_it = 1; }'
+    third = {"name": "three.proto", "subject": "three", "version": 1}
+    for name, text, more in (("two", two, [third]), ("three", three, [])):
+        answer = {"schema": text, "schemaType": "PROTOBUF", "references": more}
+        registry.subjects[name, 1] = answer
+    asked = {"name": "two.proto", "subject": "two", "version": 1}
+    registry.answers[1] = {"schema": one, "schemaType": "PROTOBUF", "references": [asked]}
+    registry.answers[2] = {"schema": one, "schemaType": "PROTOBUF"}
+    registry.has(3, RECORD)
+    gone = {"name": "two.proto", "subject": "gone", "version": 4}
+    registry.answers[4] = {"schema": one, "schemaType": "PROTOBUF", "references": [gone]}
+    found = Schemas(registry.url, 5, PROTOBUF)
+    for number in (1, 2, 3, 4):
+        found._learn(number)
+    assert sorted(found._known) == [1]
+    said, fault = reader(found._known)(1, b"\x00\x0a\x04\x0a\x02\x08\x01")
+    assert (said, fault) == ('{"two": {"three": {"is_it": true}}}', None)
+    told = "schema id 2 is no Protobuf schema: two.proto: File not found."
+    assert found._refused[2].startswith(told)
+    assert found._refused[3] == "schema id 3 is AVRO, not Protobuf"
+    assert found._refused[4] == "schema id 4 needs version 4 of subject gone, which is nowhere"
+    (tmp_path / "5.proto").write_text(three)
+    here = Schemas(str(tmp_path), 5, PROTOBUF)
+    here._learn(5)
+    assert reader(here._known)(5, b"\x00") == ('{"is_it": false}', None)
 
 
 @pytest.mark.parametrize("where", ["", "/no/such/folder"])

@@ -1,4 +1,4 @@
-"""Decodes values into columns: JSON and Avro, also framed with a schema id. Never drops a row.
+"""Decodes values into columns: JSON, Avro and Protobuf, also framed with a schema id. Drops no row.
 
 Owns the pure steps from bytes to a struct. Invariant: each row keeps its bytes, and one that does
 not decode says why in `error`; what a schema does not name is kept as text in `rescued`.
@@ -15,9 +15,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
+from kafkalite.pipelines.common import protobuf
 from kafkalite.pipelines.common.json_schema import misfit
 
-FORMATS = ("raw", "json", "avro", "confluent-avro", "confluent-json")
+FORMATS = ("raw", "json", "avro", "confluent-avro", "confluent-json", "confluent-protobuf")
+# Their values are held against the very schema that they name.
+_BY_ITS_OWN_SCHEMA = ("confluent-json", "confluent-protobuf")
 
 # The frame: a zero byte, the schema's id in four bytes, then the value.
 FRAME_BYTES = 5
@@ -28,10 +31,11 @@ NOT_OF_SCHEMA = "does not fit the schema"
 NOT_AVRO = "not Avro of the schema"
 NOT_FRAMED = "no schema id before the Avro"
 NOT_FRAMED_JSON = "no schema id before the JSON"
+NOT_FRAMED_PROTOBUF = "no schema id before the Protobuf"
 UNKNOWN_SCHEMA = "unknown schema id"
 
 _CORRUPT, _TEXT, _PARSED, _FIELDS = "__corrupt", "__text", "__parsed", "__fields"
-_MISFIT = "__misfit"
+_MISFIT, _READ = "__misfit", "__read"
 _VALUE, _END = "value", "end"
 
 # Spark's own are wider than JSON is.
@@ -56,8 +60,9 @@ class Decoding:
             raise ValueError(f"no value format {self.format!r}; there are {', '.join(FORMATS)}")
         if self.format == "avro" and self.schema is None:
             raise ValueError("plain Avro does not say its schema: give one")
-        if self.format == "confluent-json" and self.schema is not None:
-            raise ValueError("framed JSON is held against the schema that it names: give none")
+        if self.format in _BY_ITS_OWN_SCHEMA and self.schema is not None:
+            kind = "JSON" if self.format == "confluent-json" else "Protobuf"
+            raise ValueError(f"framed {kind} is held against the schema that it names: give none")
 
 
 def decode(df: DataFrame, decoding: Decoding) -> DataFrame:
@@ -76,6 +81,8 @@ def decode(df: DataFrame, decoding: Decoding) -> DataFrame:
             return _decode_avro(df, decoding.schema or "")
         case "confluent-json":
             return _decode_framed_json(df, decoding)
+        case "confluent-protobuf":
+            return _decode_framed_protobuf(df, decoding)
         case _:
             return _decode_framed(df, decoding)
 
@@ -169,16 +176,36 @@ def _decode_framed_json(df: DataFrame, decoding: Decoding) -> DataFrame:
     fits = sf.udf(misfit(decoding.schemas), "string")
     # A column of its own, so that each value is looked at once for all that follows.
     looked_at = df.withColumn(_MISFIT, fits(number, sf.when(known & is_json(text), text)))
-    error = sf.when(sf.col("value").isNull(), None).when(number.isNull(), NOT_FRAMED_JSON)
-    for each, reason in sorted(decoding.refused.items()):
-        error = error.when(number == each, reason)
-    error = error.when(~known, sf.concat(sf.lit(f"{UNKNOWN_SCHEMA} "), number))
-    error = error.when(~is_json(text), NOT_JSON)
+    error = _fault_of_frame(decoding, NOT_FRAMED_JSON).when(~is_json(text), NOT_JSON)
     misfits = sf.concat(sf.lit(f"{NOT_OF_SCHEMA}: "), sf.col(_MISFIT))
     error = error.when(sf.col(_MISFIT).isNotNull(), misfits)
     found = looked_at.withColumn("error", error)
     data = sf.when(sf.col("error").isNull() & number.isNotNull(), sf.try_parse_json(text))
     return found.select(*df.columns, data.alias("data"), _no_text("rescued"), "error")
+
+
+def _decode_framed_protobuf(df: DataFrame, decoding: Decoding) -> DataFrame:
+    """Each row by the message that its frame names; `data` is it as JSON says it."""
+    number, body = schema_id(sf.col("value")), sf.expr(f"substring(value, {FRAME_BYTES + 1})")
+    read = sf.udf(protobuf.reader(decoding.schemas), "text string, fault string")
+    # A column of its own, so that each value is looked at once for all that follows.
+    looked_at = df.withColumn(_READ, read(number, body))
+    error = _fault_of_frame(decoding, NOT_FRAMED_PROTOBUF)
+    error = error.when(sf.col(_READ)["fault"].isNotNull(), sf.col(_READ)["fault"])
+    data = sf.try_parse_json(sf.col(_READ)["text"])
+    return looked_at.select(
+        *df.columns, data.alias("data"), _no_text("rescued"), error.alias("error")
+    )
+
+
+def _fault_of_frame(decoding: Decoding, not_framed: str) -> Column:
+    """Why a value has no schema to be held against; null for none, to go on with `when`."""
+    number = schema_id(sf.col("value"))
+    error = sf.when(sf.col("value").isNull(), None).when(number.isNull(), not_framed)
+    for each, reason in sorted(decoding.refused.items()):
+        error = error.when(number == each, reason)
+    unknown = ~number.isin(sorted(decoding.schemas))
+    return error.when(unknown, sf.concat(sf.lit(f"{UNKNOWN_SCHEMA} "), number))
 
 
 def _decode_framed(df: DataFrame, decoding: Decoding) -> DataFrame:
@@ -187,11 +214,7 @@ def _decode_framed(df: DataFrame, decoding: Decoding) -> DataFrame:
     body = sf.expr(f"substring(value, {FRAME_BYTES + 1})")
     newest = decoding.schemas[max(decoding.schemas)] if decoding.schemas else None
     reader = decoding.schema or newest
-    error = sf.when(sf.col("value").isNull(), None).when(number.isNull(), NOT_FRAMED)
-    for each, reason in sorted(decoding.refused.items()):
-        error = error.when(number == each, reason)
-    unknown = ~number.isin(sorted(decoding.schemas))
-    error = error.when(unknown, sf.concat(sf.lit(f"{UNKNOWN_SCHEMA} "), number))
+    error = _fault_of_frame(decoding, NOT_FRAMED)
     if reader is None:
         # Nothing says what `data` would be made of; no row has any.
         return df.select("*", _no_text("rescued"), error.alias("error"))

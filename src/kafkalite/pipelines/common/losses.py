@@ -78,6 +78,21 @@ def replaced(known: Mapping[str, str], now: Mapping[str, str], reads_from: Offse
     ]
 
 
+def recreated(notes: Folder, admin: KafkaAdmin, topics: Iterable[str]) -> list[str]:
+    """Those of these topics that are others than were noted, under their names."""
+    known = json.loads(notes.read(TOPICS_FILE) or "{}")
+    now = admin.topics(topics)
+    return sorted(name for name in now if known.get(name, now[name].topic_id) != now[name].topic_id)
+
+
+def note_topics(notes: Folder, admin: KafkaAdmin, topics: Iterable[str]) -> None:
+    """Which topics these are, for `recreated`."""
+    known = json.loads(notes.read(TOPICS_FILE) or "{}")
+    now = {name: topic.topic_id for name, topic in admin.topics(topics).items()}
+    if any(known.get(name) != topic_id for name, topic_id in now.items()):
+        notes.write(TOPICS_FILE, json.dumps({**known, **now}, sort_keys=True))
+
+
 class Guard:
     """Compares what a checkpoint wants to read with what the cluster still has."""
 
@@ -97,7 +112,8 @@ class Guard:
         known = json.loads(self._notes.read(TOPICS_FILE) or "{}")
         gone = replaced(known, now, reads_from)
         present = {each: offset for each, offset in reads_from.items() if each[0] in now}
-        old = expired(present, self._admin.starts(present)) if present else []
+        # A new topic may have fewer partitions, for which one would wait in vain.
+        old = expired(present, self._admin.starts(present)) if present and not gone else []
         losses = gone or old
         if losses:
             self._write_down(losses)

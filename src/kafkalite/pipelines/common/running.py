@@ -184,14 +184,16 @@ class _Run:
 
     def _ahead(self) -> Progress:
         """Refuses to start over lost records, and counts what is to be read."""
+        resumes_at = self._checkpoint.resumes_at()
+        if resumes_at is not None:
+            self._guard.check(resumes_at)
         partitions = resolve(self._job.source, self._admin)
         if not partitions:
             refuse_missing(self._job.source, self._admin)
             raise PipelineError(f"no topic to read: the cluster has none for {self._job.source}")
-        resumes_at = self._checkpoint.resumes_at()
         if resumes_at is None:
             resumes_at = starting_offsets(self._job.source, self._admin)
-        self._guard.check(resumes_at)
+            self._guard.check(resumes_at)
         refuse_missing(self._job.source, self._admin)
         behind = _behind(resumes_at, self._admin.ends(partitions))
         job = self._job

@@ -1,4 +1,4 @@
-"""Schemas by id, Avro's or JSON's: of a schema registry's URL, or files `<id>.avsc` in a folder.
+"""Schemas by id, of Avro, JSON or Protobuf: of a registry's URL, or files `<id>.avsc` in a folder.
 
 Owns fetching and keeping them, with the schemas that they refer to. A registry is asked once for an
 id; ids never change their meaning.
@@ -25,6 +25,7 @@ from kafkalite.pipelines.common.avro_names import UnknownName, whole
 from kafkalite.pipelines.common.decode import UNKNOWN_SCHEMA, Decoding, schema_id
 from kafkalite.pipelines.common.json_schema import bundle, fault_of_schema
 from kafkalite.pipelines.common.outcomes import PipelineError
+from kafkalite.pipelines.common.protobuf import NotProtobuf, compiled
 
 TIMEOUT_S = 30.0
 ATTEMPTS = 3
@@ -41,9 +42,10 @@ MAX_REFERENCES = 1_000
 _NO_SUCH = (40401, 40402, 40403)
 _TRY_AGAIN = 429
 # The kinds of schemas, as a registry says them, and how their files end.
-AVRO, JSON = "AVRO", "JSON"
-_ENDINGS = {AVRO: "avsc", JSON: "json"}
-_FRAMED = {"confluent-avro": AVRO, "confluent-json": JSON}
+AVRO, JSON, PROTOBUF = "AVRO", "JSON", "PROTOBUF"
+_ENDINGS = {AVRO: "avsc", JSON: "json", PROTOBUF: "proto"}
+_CALLED = {AVRO: "Avro", JSON: "JSON Schema", PROTOBUF: "Protobuf"}
+_FRAMED = {"confluent-avro": AVRO, "confluent-json": JSON, "confluent-protobuf": PROTOBUF}
 
 Reference = tuple[str, int]  # subject and version
 
@@ -90,12 +92,16 @@ class Schemas:
             self._known[number] = self._whole(answer)
         except UnknownName as name:
             self._refused[number] = f"schema id {number} needs {name}, which is nowhere"
+        except NotProtobuf as fault:
+            self._refused[number] = f"schema id {number} is no Protobuf schema: {fault}"
 
     def _whole(self, answer: dict[str, Any]) -> str:
         """The text of a schema with all that it refers to."""
         if self._kind == JSON:
             others = {name: _parsed_as_json(name, text) for name, text in self._referred(answer)}
             return bundle(json.loads(answer["schema"]), others)
+        if self._kind == PROTOBUF:
+            return compiled(answer["schema"], dict(self._referred(answer)))
         if not answer.get("references"):
             text: str = answer["schema"]
             return text
@@ -143,7 +149,9 @@ def _unusable(number: int, answer: dict[str, Any] | None, wanted: str) -> str | 
         return f"{UNKNOWN_SCHEMA} {number}"
     kind = answer.get("schemaType", AVRO)
     if kind != wanted:
-        return f"schema id {number} is {kind}, not {'Avro' if wanted == AVRO else 'JSON Schema'}"
+        return f"schema id {number} is {kind}, not {_CALLED[wanted]}"
+    if kind == PROTOBUF:
+        return None
     if kind == JSON:
         fault = fault_of_schema(answer["schema"])
         return None if fault is None else f"schema id {number} is no JSON Schema: {fault}"
@@ -154,7 +162,7 @@ def _unusable(number: int, answer: dict[str, Any] | None, wanted: str) -> str | 
 
 
 class _SchemaFiles:
-    """A folder of `<id>.avsc`, or of `<id>.json`."""
+    """A folder of `<id>.avsc`, of `<id>.json` or of `<id>.proto`."""
 
     def __init__(self, folder: str, kind: str) -> None:
         self._folder = Path(folder)
@@ -167,6 +175,8 @@ class _SchemaFiles:
         if not path.exists():
             return None
         text = path.read_text(encoding="utf-8")
+        if self._kind == PROTOBUF:
+            return {"schema": text, "schemaType": PROTOBUF}
         try:
             json.loads(text)
         except ValueError as error:
