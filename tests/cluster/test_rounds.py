@@ -1,4 +1,4 @@
-"""A small sample of `make cluster`: one broker is killed, another is paused past its session."""
+"""A small sample of `make cluster`: one broker is killed, and one is paused for a moment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SEED = 7
 @pytest.mark.crash
 def test_nothing_acknowledged_is_lost_in_a_round_of_faults(tmp_path: Path) -> None:
     with running(tmp_path) as cluster:
-        told = run(cluster, SEED, [faults.kill_one, faults.pause_past_the_session])
+        told = run(cluster, SEED, [faults.kill_one, faults.pause_briefly])
     assert told.wrong == []
     assert told.acknowledged > 100
     assert told.transactions
