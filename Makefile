@@ -31,7 +31,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: bad-days help setup run test unit lint instructions compat public-suites conformance differential settings together crash histories damage out-and-in mutants hostile simulate \
+.PHONY: bad-days help setup run test unit lint instructions compat public-suites conformance differential settings together crash cluster histories damage out-and-in mutants hostile simulate \
 	between planted migrations look test-compiled bench fairness profile dist image compiled clean
 
 help: ## list the targets
@@ -116,6 +116,8 @@ out-and-in: setup ## directories to and fro between Apache Kafka and kafkalite, 
 
 bad-days: setup ## each pipeline command through each bad day, on kafkalite and Apache Kafka, about two hours: ARGS="--day broker --command mirror"
 	@$(PY) -m tests.bad_days --matrix $(ARGS)
+cluster: setup ## rounds of faults over three broker processes and their controller, under load: SEED=1 ROUNDS=10; ARGS=--kafka for Apache Kafka's
+	@$(PY) -m tests.cluster --seed $(SEED) --rounds $(if $(filter command line,$(origin ROUNDS)),$(ROUNDS),10) $(ARGS)
 
 damage: $(VENV)/.dev ## derived files deleted, cut, emptied, swapped, flipped: SEED=1 ROUNDS=100
 	@SEED=$(SEED) ROUNDS=$(ROUNDS) $(PY) -m pytest tests/damage --timeout 0 $(ARGS)

@@ -203,9 +203,9 @@ def end(folder: Path, how: signal.Signals) -> None:
         unknown.unlink(missing_ok=True)
     with suppress(ProcessLookupError):
         os.kill(pid, how)
-        if not _gone(pid, STOP_TIMEOUT_S):
+        if not gone(pid, STOP_TIMEOUT_S):
             os.kill(pid, signal.SIGKILL)
-            _gone(pid, STOP_TIMEOUT_S)
+            gone(pid, STOP_TIMEOUT_S)
     if pid in _running:
         _running.pop(pid).wait(STOP_TIMEOUT_S)
 
@@ -261,11 +261,11 @@ def _launch_apache_kafka(
     if not (folder / "data" / "meta.properties").exists():
         wanted = [word for each in features.split(",") if each for word in ("--feature", each)]
         tool = ("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, *wanted, "-c")
-        _format(kafka(TEST_JVM, "128M", *tool))
+        format_directory(kafka(TEST_JVM, "128M", *tool))
     return spawn(kafka(jvm, heap, "kafka.Kafka"), folder), lambda: port
 
 
-def _format(call: list[str]) -> None:
+def format_directory(call: list[str]) -> None:
     done = subprocess.run(call, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode != 0:
         raise BrokerFailed(f"formatting failed:\n{done.stdout}{done.stderr}")
@@ -324,7 +324,7 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-def _gone(pid: int, timeout_s: float) -> bool:
+def gone(pid: int, timeout_s: float) -> bool:
     """Waits for the end of a process; one that ended and was not reaped by its parent has gone."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:

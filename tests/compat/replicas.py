@@ -16,6 +16,7 @@ from confluent_kafka import (
     Consumer,
     KafkaError,
     KafkaException,
+    Message,
     Producer,
     TopicPartition,
 )
@@ -26,7 +27,9 @@ from kafkalite.testing.running import Run
 
 PARTITIONS = 6
 PATIENCE_S = 60
-OFFSET_NOT_AVAILABLE = 78
+# Answers about a partition's end after which Java's client asks again by itself: nobody leads yet,
+# somebody else does now, or the leader does not know yet.
+ASKED_AGAIN = (5, 6, 74, 75, 78)
 
 T = TypeVar("T")
 
@@ -168,8 +171,14 @@ def writing(servers: str, topic: str, ledger: Ledger) -> Iterator[None]:
 
 
 def read_all(servers: str, topic: str, partitions: int = 1) -> Iterator[bytes]:
-    """All values up to where the partitions end, as ListOffsets says it. The end that a Fetch tells
-    may be lower for a moment, when all replicas were killed together."""
+    """The values of all that is committed."""
+    for message in read_messages(servers, topic, partitions):
+        yield message.value()
+
+
+def read_messages(servers: str, topic: str, partitions: int) -> Iterator[Message]:
+    """All that is committed, up to where the partitions end as ListOffsets says it. The end that a
+    Fetch tells may be lower for a moment, when all replicas were killed together."""
     consumer = Consumer(
         {
             "bootstrap.servers": servers, "group.id": "unused", "enable.partition.eof": True,
@@ -183,7 +192,7 @@ def read_all(servers: str, topic: str, partitions: int = 1) -> Iterator[bytes]:
         assert message is not None, "nothing comes, not even an end"
         error = message.error()
         if error is None:
-            yield message.value()
+            yield message
             continue
         index = message.partition()
         is_end = error.code() == KafkaError._PARTITION_EOF  # or of brokers that the client lost
@@ -199,8 +208,8 @@ def end_of(consumer: Consumer, topic: str, index: int) -> int:
         try:
             return consumer.get_watermark_offsets(TopicPartition(topic, index), PATIENCE_S)[1]
         except KafkaException as refused:
-            is_known = refused.args[0].code() != OFFSET_NOT_AVAILABLE
-            if is_known or time.monotonic() > deadline:
+            is_final = refused.args[0].code() not in ASKED_AGAIN
+            if is_final or time.monotonic() > deadline:
                 raise
         time.sleep(0.05)
 

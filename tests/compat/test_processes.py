@@ -25,7 +25,7 @@ from tests.compat.brokers import APACHE_KAFKA, JAR_GROUPS
 PATIENCE_S = 60
 BATCH = 300
 SETTINGS = {
-    "broker.heartbeat.interval.ms": "200",
+    "broker.heartbeat.interval.ms": "200", "leader.imbalance.check.interval.seconds": "1",
     "offsets.topic.num.partitions": "2",
 }
 
@@ -142,6 +142,16 @@ def in_sync(servers: str) -> list[list[int]]:
         admin.close()
 
 
+def are_preferred(servers: str) -> bool:
+    """Whether each partition is led by its first replica."""
+    admin = KafkaAdminClient(bootstrap_servers=servers)
+    try:
+        [topic] = admin.describe_topics(["t"])
+        return all(each["leader_id"] == each["replica_nodes"][0] for each in topic["partitions"])
+    finally:
+        admin.close()
+
+
 def test_nothing_acknowledged_is_lost_when_a_broker_process_is_killed(cluster: Cluster) -> None:
     cluster.until(lambda: in_sync(cluster.servers) == [[1, 2, 3]] * 3, "all are in sync")
     python = KafkaProducer(bootstrap_servers=cluster.servers, acks="all", enable_idempotence=True)
@@ -174,6 +184,7 @@ def test_nothing_acknowledged_is_lost_when_a_broker_process_is_killed(cluster: C
     python.close()
     cluster.until(lambda: in_sync(cluster.servers) == [[1, 2, 3]] * 3, "the killed one is back")
     assert "[broker 2] ended with -9" in cluster.text
+    cluster.until(lambda: are_preferred(cluster.servers), "leaders return by themselves")
     consumer = KafkaConsumer(
         "t", bootstrap_servers=cluster.servers, group_id="g", auto_offset_reset="earliest",
         consumer_timeout_ms=3_000,

@@ -215,8 +215,15 @@ class Replicas:
         )
         settings = self.logs.config_of(topic.name)
         return self.logs.find_or_plan(
-            topic.name, state.index, topic.topic_id, settings, directory=path, is_new=is_new
-        )
+            topic.name, state.index, topic.topic_id, settings, directory=path, is_new=is_new,
+            is_copied=self._is_copied(state),
+        )  # fmt: skip
+
+    def _is_copied(self, state: PartitionState) -> bool:
+        """Whether another broker leads it, and nobody counts on what is here: a log that begins
+        with nothing takes all from there before anybody does."""
+        is_counted_on = self.node_id in (*state.isr, *state.elr)
+        return state.leader not in (NO_LEADER, self.node_id) and not is_counted_on
 
     def _take(self, topic: Topic, state: PartitionState, new: NewLog, files: Made) -> None:
         try:

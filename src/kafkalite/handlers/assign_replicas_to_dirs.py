@@ -8,6 +8,7 @@ from __future__ import annotations
 from kafkalite.coordinators.cluster.brokers import AssignDirectories
 from kafkalite.coordinators.cluster.image import Image
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, InSteps, Steps, begun
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.quorum_requests import check_broker
@@ -20,15 +21,21 @@ from kafkalite.protocol.messages import (
 Directory = AssignReplicasToDirsResponse.Directory
 Topic = AssignReplicasToDirsResponse.Topic
 Partition = AssignReplicasToDirsResponse.Partition
+Assigned = Later[AssignReplicasToDirsResponse | KafkaError]
 
 
 def assign_replicas_to_dirs(
     context: Context, call: Call, request: AssignReplicasToDirsRequest
-) -> Later[AssignReplicasToDirsResponse | KafkaError]:
+) -> Assigned | InSteps:
     check_broker(context, request)
+    return begun(_assign(context, request))
+
+
+def _assign(context: Context, request: AssignReplicasToDirsRequest) -> Steps[Assigned]:
     image, broker_id = context.metadata.image, request.broker_id
     places: dict[tuple[bytes, int], bytes] = {}
     response = AssignReplicasToDirsResponse()
+    looked_at = 0
     for directory in request.directories:
         answers = Directory(id=directory.id)
         for topic in directory.topics:
@@ -40,6 +47,9 @@ def assign_replicas_to_dirs(
                 )
                 if code is Error.NONE:
                     places[topic.topic_id, each.partition_index] = directory.id
+                looked_at += 1
+                if looked_at % ELEMENTS_PER_STEP == 0:
+                    yield
             answers.topics.append(answer)
         response.directories.append(answers)
 

@@ -48,10 +48,11 @@ class Places:
                 offline.append(directory.path)
         return cls(online, offline)
 
-    def why_not_made(self, named: bytes | None) -> str | None:
+    def why_not_made(self, named: bytes | None, *, is_copied: bool = False) -> str | None:
         """Why a log that is nowhere to be found must not be made anew: it may be where nobody can
-        look now. None when it may."""
-        if named is not None and named not in self.online:
+        look now. None when it may; one `is_copied` from others when no directory is offline, since
+        that of the metadata was exchanged then."""
+        if named is not None and named not in self.online and (self.offline or not is_copied):
             return self.why_not_there(named)
         if self.offline:
             return f"its log may lie in {', '.join(self.offline)}, which is offline; {_CURE}"

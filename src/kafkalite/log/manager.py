@@ -268,19 +268,23 @@ class LogManager(LogTable):
 
     def find_or_plan(
         self, topic: str, partition: int, topic_id: bytes, config: LogConfig | None = None,
-        *, directory: str | None = None, is_new: bool = True,
+        *, directory: str | None = None, is_new: bool = True, is_copied: bool = False,
     ) -> PartitionLog | NewLog:  # fmt: skip
         """The log of a partition, or where it is to be made: in the directory that has fewest
-        unless one is named. One that is not new and not there may be where nobody can look."""
+        unless one is named. One that is not new and not there may be where nobody can look; of one
+        that `is_copied` others have all that it had."""
         found = self._logs.get((topic, partition))
         if found is not None and self._is_of(found, topic_id):
             found.home.check_online()
             return found
+        if is_copied and self.offline.is_missing((topic, partition)):
+            self._check_may_make(topic, partition, topic_id, is_copied=True)
+            self.offline.pop((topic, partition))
         earlier = self.offline.of_earlier_topic((topic, partition), topic_id)
         if earlier is not None:
             self.set_aside(earlier)
         if not is_new:
-            self._check_may_make(topic, partition, topic_id)
+            self._check_may_make(topic, partition, topic_id, is_copied=is_copied)
         place = self._place(directory)
         path = f"{place.path}/{partition_directory(topic, partition)}"
         takes_name = self.make_way(place.home, path)
@@ -298,9 +302,11 @@ class LogManager(LogTable):
         self._logs[new.topic, new.partition] = log
         return log
 
-    def _check_may_make(self, topic: str, partition: int, topic_id: bytes) -> None:
+    def _check_may_make(
+        self, topic: str, partition: int, topic_id: bytes, *, is_copied: bool
+    ) -> None:
         named = self._named_directory(topic, partition)
-        reason = Places.of(self.directories).why_not_made(named)
+        reason = Places.of(self.directories).why_not_made(named, is_copied=is_copied)
         if reason is not None:
             self.offline.add(OfflinePartition(topic, partition, reason, topic_id))
             raise KafkaError(Error.KAFKA_STORAGE_ERROR, reason)

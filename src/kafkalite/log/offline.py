@@ -2,7 +2,8 @@
 
 Owns why each of them is offline, and what the checkpoints say of it. It never touches their files
 but for the name of a directory whose topic is deleted or unknown. Invariant: while a partition is
-offline no log is made in its place, and what is known of its log is kept for whoever opens it next.
+offline no log is made in its place, unless nothing of it is here and others have all of it; what is
+known of its log is kept for whoever opens it next.
 """
 
 from __future__ import annotations
@@ -102,6 +103,10 @@ class Offline:
         """The partition is nobody's any more; returns the copies of its log."""
         self._logs.pop(key, None)
         return self._copies.pop(key, [])
+
+    def is_missing(self, key: TopicPartition) -> bool:
+        """Whether it is offline because nothing of its log is here."""
+        return key in self._logs and not self._copies[key]
 
     def of_earlier_topic(self, key: TopicPartition, topic_id: bytes) -> OfflinePartition | None:
         """What has the place of a partition that is wanted, but was another topic's; raises

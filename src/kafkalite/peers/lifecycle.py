@@ -1,7 +1,8 @@
 """A broker's place in a cluster whose controller is elsewhere: registered, let in, kept, given up.
 
 Owns the registration and the heartbeats, one at a time on a way of their own, as with Apache Kafka;
-and what is wanted with the next one. A broker that the controller knows no more registers anew.
+and what is wanted with the next one. A broker that the controller knows no more registers anew, for
+as long as that is refused.
 Invariant: whoever waits for a step is told once.
 """
 
@@ -29,7 +30,8 @@ REGISTRATION_VERSIONS = range(3, 5)
 HEARTBEAT_VERSIONS = range(3)
 RETRY_MS = 100
 AT_STOP_MS = 50  # between heartbeats, while the controller is asked to let it go
-# Trying again does not help.
+# Trying again does not help a broker that starts; one that serves goes on when the controller is
+# as it was.
 LASTING = (Error.INCONSISTENT_CLUSTER_ID, Error.UNSUPPORTED_VERSION, Error.INVALID_REGISTRATION)
 FORGOTTEN = (Error.STALE_BROKER_EPOCH, Error.BROKER_ID_NOT_REGISTERED)
 SHUT_DOWN_MS = 60_000
@@ -66,7 +68,7 @@ class Lifecycle:
         self._is_asking = self._is_stopped = False
         self._give_up_ms = 0
         self._heard_ms = 0
-        self._has_problem = False
+        self._problem: tuple[str, Error] | None = None  # that was told
 
     def _now_ms(self) -> int:
         return self._clock.monotonic_ms()
@@ -101,29 +103,29 @@ class Lifecycle:
             self.epoch = answer.broker_epoch
             # From now on it is in this life, whose data it has.
             self._request = replace(self._request, previous_broker_epoch=self.epoch)
-            self._has_problem = False
+            self._problem = None
             self._tell_registered(None)
             self._beat_in(0)
-        elif error.code in LASTING or self._is_too_late:
+        elif not self._registered.is_resolved and (error.code in LASTING or self._is_too_late):
             self._tell_registered(error)
         else:
             self._tell_problem("registers", error)
-            self._timer = self._clock.call_later(RETRY_MS, self._register)
+            again_ms = self._times.heartbeat_ms if error.code in LASTING else RETRY_MS
+            self._timer = self._clock.call_later(again_ms, self._register)
 
     @property
     def _is_too_late(self) -> bool:
-        return not self._registered.is_resolved and self._now_ms() >= self._give_up_ms
+        return self._now_ms() >= self._give_up_ms
 
     def _tell_registered(self, outcome: KafkaError | None) -> None:
         if not self._registered.is_resolved:
             self._registered.resolve(outcome)
-        elif outcome is not None:
-            logger.error("the controller does not take this broker back: %s", outcome)
 
     def _tell_problem(self, what: str, error: KafkaError) -> None:
-        if not self._has_problem:
+        """Once, until it is gone or another one."""
+        if self._problem != (what, error.code):
             logger.warning("the broker %s later: %s", what, error)
-        self._has_problem = True
+        self._problem = what, error.code
 
     # --- heartbeats -------------------------------------------------------------------------------
 
@@ -206,7 +208,7 @@ class Lifecycle:
         if isinstance(answer, KafkaError) or code != Error.NONE:
             self._was_not_heard(KafkaError(code))
             return
-        self._has_problem = False
+        self._problem = None
         self._heard_ms = self._now_ms()
         told = [later for names, later in self._told_offline if names <= offline]
         self._told_offline = [each for each in self._told_offline if not each[0] <= offline]

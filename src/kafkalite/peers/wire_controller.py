@@ -27,7 +27,7 @@ from kafkalite.env.clock import Clock
 from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.later import Later
 from kafkalite.peers.channel import Answer, Channel
-from kafkalite.peers.lifecycle import Lifecycle
+from kafkalite.peers.lifecycle import FORGOTTEN, Lifecycle
 from kafkalite.protocol import spec
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
@@ -90,13 +90,11 @@ class WireController:
             asked = self._ask(self._altering, altering(event), ALTER_VERSIONS)
             return asked.map(_understood(altered))
         if isinstance(event, AllocateProducerIds):
-            request = AllocateProducerIdsRequest(
-                broker_id=event.broker_id, broker_epoch=self._lifecycle.epoch
-            )
-            return self._ask(self._asking, request, range(1)).map(_understood(allocated))
+            allocating = partial(self._allocating, event)
+            return self._ask_as_member(allocating).map(_understood(allocated))
         if isinstance(event, AssignDirectories):
-            assigning = self._assigning(event)
-            return self._ask(self._asking, assigning, range(1)).map(_understood(assigned))
+            assigning = partial(self._assigning, event)
+            return self._ask_as_member(assigning).map(_understood(assigned))
         if isinstance(event, AlterConfigs):
             settings = settings_request(event)
             asked = self._ask(self._asking, settings, _versions(settings))
@@ -106,6 +104,11 @@ class WireController:
             return self._ask(self._asking, wanted, _versions(wanted))
         why = f"{type(event).__name__} is asked where the controller is"
         return Later.of(KafkaError(Error.INVALID_REQUEST, why))
+
+    def _allocating(self, event: AllocateProducerIds) -> AllocateProducerIdsRequest:
+        return AllocateProducerIdsRequest(
+            broker_id=event.broker_id, broker_epoch=self._lifecycle.epoch
+        )
 
     def _assigning(self, event: AssignDirectories) -> AssignReplicasToDirsRequest:
         directories: dict[bytes, AssignReplicasToDirsRequest.Directory] = {}
@@ -131,8 +134,18 @@ class WireController:
 
     def _ask(self, channel: Channel, request: Any, versions: range) -> Later[Any]:
         """The response, or a KafkaError when nobody answers for long."""
+        return self._put(channel, lambda: request, versions, UNANSWERED)
+
+    def _ask_as_member(self, make: Callable[[], Any]) -> Later[Any]:
+        """The same in the life that the broker is in by then: one that the controller knows no more
+        is about to register anew."""
+        return self._put(self._asking, make, range(1), (*UNANSWERED, *FORGOTTEN))
+
+    def _put(
+        self, channel: Channel, make: Callable[[], Any], versions: range, again: tuple[Error, ...]
+    ) -> Later[Any]:
         give_up_ms = self._clock.monotonic_ms() + PATIENCE_MS
-        question = _Question(self._clock, channel, request, versions, give_up_ms)
+        question = _Question(self._clock, channel, make, versions, give_up_ms, again)
         self._open[question] = None
         question.ask()
         return question.answer.map(partial(self._settled, question))
@@ -148,17 +161,18 @@ class _Question:
 
     clock: Clock
     channel: Channel
-    request: Any
+    make: Callable[[], Any]
     versions: range
     give_up_ms: int
+    again: tuple[Error, ...]  # after which it is asked again
     answer: Later[Any] = field(default_factory=Later)
 
     def ask(self) -> None:
-        self.channel.ask(self.request, self.versions).then(self._answered)
+        self.channel.ask(self.make(), self.versions).then(self._answered)
 
     def _answered(self, answer: Answer) -> None:
         code = answer.code if isinstance(answer, KafkaError) else _code_of(answer)
-        if code not in UNANSWERED:
+        if code not in self.again:
             self.answer.resolve(answer)
         elif self.clock.monotonic_ms() >= self.give_up_ms:
             self.answer.resolve(KafkaError(Error.REQUEST_TIMED_OUT, "the controller is not there"))

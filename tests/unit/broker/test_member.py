@@ -8,6 +8,7 @@ import pytest
 
 from kafkalite.coordinators.cluster.brokers import AllocateProducerIds
 from kafkalite.coordinators.cluster.configs import AlterConfigs, Operation, ResourceChange, Step
+from kafkalite.coordinators.cluster.directories import directory_of
 from kafkalite.coordinators.cluster.states import TOPIC, PartitionState
 from kafkalite.env.later import open_waits, watch_waits
 from kafkalite.log.checkpoints import write_properties
@@ -82,6 +83,45 @@ def test_who_is_killed_is_fenced_and_comes_back_in_sync(processes: Processes) ->
     processes.until(lambda: leader_of(processes, other) not in (first, -1), "for a new leader")
     processes.start(first)
     processes.until(lambda: in_sync(processes, other) == [1, 2, 3], "in sync")
+
+
+@pytest.mark.parametrize("is_alone", [False, True])
+def test_who_lost_its_disk_copies_all_of_it_anew(processes: Processes, is_alone: bool) -> None:
+    controller = processes.start_controller(default_replication_factor="3")
+    for node_id in (1, 2, 3):
+        processes.start(node_id)
+    create(processes, 1, "t")
+    processes.until(lambda: in_sync(processes, 1) == [1, 2, 3], "all in sync")
+    first, *others = sorted(processes.brokers)
+    processes.kill(first)
+    del processes.disks[first]
+    if is_alone:  # nobody leads when it comes back
+        for node_id in others:
+            processes.kill(node_id)
+        processes.until(lambda: not controller.metadata.image.live_brokers(), "fenced")
+    again = processes.start(first)
+    if is_alone:
+        assert ("t", 0) in again.partitions.offline
+        for node_id in others:
+            processes.start(node_id)
+    processes.until(lambda: in_sync(processes, others[0]) == [1, 2, 3], "in sync again")
+    assert again.partitions.find("t", 0).log.home is again.logs.directories[0].home
+    known = state(processes, others[0])
+    assert known is not None
+    assert directory_of(known, first) == again.logs.directories[0].directory_id
+
+
+def test_what_was_on_a_lost_disk_alone_stays_offline(processes: Processes) -> None:
+    processes.start_controller()
+    processes.start(1)
+    create(processes, 1, "t")
+    processes.kill(1)
+    del processes.disks[1]
+    again = processes.start(1)
+    assert ("t", 0) in again.partitions.offline
+    create(processes, 1, "other")
+    processes.until(lambda: again.partitions.held("other", 0))
+    assert ("t", 0) in again.partitions.offline
 
 
 def test_who_stops_hands_over_first_and_its_clean_stop_is_known(processes: Processes) -> None:

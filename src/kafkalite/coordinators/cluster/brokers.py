@@ -6,7 +6,7 @@ the offset of its registration.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 from typing import Final
 
@@ -219,17 +219,19 @@ def without(
         yield record
 
 
-def assign_directories(view: View, asked: AssignDirectories) -> Effects:
+def assign_directories(view: View, asked: AssignDirectories) -> Steps[Effects]:
     """Names the directories that replicas lie in; a replica that is found is led again."""
     broker = _registered(view, asked.broker_id)
-    records: list[PartitionChangeRecord] = []
+    records: list[object] = []
     if view.image.metadata_version >= DIRECTORIES:
-        for (topic_id, index), directory in asked.directories.items():
+        for count, ((topic_id, index), directory) in enumerate(asked.directories.items(), 1):
             topic = view.image.by_id.get(topic_id)
             state = None if topic is None else topic.partitions.get(index)
             if state is not None and broker.broker_id in state.replicas:
                 records += _placed(view, state, broker, directory)
-    return decided(view, records, None)
+            if count % PARTITIONS_AT_ONCE == 0:
+                yield
+    return (yield from decided_in_steps(view, records, None))
 
 
 def _placed(
@@ -249,21 +251,20 @@ def _placed(
     yield record
 
 
-def directories_offline(view: View, asked: DirectoriesOffline) -> Effects:
+def directories_offline(view: View, asked: DirectoriesOffline) -> Steps[Effects]:
     """Takes log directories of a broker out of service, and its replicas in them."""
     broker = _registered(view, asked.broker_id)
     gone = [each for each in asked.directories if each in broker.log_dirs]
     left = [each for each in broker.log_dirs if each not in gone]
     if not gone or not left:  # without any directory the broker ends, and is fenced
         return Effects(reply=None)
-    records: list[object] = []
-    for state in partitions_of(view, asked.broker_id):
-        if directory_of(state, asked.broker_id) in gone:
-            records += without(view, state, asked.broker_id)
+    records = yield from each_partition_of(
+        view, asked.broker_id, lambda one: without(view, one, asked.broker_id, among=gone)
+    )
     change = BrokerRegistrationChangeRecord(
         broker_id=broker.broker_id, broker_epoch=broker.epoch, log_dirs=left
     )
-    return decided(view, [*records, change], None)
+    return (yield from decided_in_steps(view, [*records, change], None))
 
 
 def _registered(view: View, broker_id: int) -> BrokerState:
@@ -279,6 +280,20 @@ def partitions_of(view: View, broker_id: int) -> Iterator[PartitionState]:
         for state in topic.partitions.values():
             if broker_id in state.replicas:
                 yield state
+
+
+def each_partition_of(
+    view: View,
+    broker_id: int,
+    change: Callable[[PartitionState], Iterator[PartitionChangeRecord]],
+) -> Steps[list[object]]:
+    """What becomes of the partitions that a broker has a replica of."""
+    records: list[object] = []
+    for count, state in enumerate(partitions_of(view, broker_id), 1):
+        records += change(state)
+        if count % PARTITIONS_AT_ONCE == 0:
+            yield
+    return records
 
 
 def unregister_broker(view: View, asked: UnregisterBroker) -> Steps[Effects]:

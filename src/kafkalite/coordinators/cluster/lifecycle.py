@@ -8,15 +8,13 @@ offset of its registration.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from enum import Enum
 
 from kafkalite.coordinators.cluster.brokers import (
     LOWER,
-    PARTITIONS_AT_ONCE,
     RAISE,
     back_again,
-    partitions_of,
+    each_partition_of,
     without,
     without_unclean,
 )
@@ -26,7 +24,7 @@ from kafkalite.coordinators.cluster.image import METADATA_VERSION
 from kafkalite.coordinators.cluster.image_records import registration_of
 from kafkalite.coordinators.cluster.records import CORDONED_DIRECTORIES, DIRECTORIES
 from kafkalite.coordinators.cluster.sessions import Sessions
-from kafkalite.coordinators.cluster.states import BrokerState, EndPoint, PartitionState
+from kafkalite.coordinators.cluster.states import BrokerState, EndPoint
 from kafkalite.coordinators.cluster.view import View, decided, decided_in_steps
 from kafkalite.coordinators.effects import Effects
 from kafkalite.coordinators.events import Event
@@ -37,7 +35,6 @@ from kafkalite.protocol.messages import (
     BrokerHeartbeatRequest,
     BrokerRegistrationChangeRecord,
     BrokerRegistrationRequest,
-    PartitionChangeRecord,
 )
 
 RESERVED_DIRECTORIES = (MIGRATING, UNASSIGNED, LOST)
@@ -121,11 +118,11 @@ def _entered(
     nobody had heard of its end is led by others."""
     records: list[object] = [registration_of(broker)]
     if not is_clean:
-        records += yield from _each(
+        records += yield from each_partition_of(
             view, broker.broker_id, lambda state: without_unclean(view, state, broker.broker_id)
         )
     elif was_up:
-        records += yield from _each(
+        records += yield from each_partition_of(
             view, broker.broker_id, lambda state: without(view, state, broker.broker_id)
         )
     return (yield from decided_in_steps(view, records, broker.epoch))
@@ -250,15 +247,21 @@ def _moved(
     records: list[object] = []
     if then is Standing.UNFENCED and now is Standing.FENCED:
         change.fenced = LOWER
-        records = yield from _each(view, broker_id, lambda one: back_again(view, one, broker))
+        records = yield from each_partition_of(
+            view, broker_id, lambda one: back_again(view, one, broker)
+        )
     elif then is Standing.CONTROLLED_SHUTDOWN and now is not then:
         change.in_controlled_shutdown = RAISE
-        records = yield from _each(view, broker_id, lambda one: without(view, one, broker_id))
+        records = yield from each_partition_of(
+            view, broker_id, lambda one: without(view, one, broker_id)
+        )
     elif then in (Standing.FENCED, Standing.SHUTDOWN_NOW) and now is not Standing.FENCED:
         change.fenced = RAISE
-        records = yield from _each(view, broker_id, lambda one: without(view, one, broker_id))
+        records = yield from each_partition_of(
+            view, broker_id, lambda one: without(view, one, broker_id)
+        )
     elif gone and left:
-        records = yield from _each(
+        records = yield from each_partition_of(
             view, broker_id, lambda one: without(view, one, broker_id, among=gone)
         )
     if gone and left:
@@ -267,17 +270,3 @@ def _moved(
     own = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker.epoch)
     before = [change] if change != own else []
     return (yield from decided_in_steps(view, [*before, *records], then))
-
-
-def _each(
-    view: View,
-    broker_id: int,
-    change: Callable[[PartitionState], Iterator[PartitionChangeRecord]],
-) -> Steps[list[object]]:
-    """What becomes of the partitions that a broker has a replica of."""
-    records: list[object] = []
-    for count, state in enumerate(partitions_of(view, broker_id), 1):
-        records += change(state)
-        if count % PARTITIONS_AT_ONCE == 0:
-            yield
-    return records

@@ -25,12 +25,12 @@ from kafkalite.coordinators.cluster.folding import Folded
 from kafkalite.coordinators.cluster.image import Image
 from kafkalite.coordinators.cluster.image_records import records_of
 from kafkalite.coordinators.cluster.line import Answer, Line
+from kafkalite.coordinators.cluster.looks import looks_of
 from kafkalite.coordinators.cluster.metadata import Metadata
 from kafkalite.coordinators.cluster.metadata_log import MetadataLog, Snapshot
 from kafkalite.coordinators.cluster.sessions import Sessions
 from kafkalite.coordinators.cluster.shard import ClusterShard
 from kafkalite.coordinators.cluster.states import BROKER
-from kafkalite.coordinators.cluster.token_expiry import TokenExpiry
 from kafkalite.coordinators.effects import Effects, Record
 from kafkalite.coordinators.events import Event
 from kafkalite.env import Env
@@ -78,7 +78,7 @@ class LocalController:
         self.log = MetadataLog(home, self.node_id, segment_bytes, directory_id)
         self._line = Line(env.slices, self._enact, self._enacted)
         self.absence = Absence(env.clock, self._line)
-        self._token_expiry = TokenExpiry(env.clock, config, self.submit)
+        self._looks = looks_of(env.clock, config, self.submit)
         timeout_ms = config.get_int("broker.session.timeout.ms")
         self.sessions = Sessions(env.clock, timeout_ms, self.submit)
         self._activation: list[Record] = []
@@ -119,7 +119,8 @@ class LocalController:
         self.log.begin_epoch()
         self.shard.view.epoch = self.log.epoch
         self._stand_at(self.log.end_offset)
-        self._token_expiry.start()
+        for look in self._looks:
+            look.start()
         self._write(Effects(records=self._activation))
         self._arm_snapshot_timer()
         self.absence.end()
@@ -135,7 +136,7 @@ class LocalController:
         is asked of the controller waits for its return."""
         self.metadata.controller_id = None
         self.absence.begin()
-        self._token_expiry.stop()
+        self._stop_looks()
         self._close_log()
         self.metadata.ahead_of = None
 
@@ -171,10 +172,14 @@ class LocalController:
         except OSError as error:
             logger.error("the cluster's metadata is not closed cleanly: %s", error)
 
+    def _stop_looks(self) -> None:
+        for look in self._looks:
+            look.stop()
+
     def abandon(self) -> None:
         """Writes no more by itself, and decides nothing more."""
         self.absence.abandon()
-        self._token_expiry.stop()
+        self._stop_looks()
         self.sessions.stop()
         self.log.end_background()
         self._line.stop(KafkaError(Error.NOT_CONTROLLER, "the controller is stopping"))

@@ -1,0 +1,222 @@
+"""Three brokers and a controller, each a process, and what can be done to them.
+
+Owns their settings and processes. Ours and Apache Kafka's are given the same files.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafkalite.cli._members import Member, members_of, prepare
+from kafkalite.config import parse_properties
+from kafkalite.jvm import jars, java
+from tests.compat import brokers
+
+BROKERS = (1, 2, 3)
+HEAP = "384M"
+START_S = 90
+STOP_S = 60
+SESSION_MS = 3_000
+SETTINGS = {
+    "broker.heartbeat.interval.ms": "500",
+    "broker.session.timeout.ms": str(SESSION_MS),
+    "controller.quorum.append.linger.ms": "0",
+    "default.replication.factor": "3",
+    "group.initial.rebalance.delay.ms": "0",
+    "leader.imbalance.check.interval.seconds": "5",
+    "log.segment.bytes": str(1 << 20),
+    "min.insync.replicas": "2",
+    "num.partitions": "6",
+    "offsets.topic.num.partitions": "4",
+    "offsets.topic.replication.factor": "3",
+    "replica.lag.time.max.ms": "4000",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    "transaction.state.log.min.isr": "2",
+    "transaction.state.log.num.partitions": "4",
+    "transaction.state.log.replication.factor": "3",
+}
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """One process, started again and again with the same files."""
+
+    member: Member
+    folder: Path  # its log and its pid
+    command: list[str]
+    is_up: bool = False
+    is_paused: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.member.name
+
+    @property
+    def data(self) -> Path:
+        return Path(self.member.directory)
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "log").read_text(errors="replace")
+
+    def start(self) -> None:
+        """Without waiting until it serves."""
+        if not self.is_up:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            brokers.spawn(self.command, self.folder)
+            self.is_up = True
+
+    @property
+    def pid(self) -> int:
+        return int((self.folder / "pid").read_text())
+
+    def kill(self) -> None:
+        brokers.end(self.folder, signal.SIGKILL)
+        self.is_up = self.is_paused = False
+
+    def stop(self) -> bool:
+        """In good order; False when it had to be killed."""
+        self.resume()
+        if not self.is_up:
+            return True
+        pid = self.pid
+        os.kill(pid, signal.SIGTERM)
+        is_gone = brokers.gone(pid, STOP_S)
+        self.kill()
+        return is_gone
+
+    def pause(self) -> None:
+        if self.is_up:
+            os.kill(self.pid, signal.SIGSTOP)
+            self.is_paused = True
+
+    def resume(self) -> None:
+        if self.is_paused:
+            os.kill(self.pid, signal.SIGCONT)
+            self.is_paused = False
+
+    def has_ended(self) -> bool:
+        """By itself, which nobody has asked for."""
+        return self.is_up and brokers.gone(self.pid, 0.01)
+
+    def wipe(self) -> None:
+        """As a disk that was exchanged and formatted."""
+        known = parse_properties((self.data / "meta.properties").read_text())
+        for each in self.data.iterdir():
+            if each.is_dir():
+                shutil.rmtree(each)
+            elif each.name != "server.properties":
+                each.unlink()
+        formatted = {"version": "1", "cluster.id": known["cluster.id"], "node.id": known["node.id"]}
+        lines = (f"{name}={value}\n" for name, value in formatted.items())
+        (self.data / "meta.properties").write_text("".join(lines))
+
+
+@dataclass(slots=True)
+class Cluster:
+    controller: Node
+    brokers: dict[int, Node]
+    servers: str
+
+    @property
+    def everybody(self) -> list[Node]:
+        return [self.controller, *self.brokers.values()]
+
+    def start(self) -> None:
+        for each in self.everybody:
+            each.resume()
+            each.start()
+
+    def ended(self) -> list[str]:
+        return [each.name for each in self.everybody if each.has_ended()]
+
+
+@contextmanager
+def running(home: Path, *, is_kafka: bool = False) -> Iterator[Cluster]:
+    """A cluster of its own, which is killed in the end."""
+    cluster = made(home, is_kafka=is_kafka)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        for each in cluster.everybody:
+            each.kill()
+
+
+def made(home: Path, *, is_kafka: bool = False) -> Cluster:
+    """Nothing of it runs."""
+    members = members_of(
+        len(BROKERS), "127.0.0.1", ports_in_a_row(len(BROKERS) + 1), str(home / "data"), SETTINGS
+    )
+    prepare(members)
+    everybody = (members.controller, *members.brokers)
+    nodes = [
+        Node(each, home / each.name.replace(" ", "-"), [sys.executable, "-m", "kafkalite", "serve",
+             "-c", each.properties])
+        for each in everybody
+    ]  # fmt: skip
+    if is_kafka:
+        for each in nodes:
+            each.command = _kafka(each, "kafka.Kafka", each.member.properties)
+        _format(nodes[0])
+    return Cluster(
+        nodes[0], dict(zip(BROKERS, nodes[1:], strict=True)), ",".join(members.addresses)
+    )
+
+
+def _kafka(node: Node, main_class: str, *arguments: str) -> list[str]:
+    node.folder.mkdir(parents=True, exist_ok=True)
+    logging = node.folder / "log4j2.properties"
+    logging.write_text(brokers.LOG4J_2)
+    class_path = jars.class_path(brokers.JAR_GROUPS[brokers.APACHE_KAFKA])
+    call = java.command(class_path, main_class, *arguments, heap=HEAP)
+    return [call[0], *brokers.TEST_JVM, f"-Dlog4j2.configurationFile={logging}", *call[1:]]
+
+
+def _format(controller: Node) -> None:
+    """Which writes the first records of the metadata, too."""
+    meta = controller.data / "meta.properties"
+    cluster_id = parse_properties(meta.read_text())["cluster.id"]
+    meta.unlink()
+    properties = controller.member.properties
+    brokers.format_directory(
+        _kafka(controller, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", properties)
+    )
+
+
+def ports_in_a_row(count: int) -> int:
+    """The first of so many that are free now."""
+    for first in range(25_000, 28_000, count + 1):
+        probes = [socket.socket() for _ in range(count)]
+        try:
+            for number, probe in enumerate(probes):
+                probe.bind(("127.0.0.1", first + number))
+        except OSError:
+            continue
+        else:
+            return first
+        finally:
+            for probe in probes:
+                probe.close()
+    raise AssertionError("no ports are free")
+
+
+def until(is_so: Callable[[], bool], seconds: float, what: Callable[[], str]) -> float:
+    """How long it took; AssertionError with what is so instead."""
+    began = time.monotonic()
+    while True:
+        with suppress(Exception):  # brokers that are not there yet
+            if is_so():
+                return time.monotonic() - began
+        if time.monotonic() - began > seconds:
+            raise AssertionError(what())
+        time.sleep(0.1)
