@@ -15,6 +15,7 @@ import click
 from kafkalite.broker import Broker
 from kafkalite.broker.roles import Process, process_of
 from kafkalite.cli import _banner, _properties
+from kafkalite.cli._console_options import ConsoleWanted, console_options
 from kafkalite.cli._port_file import write_port
 from kafkalite.cli._properties import DEFAULT_DATA, DEFAULT_LISTEN
 from kafkalite.cli._properties_file import PropertiesFile
@@ -32,6 +33,7 @@ from kafkalite.env.turns import run
 from kafkalite.log.directory import WrongDirectory
 
 if TYPE_CHECKING:
+    from kafkalite.cli._console import Console
     from kafkalite.cli._metrics import Metrics
     from kafkalite.cli._secure import Secure
 
@@ -70,6 +72,7 @@ OPEN_FILES = 1 << 16
 @click.option("--metrics", "metrics_address", metavar="HOST:PORT",
               help="Count, and tell Prometheus there (/metrics); port 0 picks one.")
 @click.option("--metrics-port-file", metavar="FILE", help="Write the port of --metrics to FILE.")
+@console_options
 def command(
     listen: str | None,
     data_dir: str | None,
@@ -86,6 +89,7 @@ def command(
     control_port_file: str | None,
     metrics_address: str | None,
     metrics_port_file: str | None,
+    console: ConsoleWanted | None,
 ) -> None:
     """Start a broker.
 
@@ -94,14 +98,13 @@ def command(
     logging.basicConfig(
         format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr
     )
-    if control is None and (control_token is not None or control_port_file is not None):
-        raise click.UsageError("--control-token and --control-port-file need --control HOST:PORT")
-    if metrics_address is None and metrics_port_file is not None:
-        raise click.UsageError("--metrics-port-file needs --metrics HOST:PORT")
+    _check_needs(control, (control_token, control_port_file), metrics_address, metrics_port_file)
+    _check_alone(control, console)
     if brokers is not None:
-        if in_memory or is_secure or control or login_file or metrics_address:
+        if in_memory or is_secure or control or login_file or metrics_address or console:
             raise click.UsageError(
-                "--brokers goes with no --memory, --secure, --control, --login-file or --metrics"
+                "--brokers goes with no --memory, --secure, --control, --login-file, --metrics or "
+                "--console: `kafkalite console` shows them all"
             )
         sys.exit(_cluster(brokers, listen, data_dir, properties, overrides, topics, port_file))
     secure = None
@@ -127,9 +130,24 @@ def command(
         door = _control.open_door(control, control_token, control_port_file)
         door.metrics, door.metrics_port_file = metrics_address, metrics_port_file
         sys.exit(_control.serve(door, config, texts, in_memory, port_file, wanted, _reason))
-    metrics = _counting(metrics_address, metrics_port_file, config)
-    serving = _Serving(config, in_memory, port_file, wanted, secure, metrics)
+    beside = _counting(metrics_address, metrics_port_file, config), _showing(console, config)
+    serving = _Serving(config, in_memory, port_file, wanted, secure, *beside)
     sys.exit(serving.run())
+
+
+def _check_needs(
+    control: str | None, of_control: tuple[str | None, ...], metrics: str | None,
+    of_metrics: str | None,
+) -> None:  # fmt: skip
+    if control is None and any(each is not None for each in of_control):
+        raise click.UsageError("--control-token and --control-port-file need --control HOST:PORT")
+    if metrics is None and of_metrics is not None:
+        raise click.UsageError("--metrics-port-file needs --metrics HOST:PORT")
+
+
+def _check_alone(control: str | None, console: ConsoleWanted | None) -> None:
+    if control is not None and console is not None:
+        raise click.UsageError("--control goes with no --console: use `kafkalite console`")
 
 
 def _counting(address: str | None, port_file: str | None, config: BrokerConfig) -> Metrics | None:
@@ -141,6 +159,17 @@ def _counting(address: str | None, port_file: str | None, config: BrokerConfig) 
     from kafkalite.cli._metrics import Metrics  # and the server of HTTP
 
     return Metrics(address, port_file)
+
+
+def _showing(wanted: ConsoleWanted | None, config: BrokerConfig) -> Console | None:
+    """The page in the browser, where that is wanted."""
+    if wanted is None:
+        return None
+    if not config.is_broker:
+        raise click.UsageError("--console shows what a broker has, this is a controller alone")
+    from kafkalite.cli._console import Console  # others do without
+
+    return Console(wanted)
 
 
 def _cluster(
@@ -203,7 +232,9 @@ class _Serving:
         topics: list[_properties.TopicWanted],
         secure: Secure | None,
         metrics: Metrics | None,
+        console: Console | None,
     ) -> None:
+        self._console = console
         self._config = config
         self._in_memory = in_memory
         self._port_file = port_file
@@ -232,6 +263,8 @@ class _Serving:
         run(self._loop)
         if self._metrics is not None:
             self._metrics.stop()
+        if self._console is not None:
+            self._console.stop()
         collector.of_process.unsettle()
         self._background.close()
         return self._exit_code
@@ -275,15 +308,21 @@ class _Serving:
         try:
             if refusal is not None:
                 raise refusal
+            self._show_console(broker)
             if self._port_file is not None:
                 write_port(self._port_file, next(iter(broker.server.addresses.values()))[1])
-        except (InvalidSetting, OSError) as error:
+        except (InvalidSetting, OSError, click.ClickException) as error:
             reason = str(error)
             broker.stop().then(lambda _: self._fail(reason))
         else:
             collector.of_process.settle()
             self._tend()
             self._show_banner(broker)
+
+    def _show_console(self, broker: Process) -> None:
+        if self._console is not None and isinstance(broker, Broker):
+            secured = {} if self._secure is None else self._secure.way_in
+            self._console.start(self._loop, broker, secured)
 
     def _tend(self) -> None:
         collector.of_process.tend()
@@ -297,7 +336,8 @@ class _Serving:
             if not broker.config.is_broker:
                 examples = ""  # nobody produces to a controller
             _banner.show(
-                addresses, broker.config, in_memory=self._in_memory, examples=examples
+                addresses, broker.config, in_memory=self._in_memory, examples=examples,
+                console=None if self._console is None else self._console.url,
             )
         except OSError as error:
             leave_output()
