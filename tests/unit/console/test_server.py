@@ -12,6 +12,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from starlette.testclient import TestClient
 
+import kafkalite.coordinators.groups.shard
+import kafkalite.coordinators.transactions.shard  # noqa: F401 - not in a turn of the loop
 from kafkalite.client.cluster import Cluster
 from kafkalite.console import overview, reading
 from kafkalite.console.guard import OF_PAGE
