@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kafkalite.cli._rendering import as_text, plain_message
+from kafkalite.client.rendering import as_text, plain_message
 from tests.differential.batches import Batch
 from tests.differential.pieces import Piece
 from tests.differential.running import Outcome

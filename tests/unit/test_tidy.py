@@ -23,6 +23,7 @@ FUNCTION_LINES = 60
 # wheel leaves out (sim) stands at the top, so that nothing in one asks for it.
 ROOMS: tuple[tuple[str, ...], ...] = (
     ("cli", "sim"),
+    ("console",),
     ("tools",),
     ("testing",),
     ("metrics",),
@@ -103,6 +104,7 @@ MAY_TOUCH_THE_WORLD: dict[str, str] = {
     "jvm": "looks for programs and fetches files",
     "spark": "starts a JVM",
     "pipelines": "programs of their own beside the broker",
+    "console": "answers over HTTP, keeps sessions, asks a schema registry",
     "metrics": "asks a cluster from time to time, and answers over HTTP",
     "testing": "starts and stops brokers in other people's processes",
     "client": "connects, waits and chooses partitions as any client does",

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 # A client's first words: ApiVersions version 3, correlation id 7, client "cat", software "kafka" 1.
 FRAME = "00120003 00000007 0003636174 00 066b61666b61 0231 00"
 # Rooms that users import only with the extra of the same name installed.
-ROOMS_WITH_EXTRAS = ("metrics", "pipelines", "spark", "testing")
+ROOMS_WITH_EXTRAS = ("console", "metrics", "pipelines", "spark", "testing")
 # Made for tests: keys come with the extra `security`.
 MODULES_WITH_EXTRAS = ("kafkalite.security.authority",)
 
@@ -126,6 +126,13 @@ def test_the_simulated_world_stays_at_home(installed: Path) -> None:
     rooms = {name.split("/")[1] for name in names if name.startswith("kafkalite/")}
     assert {"broker", "env", "testing"} <= rooms
     assert "sim" not in rooms
+
+
+def test_the_page_of_the_console_comes_with_it(installed: Path) -> None:
+    [wheel] = installed.glob("*.whl")
+    folder = ROOT / "src" / "kafkalite" / "console" / "page"
+    files = {f"kafkalite/console/page/{each.name}" for each in folder.iterdir()}
+    assert files <= set(ZipFile(wheel).namelist())
 
 
 def test_it_decodes_a_frame_from_its_packaged_specs(run: Run) -> None:

@@ -34,6 +34,7 @@ def show(
     in_memory: bool,
     control: Address | None = None,
     examples: str | None = None,
+    console: str | None = None,
 ) -> None:
     """Prints the banner, with these examples or the usual ones, and the lines that tools wait for.
     """
@@ -44,6 +45,8 @@ def show(
     click.echo(f"  data    {_data(config, in_memory)}")
     if control is not None:
         click.echo(f"  control http://{_readable(control)}")
+    if console is not None:
+        click.echo(f"  console {console}")
     where = "" if address == USUAL_ADDRESS else f"-b {address} "
     click.echo(EXAMPLES.format(where=where) if examples is None else examples, nl=False)
     for line in READY:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from kafkalite.cli._frames import describe_records
-from kafkalite.cli._rendering import as_text, plain_bytes, plain_message
+from kafkalite.client.rendering import as_text, plain_bytes, plain_message
 from kafkalite.testing.recording.trace import REQUEST, Said
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kafkalite.cli._internal_records import raw_record
 from kafkalite.cli._log_files import describe_batches
-from kafkalite.cli._rendering import Plain, plain_message
+from kafkalite.client.internal_records import raw_record
+from kafkalite.client.rendering import Plain, plain_message
 from kafkalite.protocol import codec, headers, spec
 from kafkalite.protocol.framing import MAX_FRAME_BYTES, SIZE_BYTES, FrameCutter
 from kafkalite.protocol.messages import ResponseHeader, message_class

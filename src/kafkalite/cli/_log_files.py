@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from struct import Struct
 
-from kafkalite.cli._internal_records import TOPICS, DescribeRecord, control_record, describer
-from kafkalite.cli._rendering import Plain, plain_bytes
+from kafkalite.client.internal_records import TOPICS, DescribeRecord, control_record, describer
+from kafkalite.client.rendering import Plain, plain_bytes
 from kafkalite.log import names
 from kafkalite.protocol.errors import KafkaError
 from kafkalite.records.batch import BatchHeader, Buffer, codec, read_header, verify

@@ -37,7 +37,7 @@ def tell(shape: str, rows: Sequence[Row], columns: Sequence[str]) -> None:
     if shape == JSON:
         click.echo(json.dumps([dict(row) for row in rows], indent=2, ensure_ascii=False))
     elif shape == YAML:
-        from kafkalite.cli._rendering import as_text
+        from kafkalite.client.rendering import as_text
 
         click.echo(as_text([dict(row) for row in rows]) if rows else "[]")
     elif shape == NAME:

@@ -156,14 +156,18 @@ class Secure:
             )
         return password
 
-    def _told(self, password: str) -> str:
-        told = {
+    @property
+    def way_in(self) -> dict[str, str]:
+        """The settings of a client that has yet to say who it is."""
+        return {
             "security.protocol": SASL_SSL,
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": str(self.ca),
             "sasl.mechanism": SCRAM_512,
-            "sasl.jaas.config": jaas_of(SCRAM_512, ADMIN, password),
         }
+
+    def _told(self, password: str) -> str:
+        told = {**self.way_in, "sasl.jaas.config": jaas_of(SCRAM_512, ADMIN, password)}
         return as_properties(told)
 
     def examples(self, address: tuple[str, int]) -> str:

@@ -60,6 +60,8 @@ class Settings:
     values: dict[str, str]
 
     def where(self, bootstrap: Servers | None) -> Where:
+        if not self.values:
+            return Where(self.servers(bootstrap))
         from kafkalite.config import InvalidSetting
         from kafkalite.security.client_settings import security_of
 
@@ -67,14 +69,16 @@ class Settings:
             security = security_of(self.values)
         except InvalidSetting as error:
             raise click.ClickException(f"{self.source}: {error}") from None
-        named = self.values.get(BOOTSTRAP) or DEFAULT_BOOTSTRAP
-        servers = bootstrap or Addresses().convert(named, None, None)
         shape = self.values.get(OUTPUT)
         if shape is not None and shape not in SHAPES:
             raise click.ClickException(
                 f"{self.source}: {OUTPUT}: {shape!r} is none of {', '.join(SHAPES)}"
             )
-        return Where(servers, security, self.values.get(CLIENT_ID), shape)
+        return Where(self.servers(bootstrap), security, self.values.get(CLIENT_ID), shape)
+
+    def servers(self, typed: Servers | None) -> Servers:
+        named = self.values.get(BOOTSTRAP) or DEFAULT_BOOTSTRAP
+        return typed or Addresses().convert(named, None, None)
 
 
 def settings_of(source: str, given: Mapping[str, str]) -> tuple[Settings, list[str]]:
@@ -156,17 +160,22 @@ def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def where_of(
-    bootstrap: Servers | None, file: Settings | None, profile: str | None
-) -> Where:
+def where_of(bootstrap: Servers | None, file: Settings | None, profile: str | None) -> Where:
     """By what was typed."""
+    return settings_named(bootstrap, file, profile).where(bootstrap)
+
+
+def settings_named(
+    bootstrap: Servers | None, file: Settings | None, profile: str | None
+) -> Settings:
+    """Of a file or a profile; none beside servers that were typed."""
     if file is not None and profile is not None:
         raise click.UsageError("give --config or --profile, not both")
     if file is not None:
-        return file.where(bootstrap)
+        return file
     if profile is None and bootstrap is None:
         profile = profiles().in_use()
     if profile is None:
-        return Where(bootstrap or Addresses().convert(DEFAULT_BOOTSTRAP, None, None))
+        return Settings("", {})
     found, _ = settings_of(f"profile {profile}", profiles().load(profile))
-    return found.where(bootstrap)
+    return found

@@ -10,8 +10,8 @@ from typing import BinaryIO
 import click
 
 from kafkalite.cli import _frames, _layouts, _log_files
-from kafkalite.cli._internal_records import TOPICS
-from kafkalite.cli._rendering import Plain, as_json, as_text
+from kafkalite.client.internal_records import TOPICS
+from kafkalite.client.rendering import Plain, as_json, as_text
 from kafkalite.protocol.errors import KafkaError, MalformedFrame
 from kafkalite.protocol.spec import Api
 

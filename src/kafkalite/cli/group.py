@@ -23,7 +23,6 @@ from kafkalite.cli.topic import be_sure, changes_of, dry_run_option, yes_option
 
 if TYPE_CHECKING:
     from kafkalite.client.cluster import Cluster
-    from kafkalite.client.consuming import Start
     from kafkalite.client.survey import Group, Survey
 
 LISTED = ("group", "kind", "state", "members", "topics", "lag")
@@ -44,6 +43,7 @@ def command() -> None:
 @output_option
 def list_groups(patterns: tuple[str, ...], where: Where, shape: str) -> None:
     """List groups; NAME may have * and ? in it."""
+    from kafkalite.client.reached import lag_of
     from kafkalite.client.survey import survey
 
     def act(cluster: Cluster) -> None:
@@ -52,7 +52,7 @@ def list_groups(patterns: tuple[str, ...], where: Where, shape: str) -> None:
             {
                 "group": group.group_id, "kind": group.kind or None, "state": group.state,
                 "members": len(group.members), "topics": len({name for name, _ in group.committed}),
-                "lag": _sum([row["lag"] for row in _partitions(found, group)]),
+                "lag": lag_of(found, group),
                 "coordinator": group.coordinator,
             }
             for group in _meant(found, patterns)
@@ -170,11 +170,14 @@ def reset(
 
     def act(cluster: Cluster) -> None:
         from kafkalite.client.groups import Groups
+        from kafkalite.client.reached import positions
 
         offsets = {
             place: offset
             for topic in topics
-            for place, offset in _offsets(cluster, topic, wanted, timeout_s).items()
+            for place, offset in positions(
+                cluster, topic, wanted, timeout_s, lambda text: tell_missing([text])
+            ).items()
         }
         before = Groups(cluster, timeout_s).committed(name)
         if not dry_run:
@@ -189,18 +192,6 @@ def reset(
             click.echo("kafkalite: nothing was changed (--dry-run)", err=True)
 
     with_cluster(where, act, f"the offsets of {name}")
-
-
-def _offsets(
-    cluster: Cluster, topic: str, wanted: Start, timeout_s: float
-) -> dict[tuple[str, int], int]:
-    from kafkalite.client.consuming import Reader
-
-    reader = Reader(
-        cluster, topic, partitions=(), start=wanted, follows=False, is_committed=False,
-        timeout_s=timeout_s, tell=lambda text: tell_missing([text]),
-    )  # fmt: skip
-    return {(topic, index): position for index, position in reader.beginnings.items()}
 
 
 def _present(found: Survey, names: tuple[str, ...]) -> list[str]:
@@ -228,25 +219,12 @@ def _members(group: Group) -> list[dict[str, Any]]:
 
 
 def _partitions(found: Survey, group: Group) -> list[dict[str, Any]]:
-    """Those that it has committed or that one of its members reads."""
-    readers = {
-        (topic, index): each.client_id
-        for each in group.members
-        for topic, partitions in each.assigned.items()
-        for index in partitions
-    }
-    rows = []
-    for topic, index in sorted(group.committed.keys() | readers.keys()):
-        committed, end = group.committed.get((topic, index)), found.end((topic, index))
-        is_known = committed is not None and end is not None
-        rows.append({
-            "topic": topic, "partition": index, "committed": committed, "ends": end,
-            "lag": max((end or 0) - (committed or 0), 0) if is_known else None,
-            "member": readers.get((topic, index)),
-        })  # fmt: skip
-    return rows
+    from kafkalite.client.reached import reached
 
-
-def _sum(lags: list[int | None]) -> int | None:
-    known = [each for each in lags if each is not None]
-    return sum(known) if known else None
+    return [
+        {
+            "topic": each.topic, "partition": each.partition, "committed": each.committed,
+            "ends": each.ends, "lag": each.lag, "member": each.member,
+        }
+        for each in reached(found, group)
+    ]  # fmt: skip

@@ -16,6 +16,7 @@ import click
 from kafkalite.broker import Broker
 from kafkalite.broker.roles import Process, process_of
 from kafkalite.cli import _banner, _properties
+from kafkalite.cli._console_options import ConsoleWanted, console_options
 from kafkalite.cli._port_file import write_port
 from kafkalite.cli._properties import DEFAULT_DATA, DEFAULT_LISTEN
 from kafkalite.cli._properties_file import PropertiesFile
@@ -34,6 +35,7 @@ from kafkalite.log.directory import WrongDirectory
 from kafkalite.server.preparing import Preparing
 
 if TYPE_CHECKING:
+    from kafkalite.cli._console import Console
     from kafkalite.cli._metrics import Metrics
     from kafkalite.cli._secure import Secure
 
@@ -78,6 +80,7 @@ SWITCH_SECONDS = 0.0005
 @click.option("--metrics", "metrics_address", metavar="HOST:PORT",
               help="Count, and tell Prometheus there (/metrics); port 0 picks one.")
 @click.option("--metrics-port-file", metavar="FILE", help="Write the port of --metrics to FILE.")
+@console_options
 def command(
     listen: str | None,
     data_dir: str | None,
@@ -95,6 +98,7 @@ def command(
     control_port_file: str | None,
     metrics_address: str | None,
     metrics_port_file: str | None,
+    console: ConsoleWanted | None,
 ) -> None:
     """Start a broker.
 
@@ -105,7 +109,7 @@ def command(
     )
     if features:
         overrides = (*overrides, f"{FEATURES}={','.join(features)}")
-    _check_together(click.get_current_context().params)
+    _check_together({**click.get_current_context().params, "console": console})
     if brokers is not None:
         sys.exit(_cluster(brokers, listen, data_dir, properties, overrides, topics, port_file))
     secure = None
@@ -129,24 +133,27 @@ def command(
         door = _control.open_door(control, control_token, control_port_file)
         door.metrics, door.metrics_port_file = metrics_address, metrics_port_file
         sys.exit(_control.serve(door, config, texts, in_memory, port_file, wanted, _reason))
-    metrics = _counting(metrics_address, metrics_port_file, config)
-    serving = _Serving(config, in_memory, port_file, wanted, secure, metrics)
+    beside = _counting(metrics_address, metrics_port_file, config), _showing(console, config)
+    serving = _Serving(config, in_memory, port_file, wanted, secure, *beside)
     sys.exit(serving.run())
 
 
 def _check_together(given: Mapping[str, Any]) -> None:
     """Raises for options that are nothing without another, or beside it."""
-    control, metrics = given["control"], given["metrics_address"]
+    control, metrics, console = given["control"], given["metrics_address"], given["console"]
     of_control = [given["control_token"], given["control_port_file"]]
     if control is None and of_control != [None, None]:
         raise click.UsageError("--control-token and --control-port-file need --control HOST:PORT")
     if metrics is None and given["metrics_port_file"] is not None:
         raise click.UsageError("--metrics-port-file needs --metrics HOST:PORT")
     is_alone = not (given["in_memory"] or given["is_secure"] or control or given["login_file"])
-    if given["brokers"] is not None and (metrics or not is_alone):
+    if given["brokers"] is not None and (metrics or console or not is_alone):
         raise click.UsageError(
-            "--brokers goes with no --memory, --secure, --control, --login-file or --metrics"
+            "--brokers goes with no --memory, --secure, --control, --login-file, --metrics or "
+            "--console: `kafkalite console` shows them all"
         )
+    if control is not None and console is not None:
+        raise click.UsageError("--control goes with no --console: use `kafkalite console`")
     is_other = given["properties"] is not None or given["in_memory"] or control is not None
     if given["is_secure"] and is_other:
         raise click.UsageError("--secure goes with no --config, --memory or --control")
@@ -168,6 +175,17 @@ def _counting(address: str | None, port_file: str | None, config: BrokerConfig) 
     from kafkalite.cli._metrics import Metrics  # and the server of HTTP
 
     return Metrics(address, port_file)
+
+
+def _showing(wanted: ConsoleWanted | None, config: BrokerConfig) -> Console | None:
+    """The page in the browser, where that is wanted."""
+    if wanted is None:
+        return None
+    if not config.is_broker:
+        raise click.UsageError("--console shows what a broker has, this is a controller alone")
+    from kafkalite.cli._console import Console  # others do without
+
+    return Console(wanted)
 
 
 def _cluster(
@@ -230,7 +248,9 @@ class _Serving:
         topics: list[_properties.TopicWanted],
         secure: Secure | None,
         metrics: Metrics | None,
+        console: Console | None,
     ) -> None:
+        self._console = console
         self._config = config
         self._in_memory = in_memory
         self._port_file = port_file
@@ -260,6 +280,8 @@ class _Serving:
         run(self._loop)
         if self._metrics is not None:
             self._metrics.stop()
+        if self._console is not None:
+            self._console.stop()
         collector.of_process.unsettle()
         self._background.close()
         return self._exit_code
@@ -303,9 +325,10 @@ class _Serving:
         try:
             if refusal is not None:
                 raise refusal
+            self._show_console(broker)
             if self._port_file is not None:
                 write_port(self._port_file, next(iter(broker.server.addresses.values()))[1])
-        except (InvalidSetting, OSError) as error:
+        except (InvalidSetting, OSError, click.ClickException) as error:
             reason = str(error)
             broker.stop().then(lambda _: self._fail(reason))
         else:
@@ -313,6 +336,11 @@ class _Serving:
             self._tend()
             self._prepare(broker)
             self._show_banner(broker)
+
+    def _show_console(self, broker: Process) -> None:
+        if self._console is not None and isinstance(broker, Broker):
+            secured = {} if self._secure is None else self._secure.way_in
+            self._console.start(self._loop, broker, secured)
 
     def _tend(self) -> None:
         collector.of_process.tend()
@@ -332,7 +360,8 @@ class _Serving:
             if not broker.config.is_broker:
                 examples = ""  # nobody produces to a controller
             _banner.show(
-                addresses, broker.config, in_memory=self._in_memory, examples=examples
+                addresses, broker.config, in_memory=self._in_memory, examples=examples,
+                console=None if self._console is None else self._console.url,
             )
         except OSError as error:
             leave_output()

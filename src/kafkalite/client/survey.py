@@ -113,10 +113,13 @@ def survey(
     names: Collection[str] | None = None,
     *,
     with_groups: bool = True,
+    with_offsets: bool = True,
     with_settings: bool = True,
+    with_sizes: bool | None = None,
 ) -> Survey:
-    """All topics or some, and with them groups, settings and sizes. What is no topic's name is left
-    out. ClientFailed when nobody answers at all."""
+    """All topics or some, and with them groups, offsets, settings and sizes, which come with
+    settings unless it is said. What is no topic's name is left out. ClientFailed when nobody
+    answers at all."""
     topics = None if names is None else [MetadataRequest.Topic(name=name) for name in names]
     answer = cluster.ask_any(MetadataRequest(topics=topics, allow_auto_topic_creation=False))
     for each in answer.brokers:
@@ -135,9 +138,11 @@ def survey(
     looking = _Looking(cluster, found)
     if with_groups:
         looking.at_groups()
-    looking.at_offsets()
+    if with_offsets:
+        looking.at_offsets()
     if with_settings:
         looking.at_policies()
+    if with_settings if with_sizes is None else with_sizes:
         looking.at_log_dirs(topics)
     return found
 

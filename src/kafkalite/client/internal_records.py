@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from kafkalite.cli._rendering import Plain, plain_bytes, plain_message
+from kafkalite.client.rendering import Plain, plain_bytes, plain_message
 from kafkalite.protocol import codec, messages, spec
 from kafkalite.protocol.errors import MalformedFrame
 from kafkalite.records import control
@@ -77,7 +77,8 @@ def _unless_malformed(describe: DescribeRecord) -> DescribeRecord:
 
 
 def _metadata_record(record: Record) -> dict[str, Plain]:
-    assert record.value is not None, "a metadata record has a value"
+    if record.value is None:
+        raise ValueError("a record of the metadata has a value")
     # Frame version, type, version: all are below 128, so each is one byte.
     _, number, version = record.value[:3]
     cls = _classes("cluster_metadata")[(number, "")]
@@ -86,7 +87,8 @@ def _metadata_record(record: Record) -> dict[str, Plain]:
 
 
 def _keyed_record(record: Record, folder: str) -> dict[str, Plain]:
-    assert record.key is not None, "a coordinator's record has a key"
+    if record.key is None:
+        raise ValueError("a coordinator's record has a key")
     number = int.from_bytes(record.key[:2], "big", signed=True)
     classes = _classes(folder)
     key = codec.decode(classes[(number, "Key")], 0, record.key, 2)

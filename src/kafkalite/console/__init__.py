@@ -1,0 +1,1 @@
+"""A web page to look at any Kafka: its topics and records, groups, transactions, settings."""

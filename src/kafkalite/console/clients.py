@@ -1,0 +1,57 @@
+"""Clients of the cluster under one login, each used by one thread at a time.
+
+Owns how many of them there are, and that the connections of one whose use failed oddly are closed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from kafkalite.client.cluster import ClientFailed, Cluster
+
+MOST_AT_ONCE = 8
+MOST_IDLE = 4
+WAIT_SECONDS = 10.0
+
+
+class Busy(Exception):
+    """All of them are in use."""
+
+
+class Clients:
+    def __init__(self, connect: Callable[[], Cluster]) -> None:
+        self._connect = connect
+        self._idle: list[Cluster] = []
+        self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
+        self._is_closed = False
+
+    @contextmanager
+    def one(self) -> Iterator[Cluster]:
+        if not self._places.acquire(timeout=WAIT_SECONDS):
+            raise Busy(f"{MOST_AT_ONCE} questions are under way already: ask again in a moment")
+        try:
+            cluster = self._idle.pop() if self._idle else self._connect()
+            try:
+                yield cluster
+            except ClientFailed:
+                self._give_back(cluster)
+                raise
+            except BaseException:
+                cluster.close()
+                raise
+            self._give_back(cluster)
+        finally:
+            self._places.release()
+
+    def _give_back(self, cluster: Cluster) -> None:
+        if self._is_closed or len(self._idle) >= MOST_IDLE:
+            cluster.close()
+        else:
+            self._idle.append(cluster)
+
+    def close(self) -> None:
+        self._is_closed = True
+        while self._idle:
+            self._idle.pop().close()
