@@ -27,15 +27,16 @@ class Outbox:
 
     def hand_over(self, most: int) -> int:
         """So many at most; returns how many more it could have been."""
-        while most > 0 and self:
+        replies, errands = self.replies, self.errands
+        while most > 0 and (replies or errands):
             most -= 1
             try:
-                if self.replies:
-                    later, reply = self.replies.popleft()
+                if replies:
+                    later, reply = replies.popleft()
                     if not later.is_resolved:
                         later.resolve(reply)
                 else:
-                    self.errands.popleft()()
+                    errands.popleft()()
             except Exception:
                 log.exception("what somebody made of a coordinator's answer or errand is a mistake")
         return most
