@@ -137,10 +137,17 @@ class Life:
         producer, sequence = -1, -1
         if transaction is not None:
             producer = event.producer
-            sequence = self.sequences.get(producer, 0)
+            sequence = 0 if self._has_only_its_marker(producer) else self.sequences.get(producer, 0)
             self.sequences[producer] = sequence + 1
         self.written.append(Written(offset, b"k%d" % event.key, value, transaction))
         self._append(_batch(event.key, value, producer, sequence), AppendOrigin.CLIENT)
+
+    def _has_only_its_marker(self, producer: int) -> bool:
+        """After a crash the segment where a log begins is read whole, as in Apache Kafka: who has
+        nothing but a marker there, below the log's start, has to begin anew."""
+        known = self.log.producers
+        state = known.states.get(FIRST_PRODUCER + producer) if known is not None else None
+        return self.cut_below > 0 and state is not None and not state.batches
 
     def _end(self, producer: int, *, is_commit: bool) -> None:
         transaction = self.open.pop(producer)
