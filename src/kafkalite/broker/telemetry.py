@@ -10,6 +10,8 @@ from kafkalite.telemetry.payload import LIBRARY, can_read
 from kafkalite.telemetry.receiver import Receiver
 from kafkalite.telemetry.series import Series
 
+NEEDED = f"that needs {LIBRARY}: pip install 'kafkalite[telemetry]'"
+
 
 def receiver_of(env: Env, config: BrokerConfig, log: LimitedLog, *, is_told: bool) -> Receiver:
     """With series where they are told and can be read; raises InvalidSetting for an address that
@@ -19,7 +21,11 @@ def receiver_of(env: Env, config: BrokerConfig, log: LimitedLog, *, is_told: boo
     if url:
         check_url(url)
         if not can_read():
-            raise InvalidSetting(f"{URL} needs {LIBRARY}: pip install 'kafkalite[telemetry]'")
+            raise InvalidSetting(f"{URL}: {NEEDED}")
         forwarding = Forwarding(url, env.clock, env.background, log.warn)
-    series = Series() if is_told and can_read() else None
+    series = None
+    if is_told and can_read():
+        series = Series()
+    elif is_told:
+        log.warn("telemetry", f"what clients push is not told: {NEEDED}")
     return Receiver(env, config.get_int("telemetry.max.bytes"), series, forwarding)

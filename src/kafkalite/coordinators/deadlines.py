@@ -74,7 +74,10 @@ class Deadlines(Generic[E]):
         One in each step: there may be thousands, and whoever handles one may move or cancel the
         next. Not those that are armed meanwhile: a delay of 0 means the next turn of the loop.
         """
-        self._is_meeting = True
+        self._is_meeting = True  # from now on: its first step may have to wait
+        return self._met(handle)
+
+    def _met(self, handle: Callable[[Hashable, E], None]) -> Steps[None]:
         try:
             for _ in range(len(self._due)):
                 due = self._take_due()

@@ -440,7 +440,7 @@ class Runtime:
             self._expire_parked()
         elif key is _RELOAD:
             self.load()
-        elif self._underway.is_busy:  # what waits in the inbox may arm it anew
+        elif self._underway.is_busy or self._turns.is_behind:  # what waits may arm it anew
             self.deadlines.arm(key, BUSY_TIMER_MS, event)
         else:
             assert event is not None, f"the timer {key} brings nothing"
@@ -497,5 +497,5 @@ class Runtime:
         self._incomplete.clear()
         self._inbox.clear()
         self._written_end = 0
-        told = Outbox(deque((later, KafkaError(code)) for later in waiting))
-        told.hand_over(len(waiting))
+        self._outbox.replies.extend((later, KafkaError(code)) for later in waiting)
+        self._drain()

@@ -63,7 +63,8 @@ def _asked(
     try:
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         connection.request(method, target, body, dict(headers))
-        yield connection.getresponse()
+        with connection.getresponse() as response:  # which has the socket where it is the last
+            yield response
     finally:
         watch.cancel()
         connection.close()

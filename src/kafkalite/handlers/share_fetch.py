@@ -316,6 +316,8 @@ class _Fetch:
         aborted = one.found.aborted or ()
         until = max(one.shared.window.end_offset, one.offset) + most_records
         walked = yield from walk(records, until, aborted)
+        if not self.context.sharing.sessions.holds(self.session):
+            return answer, 0
         return self._acquire(one, answer, records, walked, most_records)
 
     def _acquire(

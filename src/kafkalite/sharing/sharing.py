@@ -92,7 +92,7 @@ class Sharing:
         """A slice per turn of all that go in the same moment."""
         group_id, member = session.key
         released: Released = []
-        for place in session.places:
+        for place in list(session.places):  # an answer on its way may change their order
             shared = self.known(ShareKey(group_id, *place))
             if shared is not None:
                 released.append((yield from shared.release(member)))

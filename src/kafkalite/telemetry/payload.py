@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.records.compression import decompress
 from kafkalite.records.errors import CorruptRecords
+from kafkalite.telemetry.pieces import NoPieces, field_of, pieces
 
 if TYPE_CHECKING:
     from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
@@ -24,13 +25,14 @@ if TYPE_CHECKING:
 LIBRARY = "opentelemetry-proto"
 MOST_POINTS = 2_000  # of one push
 MOST_METRICS = 10_000  # of one push that are looked at
-MOST_RESOURCES = 1_000  # clients push one
+MOST_RESOURCES = 10_000  # Java's clients push one for each metric
 MOST_LABELS = 16  # of one point, and as many of what they have in common
 LONGEST = 200  # name or value
 OF_KAFKA = "org_apache_kafka_"
 OTHERS = "pushed_"
 DELTA = 1  # of temporalities: what was added since the push before
 NO_VALUE = 1  # a flag
+RESOURCES = 1  # a field
 _PLAIN = ("string_value", "int_value", "double_value")
 _NO_LETTER = re.compile("[^a-zA-Z0-9_]")
 
@@ -97,30 +99,38 @@ def read(
         raise Unreadable(str(error)) from None
     if not (is_told or is_forwarded):
         return payload
-    metrics = _parsed(data)
-    if is_told:
-        _take_points(payload, metrics, dict(sender.labels))
-    if is_forwarded:
-        payload.forwarded = _addressed(metrics, sender.labels)
+    own, looks = dict(sender.labels), iter(range(MOST_METRICS))
+    forwarded: list[bytes] = []  # one behind the other they are one message
+    for metrics in _parsed(data):
+        if is_told:
+            _take_points(payload, metrics, own, looks)
+        if is_forwarded:
+            forwarded.append(_addressed(metrics, sender.labels))
+    payload.forwarded = b"".join(forwarded)
     return payload
 
 
-def _parsed(data: bytes) -> MetricsData:
+def _parsed(data: bytes) -> Iterator[MetricsData]:
+    """All of it, one piece after the other."""
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
+    resources = 0
     try:
-        found: MetricsData = MetricsData.FromString(data)
-    except DecodeError as error:
+        for piece in pieces(data):
+            found: MetricsData = MetricsData.FromString(piece)
+            resources += len(found.resource_metrics)
+            if resources > MOST_RESOURCES:
+                raise Unreadable(f"it is of more than {MOST_RESOURCES} resources")
+            yield found
+    except (DecodeError, NoPieces) as error:
         raise Unreadable(str(error)) from None
-    if len(found.resource_metrics) > MOST_RESOURCES:
-        raise Unreadable(f"it is of more than {MOST_RESOURCES} resources")
-    return found
 
 
 def _addressed(metrics: MetricsData, labels: Labels) -> bytes:
     """With who pushed them, which clients leave to the broker to say."""
     names = {name for name, _ in labels}
+    addressed = bytearray()
     for each in metrics.resource_metrics:
         attributes = each.resource.attributes
         others = [one for one in attributes if one.key not in names]
@@ -128,14 +138,18 @@ def _addressed(metrics: MetricsData, labels: Labels) -> bytes:
         attributes.extend(others)
         for name, value in labels:
             attributes.add(key=name).value.string_value = value
-    return bytes(metrics.SerializeToString())
+        # One by one: of little that comes much may go on.
+        addressed += field_of(RESOURCES, each.SerializeToString())
+    return bytes(addressed)
 
 
 # --- points ---------------------------------------------------------------------------------------
 
 
-def _take_points(payload: Payload, metrics: MetricsData, own: dict[str, str]) -> None:
-    for common, metric in islice(_metrics(metrics), MOST_METRICS):
+def _take_points(
+    payload: Payload, metrics: MetricsData, own: dict[str, str], looks: Iterator[int]
+) -> None:
+    for (common, metric), _ in zip(_metrics(metrics), looks, strict=False):
         kind = metric.WhichOneof("data")
         if kind is None:
             continue
@@ -168,7 +182,8 @@ def _numbers(name: str, kind: str, data: Any, point: Any) -> Iterator[tuple[str,
         which = point.WhichOneof("value")
         value = math.nan if which is None else float(getattr(point, which))
         if math.isfinite(value):
-            yield name.removesuffix("_total") if rises else name, rises, value
+            # Also where it falls: a page has no two families of one name.
+            yield name.removesuffix("_total"), rises, value
     elif math.isfinite(point.sum):  # what means can be had of
         yield f"{name}_count", True, float(point.count)
         yield f"{name}_sum", True, float(point.sum)

@@ -13,6 +13,7 @@ from functools import partial
 from kafkalite.env import Env
 from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import Steps
 from kafkalite.telemetry.forwarding import Forwarding
 from kafkalite.telemetry.payload import Payload, Sender, Unreadable, read
 from kafkalite.telemetry.series import Series
@@ -80,19 +81,23 @@ class Receiver:
         self._env.background.submit(job, partial(self._read, pushed))
 
     def _read(self, pushed: Pushed, outcome: Payload | BaseException) -> None:
+        if self._reading is not None:  # it was not stopped meanwhile
+            taken = self._env.slices.later(self._taken(pushed, outcome))
+            taken.then(lambda _: self._over(taken), lambda _: self._over(taken))
+
+    def _over(self, taken: Later[Unreadable | None]) -> None:
+        """Who waits is told, also of a mistake of ours."""
         told, self._reading = self._reading, None
         if told is None:
             return  # it was stopped meanwhile
         try:
-            reason = self._taken(pushed, outcome)
-        except Exception as error:  # noqa: BLE001 - a mistake of ours: who waits is told
-            told.fail(error)
-        else:
-            told.resolve(reason)
+            taken.then(told.resolve, told.fail)
         finally:
             self._go_on()
 
-    def _taken(self, pushed: Pushed, outcome: Payload | BaseException) -> Unreadable | None:
+    def _taken(
+        self, pushed: Pushed, outcome: Payload | BaseException
+    ) -> Steps[Unreadable | None]:
         if isinstance(outcome, Unreadable):
             self.unreadable += 1
             return outcome
@@ -101,7 +106,7 @@ class Receiver:
         self.taken += 1
         if self.series is not None:
             now_ms = self._env.clock.monotonic_ms()
-            self.series.take(
+            yield from self.series.take(
                 pushed.sender.instance_id, outcome, pushed.interval_ms, pushed.is_last, now_ms
             )
         if self.forwarding is not None and outcome.forwarded:

@@ -13,12 +13,13 @@ from itertools import islice
 
 from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.env.slicing import Steps
-from kafkalite.telemetry.payload import Key, Payload
+from kafkalite.telemetry.payload import Key, Payload, Point
 
 MOST_SERIES = 20_000
 MOST_OF_ONE = 1_000
 INTERVALS = 3
 LEAST_KEPT_MS = 60_000  # some scrapes
+POINTS_PER_STEP = 64  # each with its labels, dozens of them
 
 
 @dataclass(slots=True)
@@ -41,7 +42,8 @@ class Series:
 
     def take(
         self, instance_id: str, payload: Payload, interval_ms: int, is_last: bool, now_ms: int
-    ) -> None:
+    ) -> Steps[None]:
+        """Some points in each step, which are in the payload no more."""
         if self._count >= self._most:
             self.forget_silent(now_ms)
         self.left_out += payload.left_out
@@ -52,15 +54,21 @@ class Series:
         if client is None:
             return
         client.until_ms = now_ms + kept_ms
-        values = client.values
-        for each in payload.points:
-            before = values.get(each.key)
-            if before is None:
-                if len(values) >= MOST_OF_ONE or self._count >= self._most:
-                    self.left_out += 1
-                    continue
-                self._count += 1
-            values[each.key] = each.value + (before or 0.0) if each.is_delta else each.value
+        points = payload.points
+        points.reverse()
+        while points:
+            for each in (points.pop() for _ in range(min(len(points), POINTS_PER_STEP))):
+                self._put(client.values, each)
+            yield
+
+    def _put(self, values: dict[Key, float], point: Point) -> None:
+        before = values.get(point.key)
+        if before is None:
+            if len(values) >= MOST_OF_ONE or self._count >= self._most:
+                self.left_out += 1
+                return
+            self._count += 1
+        values[point.key] = point.value + (before or 0.0) if point.is_delta else point.value
 
     def forget_silent(self, now_ms: int) -> None:
         gone = [id_ for id_, each in self._clients.items() if each.until_ms <= now_ms]

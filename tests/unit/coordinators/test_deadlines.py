@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kafkalite.coordinators.deadlines import GARBAGE_MINIMUM, Deadlines
 from kafkalite.env.clock import ManualClock
-from kafkalite.env.slicing import finish
+from kafkalite.env.slicing import Steps, finish
 
 Fired = list[tuple[int, str]]
 
@@ -75,3 +75,25 @@ def test_cancelled_deadlines_leave_nothing_behind() -> None:
     assert len(deadlines._heap) <= GARBAGE_MINIMUM + 4
     deadlines.cancel("stays")
     assert clock.next_due_ms() is None
+
+
+def test_what_is_armed_before_those_that_have_passed_are_handed_out_wakes_nobody() -> None:
+    """Their first step waits where much else was done at once."""
+    clock = ManualClock()
+    begun: list[Steps[None]] = []
+    fired: list[str] = []
+
+    def wake() -> None:
+        begun.append(deadlines.meet(lambda _, name: fired.append(name)))
+
+    deadlines: Deadlines[str] = Deadlines(clock, wake)
+    deadlines.arm("a", 5, "a")
+    clock.advance(5)
+    deadlines.arm("b", 0, "b")
+    clock.advance(5)
+    assert len(begun) == 1
+    finish(begun[0])
+    deadlines.arm("c", 5, "c")
+    clock.advance(5)
+    finish(begun[1])
+    assert fired == ["a", "b", "c"]

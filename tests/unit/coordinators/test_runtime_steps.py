@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from kafkalite.coordinators import by_turns
 from kafkalite.coordinators.by_turns import AT_ONCE, PER_STEP
 from kafkalite.coordinators.effects import Effects, Producer, Record, Timer
 from kafkalite.coordinators.events import Event
@@ -371,6 +372,59 @@ def test_who_comes_while_many_have_their_turn_comes_behind_them(world: World) ->
         world.clock.turn()
     assert not is_told_at_once
     assert all(each.is_resolved for each in before)
+
+
+def test_who_waits_when_a_shard_is_given_up_is_told_some_at_a_time(world: World) -> None:
+    world.runtime.submit(Write())
+    told: Numbers[int] = Numbers()
+    for _ in range(MANY):
+        world.runtime.submit(Count()).then(lambda _: told.update([world.clock.turns]))
+    world.runtime.unload()
+    assert 0 < told.total() < MANY
+    world.clock.advance(0)
+    assert told.total() == MANY
+    assert max(told.values()) <= MOST_PER_TURN
+
+
+def test_a_timer_that_is_due_while_many_have_their_turn_may_be_armed_anew_by_one_of_them(
+    world: World,
+) -> None:
+    world.runtime.submit(WriteLater(5))
+    world.runtime.submit(Write())
+    before = [world.runtime.submit(Send(0)) for _ in range(MANY)]
+    world.runtime.submit(WriteLater(1_000))
+    while not before[0].is_resolved:
+        world.clock.turn()
+    assert not before[-1].is_resolved
+    world.clock.spend(6)
+    world.clock.advance(900)
+    assert before[-1].is_resolved
+    assert world.shard.counts == []
+    world.clock.advance(200)
+    assert world.shard.counts == [MANY]
+
+
+def test_a_timer_does_not_wait_for_a_line_that_never_ends(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(by_turns, "MOST_BEFORE_TIMERS", MANY // 2)
+    world.runtime.submit(WriteLater(5))
+    world.runtime.submit(Write())
+    before = [world.runtime.submit(Send(0)) for _ in range(MANY)]
+    while not before[MANY // 2 + MOST_PER_TURN].is_resolved:
+        world.clock.turn()
+    order: list[type[Any]] = []
+    decide = world.shard.decide
+
+    def kept(event: Any, now_ms: int) -> Effects | InSteps:
+        order.append(type(event))
+        return decide(event, now_ms)
+
+    monkeypatch.setattr(world.shard, "decide", kept)
+    world.clock.spend(6)
+    world.clock.advance(0)
+    assert Count in order
+    assert order[-1] is Send
 
 
 def test_timers_that_are_due_in_one_moment_are_met_some_at_a_time(world: World) -> None:

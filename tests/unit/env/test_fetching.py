@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http.client import HTTPException
@@ -121,3 +123,22 @@ def test_who_is_slow_is_cut_off(server: Callable[[str], str], path: str) -> None
 def test_nobody_is_there() -> None:
     with pytest.raises(OSError):
         fetched("http://127.0.0.1:1/x", None, 1, MOST)
+
+
+@pytest.mark.parametrize("path", ["missing", "large", "file", "drip"])
+def test_nothing_is_left_open_behind_what_is_no_answer(
+    server: Callable[[str], str], path: str
+) -> None:
+    def refused() -> None:
+        try:
+            fetched(server(path), None, 0.3, MOST)
+        except (OSError, ValueError) as error:
+            circle = error  # of itself and this frame, which only the collector of garbage ends
+            assert circle
+
+    gc.collect()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        refused()
+        gc.collect()
+    assert [str(each.message) for each in told if each.category is ResourceWarning] == []

@@ -5,12 +5,14 @@ from typing import Any
 import pytest
 
 from kafkalite.env.later import Later
+from kafkalite.env.slicing import Steps, finish
 from kafkalite.handlers.share_fetch import MOST_UNKNOWN
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     DeleteRecordsRequest,
     ShareFetchRequest,
 )
+from kafkalite.sharing.reading import Walk, walk
 from kafkalite.sharing.shared_partition import SharedPartition
 from tests.unit.handlers.share_desk import (
     ACCEPT,
@@ -205,6 +207,38 @@ def test_what_a_client_had_that_has_gone_is_free_and_nothing_is_handed_to_it() -
     desk.clock.advance(0)
     assert waiting.value.responses == []
     assert desk.acquired() == [(0, 1, 2)]
+
+
+def test_who_goes_while_its_records_are_looked_for_is_handed_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    desk = desk_with(2)
+
+    def gone_meanwhile(*given: Any) -> Steps[Walk]:
+        found = yield from walk(*given)
+        desk.connection.has_gone()
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kafkalite.handlers.share_fetch.walk", gone_meanwhile)
+        assert desk.acquired(OTHER) == []
+    desk.clock.advance(0)
+    assert desk.acquired() == [(0, 1, 1)]
+
+
+def test_all_that_a_session_had_is_freed_whatever_is_still_told_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sharing = desk_with(0).context.sharing
+    places = [(bytes(16), index) for index in range(10)]
+    session = sharing.sessions.open(("g", "m"), places)
+    freed: list[int] = []
+    monkeypatch.setattr(sharing, "known", lambda key: freed.append(key.partition))
+    steps = sharing._free(session)
+    next(steps)
+    session.tells(places[3], has_records=True, has_error=False)
+    finish(steps)
+    assert freed == list(range(10))
 
 
 def test_a_fetch_says_what_became_of_other_records() -> None:

@@ -82,6 +82,13 @@ def test_very_many_resources_are_refused() -> None:
         told(b"\x0a\x00" * (payload.MOST_RESOURCES + 1))
 
 
+def test_javas_clients_push_a_resource_for_each_metric() -> None:
+    data = b"".join(Push().gauge(f"org.apache.kafka.a{number}", 1).data for number in range(1_900))
+    found = read(data, 0, MOST, SENDER, is_told=True, is_forwarded=True)
+    assert (len(found.points), found.left_out) == (1_900, 0)
+    assert len(MetricsData.FromString(found.forwarded).resource_metrics) == 1_900
+
+
 def test_of_very_many_points_some_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(payload, "MOST_POINTS", 3)
     push = Push()
@@ -112,6 +119,11 @@ def test_no_number_is_told_where_there_is_none() -> None:
 )
 def test_no_name_of_a_client_is_one_of_the_brokers(name: str, shown: str) -> None:
     assert spelt(name) == shown
+
+
+def test_no_two_families_of_a_page_have_one_name() -> None:
+    found = told(Push().gauge("a.total", 1).sum("a", 2).data)
+    assert values(found) == {("pushed_a", False): 1, ("pushed_a", True): 2}
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from kafkalite.env import manual_env
 from kafkalite.env.background import QueuedBackground
+from kafkalite.env.clock import ManualClock
 from kafkalite.env.slicing import finish
 from kafkalite.telemetry.payload import Unreadable
 from kafkalite.telemetry.receiver import Pushed, Receiver
@@ -31,7 +32,8 @@ class Forwarding:
 
 class World:
     def __init__(self) -> None:
-        env = manual_env()
+        self.clock = ManualClock()
+        self.env = env = manual_env(clock=self.clock)
         self.background = env.background = QueuedBackground()
         forwarding: Any = Forwarding()
         self.forwarding = forwarding
@@ -90,3 +92,31 @@ def test_nobody_waits_after_a_stop(world: World) -> None:
     world.background.run_all()
     assert world.take().is_resolved
     assert (world.receiver.taken, world.forwarding.is_over) == (0, True)
+
+
+def large() -> bytes:
+    push = Push()
+    for number in range(1_500):
+        push.gauge(f"org.apache.kafka.a{number}", 1)
+    return push.data
+
+
+def test_what_is_large_is_kept_between_everything_else(world: World) -> None:
+    told, other = world.take(large()), world.take()
+    world.background.run_one()
+    assert 0 < len(world.series) < 1_000
+    assert not told.is_resolved
+    world.clock.advance(0)
+    assert told.value is None
+    assert len(world.series) == 1_000
+    world.background.run_all()
+    assert other.value is None
+
+
+def test_nobody_waits_after_a_stop_in_the_middle_of_what_is_large(world: World) -> None:
+    told = world.take(large())
+    world.background.run_one()
+    world.receiver.stop()
+    assert told.value is None
+    world.clock.advance(0)
+    assert len(world.env.slices) == 0

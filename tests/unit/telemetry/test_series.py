@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ INTERVAL_MS = 100_000
 
 def take(series: Series, *points: Point, by: str = "a", now_ms: int = 0, **how: Any) -> None:
     given = {"interval_ms": INTERVAL_MS, "is_last": False, **how}
-    series.take(by, Payload(list(points)), now_ms=now_ms, **given)
+    finish(series.take(by, Payload(list(points)), now_ms=now_ms, **given))
 
 
 def delta(value: float, name: str = "n") -> Point:
@@ -80,5 +81,14 @@ def test_of_all_there_is_a_bounded_number_and_those_who_have_gone_give_way() -> 
 
 def test_points_that_were_left_out_before_count() -> None:
     series = Series()
-    series.take("a", Payload([], left_out=3), INTERVAL_MS, False, 0)
+    finish(series.take("a", Payload([], left_out=3), INTERVAL_MS, False, 0))
     assert (series.left_out, len(series)) == (3, 0)
+
+
+def test_of_very_many_points_some_are_taken_in_each_step() -> None:
+    series, points = Series(), [gauge(1, f"g{number}") for number in range(500)]
+    seen = [0]
+    for _ in series.take("a", Payload(points), INTERVAL_MS, False, 0):
+        seen.append(len(series))
+    assert seen[-1] == len(series) == 500
+    assert max(now - before for before, now in pairwise(seen)) <= 64
