@@ -85,22 +85,21 @@ class Receiver:
             taken = self._env.slices.later(self._taken(pushed, outcome))
             taken.then(lambda _: self._over(taken), lambda _: self._over(taken))
 
-    def _over(self, taken: Later[Unreadable | None]) -> None:
+    def _over(self, taken: Later[None]) -> None:
         """Who waits is told, also of a mistake of ours."""
         told, self._reading = self._reading, None
         if told is None:
             return  # it was stopped meanwhile
         try:
-            taken.then(told.resolve, told.fail)
+            taken.then(told.resolve, partial(_tell, told))
         finally:
             self._go_on()
 
     def _taken(
         self, pushed: Pushed, outcome: Payload | BaseException
-    ) -> Steps[Unreadable | None]:
+    ) -> Steps[None]:
         if isinstance(outcome, Unreadable):
             self.unreadable += 1
-            return outcome
         if isinstance(outcome, BaseException):
             raise outcome
         self.taken += 1
@@ -111,4 +110,11 @@ class Receiver:
             )
         if self.forwarding is not None and outcome.forwarded:
             self.forwarding.send(outcome.forwarded)
-        return None
+
+
+def _tell(told: Later[Unreadable | None], error: Exception) -> None:
+    """What is wrong with a push is what its sender is told; all else is our mistake."""
+    if isinstance(error, Unreadable):
+        told.resolve(error)
+    else:
+        told.fail(error)
