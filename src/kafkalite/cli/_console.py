@@ -37,10 +37,11 @@ from kafkalite.cli.console import (
     ways_in,
 )
 from kafkalite.config.listeners import PLAINTEXT, SASL_PROTOCOLS
+from kafkalite.config.properties import as_properties
 from kafkalite.env.slicing import LOOKS_PER_STEP, Steps, Work, caught
 from kafkalite.security.client_settings import PROTOCOL
 
-MOST_ROWS = 1_000
+MOST_ROWS, MOST_CHARACTERS = 1_000, 100
 ANSWER_SECONDS = 8.0
 STOP_SECONDS = 5.0
 _EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -89,7 +90,7 @@ class Console:
         )  # fmt: skip
         assert self._process.stdin is not None
         with suppress(BrokenPipeError), self._process.stdin as told:
-            told.write(_written(given))
+            told.write(as_properties(given).encode())  # where nobody looks: passwords
         self._listener.close()
         self._theirs.close()
         answering = threading.Thread(
@@ -115,6 +116,8 @@ class Console:
             while self._link.recv(1):
                 told = json.dumps(_asked(loop, broker)).encode()
                 self._link.sendall(told + b"\n")
+        if self._process is not None:
+            self._process.wait()  # so that nothing of it is left in the list of processes
         if not broker.is_serving:
             return
         logging.warning("the console at %s has ended, the broker goes on", self.url)
@@ -125,12 +128,6 @@ def _chosen(broker: Broker) -> Any:
     order = {PLAINTEXT: 0, **dict.fromkeys(SASL_PROTOCOLS, 1)}
     found = [each for each in broker.config.listeners if each.name in broker.server.addresses]
     return min(found, key=lambda each: order.get(each.protocol, 2))
-
-
-def _written(given: Mapping[str, str]) -> bytes:
-    """Properties, which the process reads as its input: there may be passwords."""
-    escaped = {key: value.replace("\\", "\\\\") for key, value in given.items()}
-    return "".join(f"{key}={value}\n" for key, value in escaped.items()).encode()
 
 
 def _asked(loop: AbstractEventLoop, broker: Broker) -> list[dict[str, Any]] | str:
@@ -159,10 +156,10 @@ def _rows(broker: Broker) -> Steps[list[dict[str, Any]]]:
     """Connections by who they are: what clients say of themselves, so the most frequent alone."""
     counted: Counter[tuple[str, str, str, str, str]] = Counter()
     for number, each in enumerate(broker.server.clients, 1):
-        counted[
-            each.software_name, each.software_version, each.principal, each.peer_address[0],
-            each.listener,
-        ] += 1  # fmt: skip
+        told = (each.software_name, each.software_version, each.principal, each.peer_address[0],
+                each.listener)  # fmt: skip
+        name, version, principal, host, listener = (one[:MOST_CHARACTERS] for one in told)
+        counted[name, version, principal, host, listener] += 1
         if number % LOOKS_PER_STEP == 0:
             yield
     return [

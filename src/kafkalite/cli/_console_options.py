@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from kafkalite.cli._properties_file import PropertiesFile
+from kafkalite.cli._where import Settings, SettingsFile
 
 OPTION = "--console"
 
@@ -33,7 +33,7 @@ def console_options(command: Callable[..., None]) -> Callable[..., None]:
                   help="Show a console in the browser there; port 0 picks one.")
     @click.option("--console-allow-changes", is_flag=True,
                   help="Let it write records, make and delete topics, reset groups.")
-    @click.option("--console-config", type=PropertiesFile(),
+    @click.option("--console-config", type=SettingsFile(),
                   help="How it comes to the broker, where TLS needs more than the protocol: "
                        "ssl.truststore.*, or who is logged in for all.")
     @click.option("--console-registry", metavar="URL", help="A schema registry for it.")
@@ -44,7 +44,7 @@ def console_options(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(
         *, console_address: str | None, console_allow_changes: bool,
-        console_config: dict[str, str] | None, console_registry: str | None,
+        console_config: Settings | None, console_registry: str | None,
         console_allow_host: tuple[str, ...], console_port_file: str | None, **given: Any,
     ) -> None:  # fmt: skip
         others = (console_allow_changes, console_config, console_registry, console_allow_host,
@@ -55,7 +55,8 @@ def console_options(command: Callable[..., None]) -> Callable[..., None]:
             command(console=None, **given)
             return
         command(console=ConsoleWanted(
-            console_address, console_config or {}, console_allow_changes, console_registry,
+            console_address, {} if console_config is None else console_config.values,
+            console_allow_changes, console_registry,
             console_allow_host, console_port_file,
         ), **given)  # fmt: skip
 

@@ -15,6 +15,7 @@ from kafkalite.cli._addresses import Address, listening
 from kafkalite.cli._as_program import ending_well
 from kafkalite.cli._port_file import write_port
 from kafkalite.cli._where import (
+    CLIENT_ID,
     ProfileName,
     Servers,
     Settings,
@@ -91,16 +92,18 @@ def command(
     """
     check_installed("this")
     settings = settings_named(bootstrap, client_file, profile)
-    security, mechanisms = ways_in(settings.values)
+    security, mechanisms = ways_in(settings.values, settings.source)
     check_exposed("--listen", address, may_change, bool(mechanisms))
     with ending_well():
         if descriptors is None:
             listener = listening("--listen", *address)
         else:
             listener = socket.socket(fileno=descriptors.listener)
+            check_exposed("--console", listener.getsockname(), may_change, bool(mechanisms))
         with closing(listener):
             console = _Console(
-                settings.servers(bootstrap), security, mechanisms, may_change, _schemas(registry)
+                settings.servers(bootstrap), security, mechanisms, may_change, _schemas(registry),
+                settings.values.get(CLIENT_ID) or "kafkalite-console",
             )
             where = listener.getsockname()
             if port_file is not None:
@@ -119,7 +122,9 @@ def check_installed(what: str) -> None:
         ) from None
 
 
-def ways_in(given: Mapping[str, str]) -> tuple[Security, tuple[str, ...]]:
+def ways_in(
+    given: Mapping[str, str], source: str = "--console-config"
+) -> tuple[Security, tuple[str, ...]]:
     """How brokers are reached, and by which mechanisms whoever opens the page logs in; none when
     nobody does, or when the file says who is logged in for all. Raises ClickException."""
     from kafkalite.config import InvalidSetting
@@ -134,7 +139,7 @@ def ways_in(given: Mapping[str, str]) -> tuple[Security, tuple[str, ...]]:
         below = SSL if protocol == SASL_SSL else PLAINTEXT
         security = security_of({**given, PROTOCOL: below})
     except InvalidSetting as error:
-        raise click.ClickException(f"--config: {error}") from None
+        raise click.ClickException(f"{source}: {error}") from None
     named = given.get(MECHANISM)
     if named is None:  # the one that shows a password last
         return security, tuple(sorted(BY_PASSWORD, key=lambda each: (each == PLAIN, each)))
@@ -145,7 +150,7 @@ def ways_in(given: Mapping[str, str]) -> tuple[Security, tuple[str, ...]]:
     return security, (named,)
 
 
-def check_exposed(option: str, address: tuple[str, int], may_change: bool, asks: bool) -> None:
+def check_exposed(option: str, address: tuple[Any, ...], may_change: bool, asks: bool) -> None:
     """What everybody reaches must not change anything unless they log in."""
     from kafkalite.console.guard import is_loopback
 
@@ -179,11 +184,12 @@ class _Console:
         mechanisms: tuple[str, ...],
         may_change: bool,
         schemas: Schemas | None,
+        client_id: str,
     ) -> None:
         from kafkalite.console.sessions import Sessions
 
         self._bootstrap, self._security = bootstrap, security
-        self._may_change, self._schemas = may_change, schemas
+        self._may_change, self._schemas, self._client_id = may_change, schemas, client_id
         self._sessions = Sessions(self._connect, mechanisms)
 
     def _connect(self, login: Login | None) -> Cluster:
@@ -192,7 +198,7 @@ class _Console:
 
         context = self._security.context
         return Cluster(
-            self._bootstrap, patience_s=ANSWER_SECONDS, client_id="kafkalite-console",
+            self._bootstrap, patience_s=ANSWER_SECONDS, client_id=self._client_id,
             security=Security(context, login or self._security.login),
             cure="start it, or start the console with --bootstrap where it is",
         )  # fmt: skip

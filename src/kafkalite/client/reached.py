@@ -50,9 +50,16 @@ def lag_of(found: Survey, group: Group) -> int | None:
 def positions(
     cluster: Cluster, topic: str, start: Start, timeout_s: float, tell: Callable[[str], None]
 ) -> dict[Place, int]:
-    """The offset of each partition at which something begins."""
+    """The offset of each partition at which something begins; one that is not there is said, and
+    the nearest that is taken: whoever went on from it would be sent elsewhere."""
     reader = Reader(
         cluster, topic, partitions=(), start=start, follows=False, is_committed=False,
         timeout_s=timeout_s, tell=tell,
     )  # fmt: skip
-    return {(topic, index): position for index, position in reader.beginnings.items()}
+    found = {}
+    for index, position in reader.beginnings.items():
+        end = reader.ends[index]
+        found[topic, index] = min(position, end)
+        if position > end:
+            tell(f"{topic}-{index} ends at {end}: there is no offset {position} to go on from")
+    return found

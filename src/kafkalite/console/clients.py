@@ -26,13 +26,14 @@ class Clients:
         self._idle: list[Cluster] = []
         self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
         self._is_closed = False
+        self._lock = threading.Lock()  # of the two above
 
     @contextmanager
     def one(self) -> Iterator[Cluster]:
         if not self._places.acquire(timeout=WAIT_SECONDS):
             raise Busy(f"{MOST_AT_ONCE} questions are under way already: ask again in a moment")
         try:
-            cluster = self._idle.pop() if self._idle else self._connect()
+            cluster = self._taken() or self._connect()
             try:
                 yield cluster
             except ClientFailed:
@@ -45,13 +46,21 @@ class Clients:
         finally:
             self._places.release()
 
+    def _taken(self) -> Cluster | None:
+        with self._lock:
+            return self._idle.pop() if self._idle else None
+
     def _give_back(self, cluster: Cluster) -> None:
-        if self._is_closed or len(self._idle) >= MOST_IDLE:
+        with self._lock:
+            is_kept = not self._is_closed and len(self._idle) < MOST_IDLE
+            if is_kept:
+                self._idle.append(cluster)
+        if not is_kept:
             cluster.close()
-        else:
-            self._idle.append(cluster)
 
     def close(self) -> None:
-        self._is_closed = True
-        while self._idle:
-            self._idle.pop().close()
+        with self._lock:
+            self._is_closed = True
+            left, self._idle = self._idle, []
+        for each in left:
+            each.close()

@@ -13,7 +13,7 @@ from typing import Any
 from kafkalite.client.internal_records import KEYED_TOPICS, describer
 from kafkalite.console.msgpack import NotMessagePack, unpack
 from kafkalite.console.protobuf import fields
-from kafkalite.console.schemas import NoSchema, Schemas, is_framed
+from kafkalite.console.schemas import MOST_PARSED, NoSchema, Schemas, is_framed
 from kafkalite.records.record import Record
 
 AUTO, TEXT, JSON, HEX, MSGPACK, PROTOBUF, SCHEMA = (
@@ -21,7 +21,6 @@ AUTO, TEXT, JSON, HEX, MSGPACK, PROTOBUF, SCHEMA = (
 )  # fmt: skip
 FORMATS = (AUTO, TEXT, JSON, HEX, MSGPACK, PROTOBUF, SCHEMA)
 EMPTY, INTERNAL = "empty", "internal"
-MOST_PARSED = 1 << 20
 _ALLOWED = "\n\r\t"
 
 
@@ -104,7 +103,7 @@ class Decoder:
         if is_framed(data):
             try:
                 return self._by_schema(data, most)
-            except NoSchema as reason:
+            except (NoSchema, RecursionError) as reason:
                 note = str(reason)
         text = _text_of(data, most)
         if text is not None:

@@ -98,6 +98,15 @@ class _Reader:
     def _map(self, length: int, depth: int) -> dict[str, Any]:
         found = {}
         for _ in range(length):
-            key = self.value(depth + 1)
-            found[key if isinstance(key, str) else repr(key)] = self.value(depth + 1)
+            name = self._name(depth)
+            found[name] = self.value(depth + 1)
         return found
+
+    def _name(self, depth: int) -> str:
+        """A key; one that has parts as its bytes: as text of a text it would be twice as long at
+        each depth."""
+        begins = self.position
+        key = self.value(depth + 1)
+        if isinstance(key, dict | list):
+            return f"0x{self._data[begins : self.position].hex()}"
+        return key if isinstance(key, str) else repr(key)

@@ -12,10 +12,10 @@ from typing import Any
 
 from kafkalite.client.cluster import ClientFailed, Cluster
 from kafkalite.client.consuming import EARLIEST, LATEST, Reader, Start
-from kafkalite.console.decoding import AUTO, FORMATS, MOST_PARSED, Decoder, Shown
+from kafkalite.console.decoding import AUTO, FORMATS, Decoder, Shown
 from kafkalite.console.filters import Texts, Wanted, wanted_of
 from kafkalite.console.given import Given, Mistake
-from kafkalite.console.schemas import Schemas
+from kafkalite.console.schemas import MOST_PARSED, Schemas
 from kafkalite.protocol.errors import Error
 from kafkalite.records.record import Record
 
@@ -30,6 +30,7 @@ WHOLE_CHARACTERS = 200_000
 HEADERS, HEADER_CHARACTERS = 50, 300
 BEGINNINGS = ("beginning", "end", "last", "offset", "time")
 MOST_LAST = 5_000  # of all partitions together
+MOST_TOLD = 4 << 20  # characters of an answer, about
 
 
 @dataclass(slots=True)
@@ -41,6 +42,8 @@ class _Looking:
     rows: list[dict[str, Any]] = field(default_factory=list)
     looked_at: int = 0
     size: int = 0
+    told: int = 0
+    seconds: float = 0.0  # that reading what there is has taken
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -49,6 +52,8 @@ class _Looking:
             len(self.rows) >= self.limit
             or self.looked_at >= MOST_LOOKED_AT
             or self.size >= MOST_BYTES
+            or self.told >= MOST_TOLD
+            or self.seconds >= MOST_SECONDS
         )
 
 
@@ -80,14 +85,22 @@ def _look(reader: Reader, looking: _Looking, decoder: Decoder, wanted: Wanted | 
     for index, record, _ in reader.round():
         partial[index] = record.offset + 1
         looking.looked_at += 1
-        looking.size += len(record.key or b"") + len(record.value or b"")
+        looking.size += _size(record)
+        began_s = time.monotonic()
         row = _row(index, record, decoder, wanted)
+        looking.seconds += time.monotonic() - began_s
         if row is not None:
             looking.rows.append(row)
+            looking.told += len(str(row))
         if looking.is_enough:
             looking.positions = reader.beginnings | partial
             return
     looking.positions = reader.beginnings
+
+
+def _size(record: Record) -> int:
+    headers = sum(len(name) + len(value or b"") for name, value in record.headers)
+    return len(record.key or b"") + len(record.value or b"") + headers
 
 
 def _is_done(looking: _Looking, ends: dict[int, int]) -> bool:

@@ -14,12 +14,14 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
-from io import BytesIO
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
+from kafkalite.console.avro import Avro, NoAvro, NotAvro
+
 FRAME_BYTES = 5
 MOST_BYTES = 1 << 20
+MOST_PARSED = 1 << 20
 MOST_SCHEMAS = 2_000
 MOST_REFERENCES = 100
 ANSWER_SECONDS = 5
@@ -36,7 +38,7 @@ class NoSchema(ValueError):
 @dataclass(slots=True)
 class Schema:
     kind: str
-    parsed: Any = None
+    avro: Avro | None = None
 
 
 def is_framed(data: bytes) -> bool:
@@ -60,8 +62,13 @@ class Schemas:
         schema = self._schema(number)
         note = f"schema {number}"
         body = data[FRAME_BYTES:]
-        if schema.kind == AVRO:
-            return "avro", _avro(body, schema.parsed, number), note
+        if len(body) > MOST_PARSED:
+            raise NoSchema(f"more than {MOST_PARSED} bytes are not parsed")
+        if schema.avro is not None:
+            try:
+                return "avro", schema.avro.value(body), note
+            except NotAvro as error:
+                raise NoSchema(f"it is not Avro of schema {number}: {error}") from None
         if schema.kind == JSON:
             try:
                 return "json", json.loads(body), note
@@ -116,29 +123,13 @@ class Schemas:
             _parsed(found["schema"], named, path)
 
 
-def _parsed(text: str, named: dict[str, Any], what: str) -> Any:
+def _parsed(text: str, named: dict[str, Any], what: str) -> Avro:
     try:
-        from fastavro import parse_schema
-    except ImportError:
-        raise NoSchema("Avro needs fastavro: pip install 'kafkalite[avro]'") from None
-    try:
-        return parse_schema(json.loads(text), named_schemas=named)
-    except Exception as error:  # noqa: BLE001 - whatever a registry has under that name
+        return Avro(json.loads(text), named)
+    except NoAvro as error:
+        raise NoSchema(str(error)) from None
+    except (ValueError, RecursionError) as error:
         raise NoSchema(f"{what} cannot be used: {error}") from None
-
-
-def _avro(body: bytes, schema: Any, number: int) -> Any:
-    from fastavro import schemaless_reader
-
-    stream = BytesIO(body)
-    try:
-        value = schemaless_reader(stream, schema)
-    except Exception as error:  # noqa: BLE001 - whatever the bytes make of it
-        raise NoSchema(f"it is not Avro of schema {number}: {error}") from None
-    if stream.tell() != len(body):
-        left = len(body) - stream.tell()
-        raise NoSchema(f"it is not Avro of schema {number}: {left} bytes are left")
-    return value
 
 
 def of_registry(url: str) -> Schemas:

@@ -7,6 +7,7 @@ server, never on its loop. What is asked of the cluster stands in api.py.
 from __future__ import annotations
 
 import json
+import math
 import mimetypes
 import socket
 from collections.abc import Callable, Collection
@@ -28,6 +29,7 @@ import kafkalite
 from kafkalite.client.cluster import ClientFailed, NotLetIn
 from kafkalite.console import overview
 from kafkalite.console.api import Route, refusal, routes
+from kafkalite.console.connections import Prompt
 from kafkalite.console.given import Given, Mistake
 from kafkalite.console.guard import Guard
 from kafkalite.console.schemas import Schemas
@@ -35,6 +37,8 @@ from kafkalite.console.sessions import LONGEST_SECONDS, Session, Sessions, TooOf
 
 MOST_BODY_BYTES = 4 << 20
 MOST_NAME, MOST_PASSWORD = 500, 5_000
+MOST_CONNECTIONS = 200
+MOST_EXACT = (1 << 53) - 1  # of a browser's whole numbers
 STARTS = ("index.html",)
 
 
@@ -60,8 +64,8 @@ def serve(server: uvicorn.Server, listener: socket.socket) -> None:
 def server_of(app: ASGIApp) -> uvicorn.Server:
     return uvicorn.Server(uvicorn.Config(
         app, log_config=None, log_level="warning", access_log=False, lifespan="off",
-        loop="asyncio", http="h11", ws="none", server_header=False, timeout_graceful_shutdown=1,
-        limit_concurrency=200,
+        loop="asyncio", http=Prompt, ws="none", server_header=False, timeout_graceful_shutdown=1,
+        limit_concurrency=MOST_CONNECTIONS,
     ))  # fmt: skip
 
 
@@ -134,7 +138,7 @@ class _Page:
                           "--allow-changes")  # fmt: skip
         try:
             given = await _given(request)
-            return _json(await run_in_threadpool(_ask, session, route, given))
+            return _sent(await run_in_threadpool(_ask, session, route, given))
         except ClientDisconnect:
             return Response(status_code=400)  # to nobody
         except Exception as failure:  # noqa: BLE001 - raised again when it is none for the page
@@ -161,9 +165,10 @@ class _Page:
         return self._sessions.found(request.cookies.get(self._cookie))
 
 
-def _ask(session: Session, route: Route, given: Given) -> dict[str, Any]:
+def _ask(session: Session, route: Route, given: Given) -> str:
     with session.clients.one() as cluster:
-        return route.ask(cluster, given)
+        found = route.ask(cluster, given)
+    return _written(found)
 
 
 def _may_describe(session: Session) -> bool:
@@ -190,8 +195,27 @@ async def _given(request: Request) -> Given:
 
 
 def _json(found: dict[str, Any], status: int = 200) -> Response:
+    return _sent(_written(found), status)
+
+
+def _sent(text: str, status: int = 200) -> Response:
+    return Response(text, status, media_type="application/json")
+
+
+def _written(found: dict[str, Any]) -> str:
     """ASCII, so that half a character, which JSON may have, can be told as well."""
-    return Response(json.dumps(found), status, media_type="application/json")
+    return json.dumps(_as_browsers_read(found))
+
+
+def _as_browsers_read(value: Any) -> Any:
+    """Numbers that they would round, or not take for JSON at all, as a text of their digits."""
+    if isinstance(value, dict):
+        return {key: _as_browsers_read(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_browsers_read(each) for each in value]
+    if isinstance(value, int):
+        return value if -MOST_EXACT <= value <= MOST_EXACT else str(value)
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _error(status: int, kind: str, text: str) -> Response:

@@ -13,11 +13,16 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import psutil
 import pytest
 from confluent_kafka.admin import AdminClient
+
+from kafkalite.broker import Broker
+from kafkalite.cli._console import MOST_ROWS, _rows
+from kafkalite.console.owner import MOST_BYTES
 
 START_SECONDS = 30
 PROGRAM = [sys.executable, "-m", "kafkalite"]
@@ -122,6 +127,36 @@ def test_a_broker_with_keys_has_its_users_log_in(tmp_path: Path) -> None:
         broker.ask("topic/create", name="made")
         assert {each["name"] for each in broker.ask("topics")["topics"]} == {"orders", "made"}
         assert {each["principal"] for each in broker.ask("clients")["clients"]} == {"User:admin"}
+
+
+def test_who_is_connected_is_told_in_few_words() -> None:
+    """More than the console takes would be the end of it, and clients say what they like."""
+    clients = [
+        SimpleNamespace(software_name="n" * 30_000, software_version="v" * 30_000,
+                        principal="ö" * 30_000, peer_address=(str(number), 1), listener="L" * 200)
+        for number in range(2 * MOST_ROWS)
+    ]  # fmt: skip
+    work = _rows(cast(Broker, SimpleNamespace(server=SimpleNamespace(clients=clients))))
+    told: list[Any] = []
+
+    def through() -> Iterator[None]:
+        told.extend((yield from work))
+
+    assert len(list(through())) > 1
+    assert len(told) == MOST_ROWS
+    assert len(json.dumps(told)) < MOST_BYTES
+
+
+def test_whoever_is_logged_in_for_all_by_librdkafkas_words_changes_nothing(tmp_path: Path) -> None:
+    """The process of the console reads them, so that its broker has to read them alike."""
+    config = tmp_path / "librdkafka.conf"
+    config.write_text("security.protocol=SASL_PLAINTEXT\nsasl.mechanisms=PLAIN\n"
+                      "sasl.username=admin\nsasl.password=secret\n")  # fmt: skip
+    words = [*PROGRAM, "serve", "--memory", "--listen", "127.0.0.1:0", "--console", "0.0.0.0:0",
+             "--console-allow-changes", "--console-config", str(config)]  # fmt: skip
+    done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode != 0
+    assert "nobody logs in" in " ".join(done.stderr.split())
 
 
 @pytest.mark.parametrize(

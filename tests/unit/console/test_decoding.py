@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import struct
+from datetime import date
 from io import BytesIO
 from typing import Any
 
@@ -138,6 +139,14 @@ def test_what_is_no_message_pack(data: str) -> None:
         unpack(bytes.fromhex(data))
 
 
+@pytest.mark.parametrize("key", [r"a1 5c", r"a1 27"])
+def test_keys_with_parts_grow_no_text(key: str) -> None:
+    data = bytes.fromhex("81" * 60 + key + "c0" * 60)
+    [name] = unpack(data)
+    assert name == f"0x{data[1:-1].hex()}"
+    assert found(data).format == "msgpack"
+
+
 def test_fields_of_protobuf() -> None:
     data = bytes.fromhex("08 96 01  12 07 74 65 73 74 69 6e 67  1a 03 08 96 01  22 01 ff  08 05")
     assert fields(data) == {
@@ -174,6 +183,7 @@ def avro() -> tuple[Registry, bytes]:
         "/schemas/ids/9": {"schema": "syntax", "schemaType": "PROTOBUF"},
         "/schemas/ids/10": {"schema": "{"},
         "/schemas/ids/11": {"schema": "{}", "references": [{}]},
+        "/schemas/ids/13": {"schema": "5"},
     })  # fmt: skip
     named: dict[str, Any] = {}
     parse_schema(PLACE, named_schemas=named)
@@ -204,6 +214,7 @@ def test_values_that_name_their_schema() -> None:
         (b"\0\0\0\0\x09\x08\x01", "is of Protobuf"),
         (b"\0\0\0\0\x0a\x08\xff", "schema 10 cannot be used"),
         (b"\0\0\0\0\x0b\x08\xff", "schema 11 is no schema"),
+        (b"\0\0\0\0\x0d\x08\xff", "schema 13 cannot be used"),
         (b"\0\0\0\0\x0c\xff", "404 for /schemas/ids/12"),
         (b"plain", "no id of a schema"),
     ],
@@ -213,6 +224,64 @@ def test_values_whose_schema_does_not_help(data: bytes, why: str) -> None:
     shown = found(data, SCHEMA, Schemas(registry))
     assert shown.format == "hex"
     assert why in (shown.note or "")
+
+
+LIST = {"type": "record", "name": "List", "fields": [{"name": "next", "type": ["null", "List"]}]}
+NOTHINGS = {"type": "array", "items": "null"}
+
+
+def pairs(depth: int) -> Any:
+    """Records that hold the next one twice, and take no byte."""
+    made: Any = "null"
+    for number in range(depth):
+        twice = f"Pair{number - 1}" if number else "null"
+        fields = [{"name": "one", "type": made}, {"name": "other", "type": twice}]
+        made = {"type": "record", "name": f"Pair{number}", "fields": fields}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("schema", "body", "why"),
+    [
+        (LIST, b"\x02" * 1_000_000 + b"\0", "deep"),
+        (NOTHINGS, b"\x80\x80\x80\x80\x80\x40\0", "values"),
+        (pairs(40), b"", "values"),
+        ("string", b"\x03", "ends too early"),
+        (["null", "int"], b"\x04", "a union of 2 has no part 2"),
+        ("bytes", b"\x04abc", "1 bytes are left"),
+        ("long", b"\xff" * 11, "too many bytes"),
+        ("string", b"\x80\x80\x80\x01" + b"x" * (2 << 20), "are not parsed"),
+    ],
+)
+def test_avro_is_bounded_before_it_is_read(schema: Any, body: bytes, why: str) -> None:
+    """fastavro is compiled: nothing but its process's end stops it."""
+    shown = found(b"\0\0\0\0\x01" + body, SCHEMA, of_one(schema))
+    assert shown.format == "hex"
+    assert why in (shown.note or "")
+
+
+def of_one(schema: Any) -> Schemas:
+    return Schemas(Registry({"/schemas/ids/1": {"schema": json.dumps(schema)}}))
+
+
+def test_avro_of_every_kind() -> None:
+    kinds: dict[str, tuple[Any, Any]] = {
+        "n": ("null", None), "b": ("boolean", True), "i": ("int", -3), "f": ("float", 1.5),
+        "d": ("double", 2.5), "y": ("bytes", b"\xff"), "s": ("string", "ö"),
+        "e": ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, "B"),
+        "x": ({"type": "fixed", "name": "X", "size": 2}, b"ab"), "again": ("X", b"cd"),
+        "a": ({"type": "array", "items": "long"}, [1, 2]), "u": (["null", "string"], "v"),
+        "m": ({"type": "map", "values": ["null", "long"]}, {"k": 1, "l": None}),
+        "when": ({"type": "int", "logicalType": "date"}, date(2024, 2, 29)),
+    }  # fmt: skip
+    fields = [{"name": name, "type": kind} for name, (kind, _) in kinds.items()]
+    schema = {"type": "record", "name": "All", "fields": fields}
+    body = BytesIO()
+    value = {name: each for name, (_, each) in kinds.items()}
+    schemaless_writer(body, parse_schema(schema), value)
+    told = json.loads(found(b"\0\0\0\0\x01" + body.getvalue(), AUTO, of_one(schema)).text)
+    changed = {"y": "ff", "x": "6162", "again": "6364", "when": "2024-02-29"}
+    assert told == value | changed
 
 
 def test_a_schema_that_is_not_to_be_had_is_asked_for_again_later() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -17,7 +18,7 @@ import kafkalite.coordinators.transactions.shard  # noqa: F401 - not in a turn o
 from kafkalite.client.cluster import Cluster
 from kafkalite.console import overview, reading
 from kafkalite.console.guard import OF_PAGE
-from kafkalite.console.server import NoClients, Terms, app
+from kafkalite.console.server import MOST_EXACT, NoClients, Terms, _written, app
 from kafkalite.console.sessions import Sessions
 from kafkalite.security.client_login import Login, Security
 from kafkalite.testing.embedded import EmbeddedKafka
@@ -163,6 +164,30 @@ def test_a_question_has_an_end_however_much_there_is(
     assert len(ask("record", topic="large", partition=0, offset=0)["value"]["text"]) == 200_000
 
 
+def test_an_answer_has_an_end_however_long_records_take(
+    kafka: EmbeddedKafka, ask: Asker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked() -> tuple[int, bool]:
+        told = ask("records", topic="orders", begin="beginning", partitions=[0])
+        return told["looked_at"], told["done"]
+
+    assert asked() == (10, True)
+    with monkeypatch.context() as patched:
+        patched.setattr(reading, "MOST_TOLD", 1)
+        assert asked() == (1, False)
+    with monkeypatch.context() as patched:  # key, value and header have more than that
+        patched.setattr(reading, "MOST_BYTES", 2 * len(XSS))
+        assert asked() == (1, False)
+    row = reading._row
+
+    def slowly(*given: Any) -> dict[str, Any] | None:
+        time.sleep(0.5)
+        return row(*given)
+
+    monkeypatch.setattr(reading, "_row", slowly)
+    assert asked()[0] < 6
+
+
 def test_the_internal_topic_of_groups(kafka: EmbeddedKafka, ask: Asker) -> None:
     commit(kafka, "internal")
     told = ask("records", topic="__consumer_offsets", begin="beginning", filter="group=internal")
@@ -193,6 +218,26 @@ def test_groups_and_a_reset(kafka: EmbeddedKafka, ask: Asker) -> None:
     assert ask("group", name="billing/ö")["lag"] == 0
     ask("group/delete", name="billing/ö")
     assert ask.refused("group", name="billing/ö")[0] == 404
+
+
+def test_a_preview_tells_where_a_group_would_go_on(kafka: EmbeddedKafka, ask: Asker) -> None:
+    commit(kafka, "far")
+    for offset in (11, "9007199254740993"):
+        told = ask("group/preview", name="far", topics=["orders"], to="offset", offset=offset)
+        assert told["rows"] == [["orders", index, 4, 10] for index in range(3)]
+        assert f"orders-2 ends at 10: there is no offset {offset} to go on from" in told["notes"]
+    assert ask("group/preview", name="far", topics=["orders"], to="end")["notes"] == []
+
+
+def test_no_number_is_rounded(kafka: EmbeddedKafka, ask: Asker) -> None:
+    """Browsers round what is beyond 2^53, and take no infinity for JSON."""
+    commit(kafka, "beyond", (1 << 53) + 1)
+    rows = ask("group", name="beyond")["rows"]
+    assert [row[2] for row in rows] == [str((1 << 53) + 1)] * 3
+    text = _written({"most": MOST_EXACT, "least": -MOST_EXACT, "no": [-MOST_EXACT - 1, 1e999]})
+    assert json.loads(text) == {
+        "most": MOST_EXACT, "least": -MOST_EXACT, "no": ["-9007199254740992", "inf"],
+    }  # fmt: skip
 
 
 def test_the_cluster(kafka: EmbeddedKafka, ask: Asker) -> None:

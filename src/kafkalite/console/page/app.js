@@ -30,12 +30,14 @@ async function logOut() {
   await start();
 }
 
+const listOf = (name) => [name, VIEWS[name][1]];
+
 export function route() {
   leaving.abort();
   leaving = new AbortController();
   if (session.asks_login && !session.is_in) { logIn(); return; }
   const [name = "topics", subject = "", part = ""] = location.hash.replace(/^#\/?/, "").split("/");
-  const [section, view] = name in ONE ? ONE[name] : [name in VIEWS ? name : "topics", (VIEWS[name] || VIEWS.topics)[1]];
+  const [section, view] = Object.hasOwn(ONE, name) ? ONE[name] : listOf(Object.hasOwn(VIEWS, name) ? name : "topics");
   navigation(section);
   let told = "";
   try { told = decodeURIComponent(subject); } catch { told = subject; }

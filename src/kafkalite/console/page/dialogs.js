@@ -1,7 +1,7 @@
 // Questions in front of the page. Each says what is refused within itself, and closes when it is done.
 
 import { ask, sentence } from "./api.js";
-import { check, field, fill, h, number, select, toast } from "./dom.js";
+import { check, field, fill, h, minus, number, select, toast } from "./dom.js";
 
 export function dialog(title, parts, { verb, act, danger = false, wide = false }) {
   const error = h("p", { class: "error", role: "alert", hidden: true });
@@ -36,18 +36,19 @@ export function createTopic(done) {
     field("Settings, KEY=VALUE, one a line", settings),
   ], { verb: "Create", act: async () => {
     await ask("topic/create", { name: name.value, partitions: Number(partitions.value),
-      replicas: replicas.value ? Number(replicas.value) : null, settings: pairs(settings.value) });
+      replicas: replicas.value ? Number(replicas.value) : null, settings: Object.fromEntries(pairs(settings.value)) });
     done(name.value);
     return `Topic ${name.value} is created`;
   } });
 }
 
+// In their order; a header's name may stand there twice.
 function pairs(text) {
-  const found = {};
+  const found = [];
   for (const line of text.split("\n").map((each) => each.trim()).filter(Boolean)) {
     const at = line.indexOf("=");
     if (at < 1) throw new Error(`${line}: expected KEY=VALUE`);
-    found[line.slice(0, at).trim()] = line.slice(at + 1).trim();
+    found.push([line.slice(0, at).trim(), line.slice(at + 1).trim()]);
   }
   return found;
 }
@@ -91,7 +92,7 @@ export function produce(topic, done) {
     const how = encoding.value;
     await ask("produce", { topic, key: hasKey.checked ? key.value : null, key_encoding: how,
       value: isNull.checked ? null : value.value, value_encoding: how,
-      partition: partition.value === "" ? null : Number(partition.value), headers: Object.entries(pairs(headers.value)) });
+      partition: partition.value === "" ? null : Number(partition.value), headers: pairs(headers.value) });
     done();
     return "The record is written";
   } });
@@ -139,7 +140,7 @@ export function resetGroup(name, topics, done, mayChange) {
       given.time = at.valueAsDate === null && !at.value ? NaN : new Date(at.value).getTime();
       if (Number.isNaN(given.time)) throw new Error("choose a time");
     }
-    if (to.value === "offset" || to.value === "back") given.offset = Number(count.value);
+    if (to.value === "offset" || to.value === "back") given.offset = count.value || 0;
     return given;
   };
   dialog(`Reset ${name}`, [
@@ -164,9 +165,10 @@ export function resetGroup(name, topics, done, mayChange) {
 
 function preview(told, mayChange) {
   const rows = told.rows.slice(0, 200);
-  const moved = (before, after) => before === null ? "–" : number(after - before);
+  const moved = (before, after) => number(minus(after, before));
   return [
     h("p", { role: "status" }, mayChange ? "This is where it would go on. Nothing is changed yet." : "This is where it would go on; this console only looks."),
+    told.notes.length ? h("p", { class: "note" }, told.notes.slice(0, 5).map(sentence).join(" ")) : null,
     h("div", { class: "scroller fits", tabindex: 0 }, h("table", { "aria-label": "Offsets before and after" },
       h("thead", {}, h("tr", {}, ["Topic", "Partition", "Before", "After", "Moves by"].map((each, at) => h("th", { scope: "col", class: at ? "number" : null }, each)))),
       h("tbody", {}, rows.map(([topic, partition, before, after]) => h("tr", {}, h("td", {}, topic),

@@ -20,12 +20,23 @@ export function fill(where, ...children) {
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const some = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
-export const number = (value) => (value === null || value === undefined ? "–" : whole.format(value));
+// What is beyond a browser's whole numbers comes as a text of its digits, and stays exact.
+const exact = (value) => (typeof value === "string" && /^-?\d+$/.test(value) ? BigInt(value) : value);
+export const number = (value) => {
+  if (value === null || value === undefined) return "–";
+  return typeof exact(value) === "string" ? value : whole.format(exact(value));
+};
+
+export function minus(one, other) {
+  if (one === null || other === null) return null;
+  return typeof one === "string" || typeof other === "string" ? BigInt(one) - BigInt(other) : one - other;
+}
 
 export const counted = (value, what) => `${number(value)} ${what}${value === 1 ? "" : "s"}`;
 
 export function bytes(value) {
   if (value === null || value === undefined) return "–";
+  if (!Number.isFinite(Number(value))) return String(value);
   let unit = 0;
   while (value >= 1000 && unit < 5) { value /= 1000; unit += 1; }
   return `${unit ? some.format(value) : whole.format(value)} ${["B", "kB", "MB", "GB", "TB", "PB"][unit]}`;

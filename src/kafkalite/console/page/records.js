@@ -53,7 +53,7 @@ export function recordsOf(topic, signal) {
     const chosen = partition.value.split(",").map((each) => each.trim()).filter(Boolean);
     if (chosen.some((each) => !/^\d{1,9}$/.test(each))) throw new Error("partition: expected numbers, with commas");
     given.partitions = chosen.map(Number);
-    if (begin.value === "offset") given.offset = Number(offset.value);
+    if (begin.value === "offset") given.offset = offset.value || 0;
     if (begin.value === "time") {
       given.time = new Date(at.value).getTime();
       if (Number.isNaN(given.time)) throw new Error("choose a time");

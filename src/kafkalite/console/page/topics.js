@@ -2,7 +2,7 @@
 
 import { again, ask, sentence, session } from "./api.js";
 import { addPartitions, createTopic, deleteNamed } from "./dialogs.js";
-import { bytes, counted, empty, facts, fill, h, missing, number, rate, tag, toast } from "./dom.js";
+import { bytes, counted, empty, facts, fill, h, minus, missing, number, rate, tag, toast } from "./dom.js";
 import { recordsOf } from "./records.js";
 import { settingsOf } from "./settings.js";
 import { Table } from "./table.js";
@@ -86,7 +86,7 @@ function state(row) {
 const PARTS = { records: "Records", partitions: "Partitions", groups: "Groups", settings: "Settings" };
 
 export function topicView({ main, signal, name, part }) {
-  const chosen = part in PARTS ? part : "records";
+  const chosen = Object.hasOwn(PARTS, part) ? part : "records";
   const body = h("div", { class: "body" });
   const head = h("div", { class: "top" }, h("h1", {}, h("a", { class: "crumb", href: "#/topics" }, "Topics"), h("span", { class: "crumb" }, " / "), name),
     session.may_change ? [
@@ -121,16 +121,16 @@ function partitionsOf(where, name, signal) {
       } },
       { title: "Begins", number: true, sort: (row) => row[4], cell: (row) => number(row[4]) },
       { title: "Ends", number: true, sort: (row) => row[5], cell: (row) => number(row[5]) },
-      { title: "Records", number: true, sort: (row) => row[5] - row[4], cell: (row) => row[4] === null || row[5] === null ? "–" : number(row[5] - row[4]) },
+      { title: "Records", number: true, sort: (row) => row[5] - row[4], cell: (row) => number(minus(row[5], row[4])) },
       { title: "Size", number: true, sort: (row) => row[6], cell: (row) => bytes(row[6]) },
     ], empty: () => empty("No partitions are told"),
   });
   fill(where, above, notes, table.node);
   again(EVERY, signal, async () => {
     const found = await ask("topic", { name }, signal);
-    const sum = (value) => found.rows.reduce((all, row) => all + (value(row) ?? 0), 0);
+    const sum = (value) => found.rows.reduce((all, row) => all + Number(value(row) ?? 0), 0);
     fill(above, facts([["Partitions", number(found.partitions)], ["Replicas", number(found.replicas)],
-      ["Records", number(sum((row) => row[4] === null || row[5] === null ? null : row[5] - row[4]))], ["Size of the leaders", bytes(sum((row) => row[6]))]]));
+      ["Records", number(sum((row) => minus(row[5], row[4])))], ["Size of the leaders", bytes(sum((row) => row[6]))]]));
     fill(notes, missing(found.missing));
     table.set(found.rows);
   }, (error) => { fill(above); gone(notes, table, error); });
