@@ -74,6 +74,17 @@ def exit_code(failure: Exception) -> int:
     return FAILED
 
 
+def legible_text(text: str) -> str:
+    """Without characters that would command a terminal."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
+def complain(sentence: str) -> None:
+    """A sentence may have words of a broker in it, and of anybody who answers in its place."""
+    lines = "\n".join(map(legible_text, sentence.split("\n")))
+    click.echo(f"kafkalite: {lines}", err=True)
+
+
 @contextmanager
 def ending_well() -> Iterator[None]:
     """Turns the ends of a program into its exit codes."""
@@ -85,7 +96,7 @@ def ending_well() -> Iterator[None]:
         sys.stdout.flush()
     except (ClientFailed, CorruptRecords) as failure:
         _flush()
-        click.echo(f"kafkalite: {failure}", err=True)
+        complain(str(failure))
         sys.exit(exit_code(failure))
     except BrokenPipeError:
         leave_output()

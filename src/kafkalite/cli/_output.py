@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
@@ -12,22 +13,39 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkalite.cli._as_program import ending_well, exit_code
+from kafkalite.cli._as_program import complain, ending_well, exit_code, legible_text
 from kafkalite.cli._where import JSON, NAME, SHAPES, TABLE, YAML, Where
 
 if TYPE_CHECKING:
     from kafkalite.client.cluster import Cluster
 
 _GAP = "  "
+_LONGEST_S = 1e9  # somebody's life
 
 Row = Mapping[str, Any]
+
+
+class Seconds(click.FloatRange):
+    """So many and a number that one can wait for."""
+
+    def __init__(self, least: float) -> None:
+        super().__init__(min=least, max=_LONGEST_S)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        seconds: float = super().convert(value, param, ctx)
+        if math.isnan(seconds):
+            self.fail(f"{value!r} is no number of seconds", param, ctx)
+        return seconds
+
 
 output_option = click.option(
     "-o", "--output", "shape", type=click.Choice(SHAPES), show_default=f"the profile's, or {TABLE}",
     help="A table for people; JSON, YAML or names for scripts.",
 )  # fmt: skip
 timeout_option = click.option(
-    "--timeout", "timeout_s", type=click.FloatRange(min=0), default=30.0, show_default=True,
+    "--timeout", "timeout_s", type=Seconds(0), default=30.0, show_default=True,
     help="Seconds for which brokers that do not answer are asked.",
 )  # fmt: skip
 
@@ -35,14 +53,17 @@ timeout_option = click.option(
 def tell(shape: str, rows: Sequence[Row], columns: Sequence[str]) -> None:
     """The first column is the name. JSON has what a table leaves out, too."""
     if shape == JSON:
-        click.echo(json.dumps([dict(row) for row in rows], indent=2, ensure_ascii=False))
+        from kafkalite.client.rendering import legible
+
+        shown = json.dumps([dict(row) for row in rows], indent=2, ensure_ascii=False)
+        click.echo(legible(shown))
     elif shape == YAML:
         from kafkalite.client.rendering import as_text
 
         click.echo(as_text([dict(row) for row in rows]) if rows else "[]")
     elif shape == NAME:
         for name in dict.fromkeys(str(row[columns[0]]) for row in rows):
-            click.echo(name)
+            click.echo(legible_text(name) if sys.stdout.isatty() else name, color=True)
     else:
         _table(rows, columns)
 
@@ -71,7 +92,7 @@ def _cell(value: Any) -> str:
         return f"{value:.1f}"
     if isinstance(value, list):
         return ",".join(map(str, value)) or "-"
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in str(value)) or "-"
+    return legible_text(str(value)) or "-"
 
 
 def moment(at_ms: int) -> str | None:
@@ -89,7 +110,7 @@ def is_meant(name: str, patterns: Sequence[str]) -> bool:
 def tell_missing(sentences: Iterable[str]) -> None:
     """What could not be had."""
     for sentence in sentences:
-        click.echo(f"kafkalite: {sentence}", err=True)
+        complain(sentence)
 
 
 def with_cluster(
@@ -119,7 +140,7 @@ def each_of(names: Iterable[str], act: Callable[[str], None], done: str) -> None
         except ClientFailed as failure:
             if failure.code is Error.NONE:  # nobody was there to refuse it
                 raise
-            click.echo(f"kafkalite: {failure}", err=True)
+            complain(str(failure))
             code = exit_code(failure)
         except KeyboardInterrupt:
             click.echo(

@@ -34,10 +34,11 @@ class Profiles:
 
     def in_use(self) -> str | None:
         """By the environment, else as it was chosen."""
-        if name := os.environ.get(IN_USE):
-            return name
+        return os.environ.get(IN_USE) or self._chosen()
+
+    def _chosen(self) -> str | None:
         try:
-            return (self.folder / _CHOSEN).read_text(encoding="utf-8").strip() or None
+            return (self.folder / _CHOSEN).read_text("utf-8", "replace").strip() or None
         except OSError:
             return None
 
@@ -69,7 +70,7 @@ class Profiles:
 
     def delete(self, name: str) -> None:
         self.load(name)
-        if self.in_use() == name:
+        if self._chosen() == name:
             (self.folder / _CHOSEN).unlink(missing_ok=True)
         self._path(name).unlink()
 

@@ -21,6 +21,7 @@ _FIELDS = (
     "topic", "partition", "offset", "tstype", "ts", "broker", "headers", "key", "payload",
 )  # fmt: skip
 _BASE64 = "base64"
+_LARGEST = (1 << 63) - 1
 
 
 class BadLine(ValueError):
@@ -68,6 +69,8 @@ def from_line(line: bytes) -> Typed:
         found = json.loads(line)
     except ValueError as error:
         raise BadLine(f"this is no JSON: {error}") from None
+    except RecursionError:
+        raise BadLine("this JSON is nested too deeply") from None
     if not isinstance(found, dict):
         raise BadLine("this is no JSON object")
     if unknown := sorted(found.keys() - set(_FIELDS)):
@@ -87,9 +90,9 @@ def _bytes(name: str, value: Any) -> bytes | None:
             return value.encode()
         if isinstance(value, dict) and value.keys() == {_BASE64}:
             return b64decode(value[_BASE64], validate=True)
+        return json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, TypeError):
         raise BadLine(f"{name}: this is neither text nor base64") from None
-    return json.dumps(value, ensure_ascii=False).encode()
 
 
 def _headers(value: Any) -> Headers:
@@ -108,4 +111,6 @@ def _number(name: str, value: Any) -> int | None:
         return None
     if not isinstance(value, int) or isinstance(value, bool):
         raise BadLine(f"{name}: {value!r} is no whole number")
+    if value > _LARGEST:
+        raise BadLine(f"{name}: {value} does not fit in 64 bits")
     return value if value >= 0 else None

@@ -40,7 +40,7 @@ def _milliseconds(text: str, option: str) -> int:
     if re.fullmatch(r"[0-9]{1,18}", text):
         return int(text)
     try:
-        return int(datetime.fromisoformat(text).timestamp() * 1000)
+        return max(round(datetime.fromisoformat(text).timestamp() * 1000), 0)
     except ValueError:
         raise click.BadParameter(
             f"@{text}: expected milliseconds since 1970, or a time such as "

@@ -86,10 +86,13 @@ def copy(
         raise click.UsageError(f"{source} would be copied to itself, without an end to it")
 
     def act(cluster: Cluster) -> None:
+        from kafkalite.client.cluster import ClientFailed
         from kafkalite.client.producing import Producer
 
         reader = _reader(cluster, source, begin, until, timeout_s)
         with closing(there.connect()) as other:
+            if source == target and (here := _id(cluster)) and here == _id(other):
+                raise ClientFailed(f"{source} would be copied to itself: both are one cluster")
             producer = Producer(
                 other, target, partition=None, headers=(), codec=CODECS.index(codec),
                 timeout_s=timeout_s,
@@ -100,18 +103,28 @@ def copy(
     with_cluster(where, act)
 
 
+def _id(cluster: Cluster) -> str | None:
+    from kafkalite.protocol.messages import MetadataRequest
+
+    answer = cluster.ask_any(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+    found: str | None = answer.cluster_id
+    return found
+
+
 def _copy(reader: Reader, producer: Producer, keeps_partitions: bool) -> None:
+    from kafkalite.records.batch import NO_TIMESTAMP
+
     try:
         for index, record in reader.records():
             producer.add(
-                record.key, record.value, record.headers, max(record.timestamp, 0),
+                record.key, record.value, record.headers, max(record.timestamp, NO_TIMESTAMP),
                 index if keeps_partitions else None,
             )  # fmt: skip
             if producer.is_full:
                 producer.flush()
         producer.flush()
     except KeyboardInterrupt:
-        click.echo(f"kafkalite: interrupted; {producer.written} records are copied", err=True)
+        click.echo(f"kafkalite: interrupted; {producer.so_far}", err=True)
         raise
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafkalite.cli._as_program import FAILED
-from kafkalite.cli._output import tell_missing, timeout_option, with_cluster
+from kafkalite.cli._output import Seconds, tell_missing, timeout_option, with_cluster
 from kafkalite.cli._starts import WHERE, begin_at
 from kafkalite.cli._topic_name import TopicName
 from kafkalite.cli._where import Where, cluster_options
@@ -48,7 +48,7 @@ def _decoded(
               help="End there, in the same words [where the partitions end when it begins].")
 @click.option("-p", "partitions", type=click.IntRange(min=0), multiple=True,
               help="Only this partition; may be repeated.")
-@click.option("-n", "-c", "--count", "count", type=click.IntRange(min=0),
+@click.option("-n", "-c", "--count", "count", type=click.IntRange(0, sys.maxsize),
               help="End after so many records.")
 @click.option("-f", "--format", "form", metavar="FORMAT",
               help=r"How to print a record ['%s\n']: %t topic, %p partition, %o offset, %k key, "
@@ -67,7 +67,7 @@ def _decoded(
 @click.option("--raw", is_flag=True,
               help="Give a terminal the bytes as they are, also those that are no text.")
 @click.option("--follow", is_flag=True, help="Go on with what comes, instead of ending.")
-@click.option("--exit-idle", "idle_s", type=click.FloatRange(min=0), metavar="SECONDS",
+@click.option("--exit-idle", "idle_s", type=Seconds(0), metavar="SECONDS",
               help="Go on with what comes, and end when nothing has come for so long.")
 @click.option("--isolation", type=click.Choice([COMMITTED, UNCOMMITTED]), default=COMMITTED,
               show_default=True, help="Whether open and aborted transactions are left out.")

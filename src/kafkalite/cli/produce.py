@@ -118,7 +118,7 @@ def _write(producer: Producer, end: bytes, add: Add) -> None:
                 add(producer, line)
         producer.flush()
     except KeyboardInterrupt:
-        click.echo(f"kafkalite: interrupted; {producer.written} records are written", err=True)
+        click.echo(f"kafkalite: interrupted; {producer.so_far}", err=True)
         raise
 
 

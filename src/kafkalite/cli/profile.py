@@ -25,7 +25,7 @@ from kafkalite.cli.topic import be_sure, key_values, yes_option
 
 COLUMNS = ("profile", "in_use", "bootstrap_servers", "security_protocol", "output")
 HIDDEN = "(hidden)"
-_SECRET = ("password", "jaas", "keystore.key")
+_SECRET = ("password", "jaas", "keystore.key", "secret", "passphrase")
 _PATHS = (".location",)
 
 name_argument = click.argument("name", type=ProfileName())
@@ -93,11 +93,11 @@ def set_profile(
         values[OUTPUT] = shape
     if missing := [key for key in removed if key not in values]:
         raise click.ClickException(f"profile {name} has no {missing[0]}")
-    kept = {key: _whole(key, value) for key, value in values.items() if key not in removed}
+    kept = {key: value for key, value in values.items() if key not in removed}
     found, others = settings_of(f"profile {name}", kept)
     if unknown := [key for key in key_values(changes) if key in others]:
         raise click.ClickException(f"{unknown[0]} has no effect here")
-    kept = {key: value for key, value in found.values.items() if key not in others}
+    kept = {key: _whole(key, value) for key, value in found.values.items() if key not in others}
     found.where(None)
     known.save(name, kept)
     click.echo(f"{name}: is kept")

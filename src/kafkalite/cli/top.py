@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import time
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafkalite.cli._output import output_option, tell, tell_missing, with_cluster
+from kafkalite.cli._output import Seconds, output_option, tell, tell_missing, with_cluster
 from kafkalite.cli._where import JSON, TABLE, Where, cluster_options
 
 if TYPE_CHECKING:
@@ -31,9 +30,10 @@ Rows = list[dict[str, Any]]
 
 @click.command()
 @cluster_options
-@click.option("--every", "every_s", type=click.FloatRange(min=0.1), default=2.0, show_default=True,
+@click.option("--every", "every_s", type=Seconds(0.1), default=2.0, show_default=True,
               metavar="SECONDS", help="How often to look.")
-@click.option("-n", "--count", "times", type=click.IntRange(min=1), help="End after so many looks.")
+@click.option("-n", "--count", "times", type=click.IntRange(1, sys.maxsize),
+              help="End after so many looks.")
 @click.option("--internal", is_flag=True, help="The cluster's own topics, too.")
 @output_option
 def command(
@@ -151,12 +151,14 @@ def _lag(found: Survey | None, group: Group) -> int | None:
 def _show(look: Look, shape: str) -> None:
     found = look.found
     if shape == JSON:
+        from kafkalite.client.rendering import as_json
+
         brokers = [each.node_id for each in found.brokers]
         whole = {
             "at_ms": found.at_ms, "cluster": found.cluster_id, "brokers": brokers,
             "topics": look.topics, "groups": look.groups, "missing": found.missing,
         }  # fmt: skip
-        click.echo(json.dumps(whole, ensure_ascii=False))
+        click.echo(as_json(whole))
     elif shape != TABLE:
         tell(shape, look.topics, TOPICS)
         tell(shape, look.groups, GROUPS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +29,12 @@ from kafkalite.cli.produce import command as produce
 if TYPE_CHECKING:
     from kafkalite.client.changes import Changes
     from kafkalite.client.cluster import Cluster
-    from kafkalite.client.survey import Survey, Topic
+    from kafkalite.client.survey import Topic
 
 LISTED = ("topic", "partitions", "replicas", "records", "bytes", "cleanup_policy")
 DESCRIBED = ("topic", "partition", "leader", "replicas", "in_sync", "begins", "ends", "bytes")
 DRY_RUN_SAYS = "would be done"
+MOST_PARTITIONS, MOST_REPLICAS = (1 << 31) - 1, (1 << 15) - 1  # that the protocol can say
 
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only ask whether it would be done.")
@@ -61,8 +63,11 @@ def list_topics(
 
     def act(cluster: Cluster) -> None:
         found = survey(cluster, with_groups=False)
+        sizes: Counter[str] = Counter()
+        for (_, name, _), size in found.log_bytes.items():
+            sizes[name] += size
         rows = [
-            _summary(found, topic)
+            _summary(topic, sizes.get(topic.name))
             for topic in found.topics.values()
             if is_meant(topic.name, patterns) and (internal or not topic.is_internal)
         ]
@@ -72,17 +77,16 @@ def list_topics(
     with_cluster(where, act)
 
 
-def _summary(found: Survey, topic: Topic) -> dict[str, Any]:
+def _summary(topic: Topic, size: int | None) -> dict[str, Any]:
     partitions = topic.partitions.values()
     known = [each.ends - each.begins for each in partitions
              if each.ends is not None and each.begins is not None]  # fmt: skip
-    sizes = [size for (_, name, _), size in found.log_bytes.items() if name == topic.name]
     return {
         "topic": topic.name,
         "partitions": len(partitions),
         "replicas": max((len(each.replicas) for each in partitions), default=0),
         "records": sum(known) if len(known) == len(partitions) else None,
-        "bytes": sum(sizes) if sizes else None,
+        "bytes": size,
         "cleanup_policy": topic.cleanup_policy,
         "is_internal": topic.is_internal,
     }
@@ -121,9 +125,9 @@ def describe(names: tuple[str, ...], where: Where, shape: str) -> None:
 @command.command()
 @click.argument("names", nargs=-1, required=True, type=Text(), metavar="NAME…")
 @cluster_options
-@click.option("-p", "--partitions", type=click.IntRange(min=1), default=None,
+@click.option("-p", "--partitions", type=click.IntRange(1, MOST_PARTITIONS), default=None,
               help="How many [the cluster's default].")
-@click.option("-r", "--replicas", type=click.IntRange(min=1), default=None,
+@click.option("-r", "--replicas", type=click.IntRange(1, MOST_REPLICAS), default=None,
               help="Of each partition [the cluster's default].")
 @click.option("-c", "--set", "settings", type=Text(), multiple=True, metavar="KEY=VALUE",
               help="A setting of the topic; may be repeated.")
@@ -195,7 +199,7 @@ def delete(
 @command.command("add-partitions")
 @click.argument("names", nargs=-1, required=True, type=TopicName(), metavar="NAME…")
 @cluster_options
-@click.option("--to", "count", type=click.IntRange(min=1), required=True,
+@click.option("--to", "count", type=click.IntRange(1, MOST_PARTITIONS), required=True,
               help="How many it has then.")
 @dry_run_option
 @timeout_option

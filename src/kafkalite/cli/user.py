@@ -35,7 +35,7 @@ iterations_option = click.option(
     help="What guessing a password costs.",
 )  # fmt: skip
 password_option = click.option(
-    "--password-file", "file", type=click.File("r", encoding="utf-8", lazy=True),
+    "--password-file", "file", type=click.File("r", encoding="utf-8-sig", lazy=True),
     metavar="FILE",
     help="Its first line is the password; - is standard input. Else it is asked for.",
 )  # fmt: skip

@@ -73,6 +73,10 @@ class Unserved(ClientFailed):
         self.api = api
 
 
+class Unsaid(ClientFailed):
+    """What the protocol has no room for; nobody is asked."""
+
+
 class TryAgain(ClientFailed):
     """It may go better soon: a leader that moved, a connection that ended."""
 
@@ -149,7 +153,11 @@ class Peer:
         self._correlation_id += 1
         timeout_s = min(timeout_s, self._patience_s)
         try:
-            self._wire.send(request_frame(request, version, self._correlation_id, self._client_id))
+            asked = request_frame(request, version, self._correlation_id, self._client_id)
+        except ValueError as error:  # a number or a text that is too large for its field
+            raise Unsaid(f"the protocol cannot say that: {error}") from error
+        try:
+            self._wire.send(asked)
             frame = self._wire.receive(timeout_s)
             if not isinstance(frame, NoReply):
                 return decode_response(frame, request.API_KEY, version)
@@ -221,7 +229,7 @@ class Cluster:
         if self._first is not None:
             try:
                 return self._first.ask(request)
-            except (NotLetIn, Unserved):
+            except (NotLetIn, Unserved, Unsaid):
                 raise
             except ClientFailed:
                 self._first.close()
@@ -231,7 +239,7 @@ class Cluster:
             peer = Peer(address, self._client_id, self._patience_s, self._security)
             try:
                 answer = peer.ask(request)
-            except (NotLetIn, Unserved):
+            except (NotLetIn, Unserved, Unsaid):
                 peer.close()
                 raise
             except ClientFailed as error:

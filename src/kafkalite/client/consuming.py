@@ -70,7 +70,7 @@ class Reader:
         until: Start | None = None,
     ) -> None:
         self._max_wait_ms = max_wait_ms
-        self._came_at = time.monotonic()  # something to show
+        self._is_idle = False  # the last round had nothing
         self._cluster = cluster
         self._name = topic
         self._follows = follows
@@ -104,11 +104,15 @@ class Reader:
                     yield index, record
 
     def rounds(self, idle_s: float | None = None) -> Iterator[Iterator[Batch]]:
-        """Rounds to the end, or for ever; or until nothing has come for so long."""
-        self._came_at = time.monotonic()
+        """Rounds to the end, or for ever; or until nothing has come for so long, of which the time
+        that somebody takes for what came is no part, nor a round that failed."""
+        idle_since = time.monotonic()
         while self._unfinished():
+            self._is_idle = True
             yield self._batches()
-            if idle_s is not None and time.monotonic() - self._came_at >= idle_s:
+            if not self._is_idle:
+                idle_since = time.monotonic()
+            elif idle_s is not None and time.monotonic() - idle_since >= idle_s:
                 return
 
     def round(self) -> Iterator[Found]:
@@ -122,6 +126,7 @@ class Reader:
             for leader, indexes in self._by_leader(self._unfinished()).items():
                 yield from self._read_from(leader, indexes)
         except TryAgain as failure:
+            self._is_idle = False
             self._patience.wait_after(failure)
             self._topic = self._found_topic()
         else:
@@ -238,9 +243,15 @@ class Reader:
         for topic in answer.responses:
             for each in topic.partitions:
                 yield from self._records_of(each)
-                if not each.records:
+                if each.records:
+                    self._put_behind(each.partition_index)
+                else:
                     silent.append(each.partition_index)
         self._look_for_ends([index for index in silent if index in self._unfinished()])
+
+    def _put_behind(self, index: int) -> None:
+        """What was served is asked for last, since brokers fill an answer in the order asked."""
+        self._places[index] = self._places.pop(index)
 
     def _records_of(self, answer: Any) -> Iterator[Batch]:
         index, place = answer.partition_index, self._places[answer.partition_index]
@@ -255,8 +266,8 @@ class Reader:
         for header, buffer in _batches(answer.records or b""):
             while begun and begun[0][0] <= header.last_offset:
                 aborted.add(begun.pop(0)[1])
+            self._is_idle = False
             if self._is_shown(header, buffer, aborted):
-                self._came_at = time.monotonic()
                 yield index, header, self._shown(buffer, header, place)
             place.position = max(place.position, header.next_offset)
 
@@ -280,6 +291,7 @@ class Reader:
 
     def _come_back(self, index: int, place: _Place) -> None:
         """What was to be read next is gone, by retention or with the topic it was in."""
+        self._is_idle = False
         first, end = self._offsets([index], EARLIEST), self._offsets([index], LATEST)
         self._tell(
             f"{self._name}-{index}: offset {place.position} is not there, the partition has "

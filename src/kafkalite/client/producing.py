@@ -79,10 +79,16 @@ class Producer:
         self._pending_bytes = self._count = 0
         self._batch_bytes: dict[int, int] = defaultdict(int)
         self._sequences: dict[int, int] = defaultdict(int)
-        self.written = 0
+        self.written = self._unanswered = 0
         self._topic = self._found_topic()
         self._id, self._epoch = self._producer_id()
         self._keyless = self._another()
+
+    @property
+    def so_far(self) -> str:
+        """What is told of it when it is interrupted."""
+        more = f", and {self._unanswered} more may be" if self._unanswered else ""
+        return f"{self.written} records are written{more}"
 
     @property
     def is_full(self) -> bool:
@@ -226,7 +232,9 @@ class Producer:
             transactional_id=None, acks=self._acks, timeout_ms=REQUEST_TIMEOUT_MS,
             topic_data=[ProduceRequest.TopicData(name=self._name, partition_data=data)],
         )  # fmt: skip
+        self._unanswered = sum(len(self._pending[index][0]) for index in indexes)
         answer = self._cluster.ask(leader, request)
+        self._unanswered = 0
         trouble: TryAgain | None = None
         for each in answer.responses[0].partition_responses:
             try:

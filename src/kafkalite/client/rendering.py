@@ -7,6 +7,7 @@ know it: ids as Kafka prints them, error codes by name, bytes as text where they
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +17,9 @@ from kafkalite.protocol.errors import Error
 from kafkalite.protocol.traversal import to_values
 
 SHOWN_BYTES = 200
+_UNSEEN = re.compile(
+    "[\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff\ud800-\udfff]"
+)
 
 Plain = Any  # None, bool, int, float, str, list[Plain] or dict[str, Plain]
 DescribeRecords = Callable[[memoryview], Plain]
@@ -66,7 +70,13 @@ def as_text(value: Plain) -> str:
 
 def as_json(value: Plain) -> str:
     """One line, so that many values make a file of JSON lines."""
-    return json.dumps(value, ensure_ascii=False)
+    return legible(json.dumps(value, ensure_ascii=False))
+
+
+def legible(text: str) -> str:
+    """JSON without characters that command a terminal, that YAML refuses or takes for the end of a
+    line, or that nobody sees."""
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _lines(value: Plain) -> Iterator[str]:
@@ -92,4 +102,4 @@ def _named(name: str, value: Plain) -> Iterator[str]:
 
 def _scalar(value: Plain) -> str:
     """A value without parts, as JSON writes it."""
-    return json.dumps(value, ensure_ascii=False)
+    return as_json(value)

@@ -93,36 +93,42 @@ class InvalidAcl(ValueError):
     """A text that is no rule."""
 
 
-# What has spaces in it stands in quotes.
+# What has spaces in it stands in quotes, and there \" \\ \* and \uXXXX are one character each.
+_WORD = r"[^ \"][^ ]*|\"(?:[^\"\\]|\\.)+\""
 _TEXT = re.compile(
-    r"(?:(?P<permission>allow|deny) +)?(?P<principal>[^ :\"]+:[^ ]+|\"[^\":]+:[^\"]+\")"
-    r" +(?P<operation>\w+) +(?P<kind>\w+)"
-    r"(?: +(?P<name>[^ ]+|\"[^\"]+\"))?(?: +from +(?P<host>[^ ]+))?",
+    rf"(?:(?P<permission>allow|deny) +)?(?P<principal>{_WORD})"
+    rf" +(?P<operation>\w+) +(?P<kind>\w+)"
+    rf"(?: +(?P<name>{_WORD}))?(?: +from +(?P<host>{_WORD}))?",
     re.IGNORECASE,
 )
+_PRINCIPAL = re.compile("[^:]+:.+", re.DOTALL)
+_ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\"\\*]))")
+_BASIC_PLANE = 0x10000
 
 
 def acl_of(text: str) -> Acl:
     """A rule as people write it: `User:alice read topic orders-*`, `deny User:* write topic x from
     10.0.0.7`, `User:ops alter cluster`. A name that ends in * means all that begin so; what has
-    spaces in it stands in double quotes."""
+    spaces in it stands in double quotes, where `\\*` is a * that means itself."""
     found = _TEXT.fullmatch(text.strip())
-    if found is None:
+    principal, _ = _unquoted(found["principal"] if found else "")
+    if found is None or not _PRINCIPAL.fullmatch(principal):
         raise InvalidAcl(
             f"{text!r} is no access rule: write e.g. 'User:alice read topic orders-*', with 'deny' "
             "before it to forbid, and 'from HOST' behind it"
         )
     kind = _number(text, KINDS, found["kind"])
-    name = CLUSTER_NAME if kind == CLUSTER else (found["name"] or "").strip('"')
+    name, is_prefix = _unquoted(found["name"] or (CLUSTER_NAME if kind == CLUSTER else ""))
     if not name:
         raise InvalidAcl(f"{text!r} names no {found['kind']}: * means all of them")
-    is_prefix = len(name) > 1 and name.endswith(WILDCARD)
+    is_prefix = is_prefix and name != WILDCARD
+    host, _ = _unquoted(found["host"] or WILDCARD)
     return Acl(
         kind,
         name.removesuffix(WILDCARD) if is_prefix else name,
         PREFIXED if is_prefix else LITERAL,
-        found["principal"].strip('"'),
-        found["host"] or WILDCARD,
+        principal,
+        host,
         _number(text, OPERATIONS, found["operation"]),
         _number(text, PERMISSIONS, found["permission"] or "allow"),
     )
@@ -136,15 +142,43 @@ def text_of(acl: Acl) -> str:
         OPERATIONS.get(acl.operation, "UNKNOWN").lower(),
         KINDS.get(acl.kind, "UNKNOWN").lower(),
     ]
-    if acl.kind != CLUSTER:
-        words.append(_quoted(acl.name + WILDCARD * (acl.pattern == PREFIXED)))
+    if (acl.kind, acl.name, acl.pattern) != (CLUSTER, CLUSTER_NAME, LITERAL):
+        words.append(_name(acl.name, acl.pattern == PREFIXED))
     if acl.host != WILDCARD:
-        words.append(f"from {acl.host}")
+        words += ["from", _quoted(acl.host)]
     return " ".join(words)
 
 
-def _quoted(text: str) -> str:
-    return f'"{text}"' if " " in text else text
+def _name(name: str, is_prefix: bool) -> str:
+    """A * that means itself is told from one that means all that begin so."""
+    if is_prefix:
+        return _quoted(name, WILDCARD)
+    if name.endswith(WILDCARD) and name != WILDCARD:
+        return f'"{_escaped(name[:-1])}\\*"'
+    return _quoted(name)
+
+
+def _quoted(text: str, behind: str = "") -> str:
+    if text.isprintable() and " " not in text and not text.startswith('"'):
+        return text + behind
+    return f'"{_escaped(text)}{behind}"'
+
+
+def _escaped(text: str) -> str:
+    return "".join(
+        f"\\{each}" if each in '"\\' else
+        each if each.isprintable() or ord(each) >= _BASIC_PLANE else f"\\u{ord(each):04x}"
+        for each in text
+    )  # fmt: skip
+
+
+def _unquoted(word: str) -> tuple[str, bool]:
+    """What a word stands for, and whether it ends in a * that does not mean itself."""
+    if not word.startswith('"'):
+        return word, word.endswith(WILDCARD)
+    inner = word[1:-1]
+    plain = _ESCAPED.sub(lambda each: chr(int(each[1], 16)) if each[1] else each[2], inner)
+    return plain, _ESCAPED.sub("-", inner).endswith(WILDCARD)
 
 
 def _number(text: str, names: dict[int, str], word: str) -> int:

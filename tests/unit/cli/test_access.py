@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
 from kafkalite.cli.main import main
+from kafkalite.cli.user import _password
+from kafkalite.cli.user import add as add_user
+from kafkalite.security.acl import ALLOW, LITERAL, PREFIXED, READ, TOPIC, Acl, acl_of, text_of
 from kafkalite.testing.embedded import EmbeddedKafka
 
 AUTHORIZER = {
@@ -76,6 +80,36 @@ def test_rules_come_and_go_as_they_are_written(kafka: EmbeddedKafka) -> None:
     assert (again.exit_code, again.stderr) == (1, f"kafkalite: there is no rule {RULES[0]}\n")
 
 
+AWKWARD = (
+    "foo", "foo*", "*", "**", 'a"b', 'a" b', '"q"', "a\\ b", "a\nb", "x\u00a0", "\u2028", "from",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", [LITERAL, PREFIXED])
+@pytest.mark.parametrize("name", AWKWARD)
+def test_a_rule_is_read_as_it_is_written(name: str, pattern: int) -> None:
+    rule = Acl(TOPIC, name, pattern, f"User:{name}", name, READ, ALLOW)
+    text = text_of(rule)
+    assert acl_of(text) == rule
+    assert text.isprintable()
+
+
+def test_a_rule_of_a_star_is_not_one_of_a_beginning(kafka: EmbeddedKafka) -> None:
+    literal, prefixed = r'allow User:a read topic "foo\*"', "allow User:a read topic foo*"
+    assert run(kafka, "acl", "add", literal, prefixed).exit_code == 0
+    assert run(kafka, "acl", "remove", literal, "--yes").exit_code == 0
+    assert [each["rule"] for each in rows(kafka, "acl", "list")] == [prefixed]
+    assert run(kafka, "acl", "add", literal).exit_code == 0
+    assert run(kafka, "acl", "remove", "--principal", "User:a", "--yes").exit_code == 0
+    assert rows(kafka, "acl", "list") == []
+
+
+def test_no_rule_of_the_cluster_has_a_name_of_its_own(kafka: EmbeddedKafka) -> None:
+    refused = run(kafka, "acl", "add", "User:a alter cluster prod")
+    assert refused.exit_code == 1
+    assert rows(kafka, "acl", "list") == []
+
+
 @pytest.mark.parametrize(("words", "said"), [
     (("acl", "add", "alice may read"), "is no access rule"),
     (("acl", "add", "User:alice sing topic t"), "where one of all, read"),
@@ -134,6 +168,14 @@ def test_a_users_life(kafka: EmbeddedKafka, tmp_path: Path) -> None:
     assert gone.stderr == "kafkalite: there is no user bob\n"
     none = run(kafka, "user", "passwd", "alice", *word)
     assert (none.exit_code, "there is no user alice" in none.stderr) == (1, True)
+
+
+def test_the_mark_of_utf_8_is_no_part_of_a_password(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_bytes("\ufeffsecret\n".encode())
+    [option] = [each for each in add_user.params if each.name == "file"]
+    with click.Context(add_user) as ctx:
+        assert _password("alice", option.type_cast_value(ctx, str(file))) == "secret"
 
 
 @pytest.mark.parametrize(("data", "said"), [(b"", "no password"), (b"\xff\n", "not UTF-8")])

@@ -88,6 +88,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("consume x -o @nosuch", 2, "@nosuch: expected milliseconds since 1970, or a time"),
         ("consume x -f %q", 2, "%q is none of %"),
         ("consume x -f %", 2, "ends in %"),
+        ("consume x -n 9223372036854775808", 2, "is not in the range"),
+        ("consume x --exit-idle nan", 2, "'nan' is no number of seconds"),
+        ("top --every inf", 2, "is not in the range"),
+        ("topic create x -p 2147483648", 2, "is not in the range"),
+        ("topic create x -r 32768", 2, "is not in the range"),
+        ("topic add-partitions x --to 2147483648", 2, "is not in the range"),
     ],
 )
 def test_one_sentence_and_an_exit_code(call: str, exit_code: int, said: str) -> None:

@@ -131,6 +131,28 @@ def test_lines_are_told_also_when_a_broker_goes_away(
         producer.flush()
 
 
+class Interrupted(Cluster):
+    """A cluster that somebody waits for no longer."""
+
+    def ask(self, node_id: int, request: Any) -> Any:
+        answer = super().ask(node_id, request)
+        if isinstance(request, ProduceRequest):
+            raise KeyboardInterrupt
+        return answer
+
+
+def test_what_was_on_its_way_when_somebody_interrupts_is_told(kafka: EmbeddedKafka) -> None:
+    cluster = Interrupted([("127.0.0.1", kafka.port)])
+    producer = LineProducer(cluster, "t", partition=None, headers=(), codec=0, timeout_s=5)
+    for _ in range(3):
+        producer.add(None, b"x")
+    with pytest.raises(KeyboardInterrupt):
+        producer.flush()
+    cluster.close()
+    assert producer.so_far == "0 records are written, and 3 more may be"
+    assert consume(kafka, "-f", "%s", "t") == b"xxx"
+
+
 def test_numbers_of_lines_that_follow_each_other_are_one_span() -> None:
     assert producing._spans([1, 2, 3, 7, 9, 10]) == ["1 to 3", "7", "9 to 10"]
     assert producing._spans([]) == []
@@ -166,7 +188,7 @@ def make_anew(kafka: EmbeddedKafka, count: int) -> None:
 
 def reader(cluster: Cluster, start: Start, tell: list[str], **options: Any) -> Reader:
     return Reader(
-        cluster, "t", partitions=(), start=start, follows=False, is_committed=True,
+        cluster, "t", partitions=(), start=start, follows="idle_s" in options, is_committed=True,
         timeout_s=options.get("timeout_s", 5), tell=tell.append,
     )  # fmt: skip
 
@@ -267,6 +289,48 @@ def test_a_reader_may_take_time_between_the_brokers_that_it_reads() -> None:
             time.sleep(0.3)
         cluster.close()
     assert sorted(shown) == [0, 1]
+
+
+def test_an_end_when_nothing_comes_comes_behind_all_there_is(kafka: EmbeddedKafka) -> None:
+    """However long somebody takes for what has come."""
+    for _ in range(5):
+        produce(kafka, "t", typed=b"x" * 600_000 + b"\n")  # two batches an answer
+    assert consume(kafka, "--exit-idle", "0", "-f", "%S ", "t") == b"600000 " * 5
+
+
+def test_a_fetch_that_is_lost_is_no_end(kafka: EmbeddedKafka) -> None:
+    for _ in range(5):
+        produce(kafka, "t", typed=b"x" * 600_000 + b"\n")
+    cluster = LosingOne([("127.0.0.1", kafka.port)])
+    found = reader(cluster, Start(), [], idle_s=0)
+    shown = [len(record.value or b"") for batches in found.rounds(idle_s=0)
+             for _, _, records in batches for record in records]  # fmt: skip
+    cluster.close()
+    assert shown == [600_000] * 5
+
+
+class Asking(Cluster):
+    """A cluster that notes in which order partitions are asked for."""
+
+    def ask(self, node_id: int, request: Any) -> Any:
+        if isinstance(request, FetchRequest):
+            [topic] = request.topics
+            self.__dict__.setdefault("orders", []).append(
+                [each.partition for each in topic.partitions]
+            )
+        return super().ask(node_id, request)
+
+
+def test_what_was_served_is_asked_for_last(kafka: EmbeddedKafka) -> None:
+    kafka.create_topic("t", 3)
+    cluster = Asking([("127.0.0.1", kafka.port)])
+    found = reader(cluster, Start(), [], idle_s=0)
+    for partition in "001":
+        produce(kafka, "-p", partition, "t", typed=b"1\n")
+        assert len(list(found.round())) == 1
+    list(found.round())
+    cluster.close()
+    assert cluster.__dict__["orders"] == [[0, 1, 2], [1, 2, 0], [1, 2, 0], [2, 0, 1]]
 
 
 def test_patience_counts_from_the_question_on() -> None:

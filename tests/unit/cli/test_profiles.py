@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafkalite.cli import _where
+from kafkalite.cli._private_file import write_private
 from kafkalite.cli.main import main
 from kafkalite.config import parse_properties
 from kafkalite.config.properties import as_properties
@@ -76,6 +78,41 @@ def test_what_is_kept_is_what_was_given(folder: Path) -> None:
     assert parse_properties(done("profile", "show", "p", "--secrets")) == kept
 
 
+def test_what_is_secret_is_hidden(folder: Path) -> None:
+    secrets = (
+        "ssl.key.password", "sasl.oauthbearer.client.credentials.client.secret",
+        "sasl.oauthbearer.assertion.private.key.passphrase",
+    )  # fmt: skip
+    done("profile", "set", "p", *(f"{each}=s3cret" for each in secrets))
+    assert done("profile", "show", "p").count("=(hidden)") == len(secrets)
+
+
+def test_what_the_system_trusts_is_no_file(folder: Path) -> None:
+    done("profile", "set", "p", "ssl.ca.location=probe", "security.protocol=ssl")
+    assert "ssl.ca" not in (folder / "p.properties").read_text()
+
+
+def test_a_private_file_is_written_whole_also_when_two_write_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.mkdir()
+    path = folder / "p"
+    seen: list[str] = []
+    replace = Path.replace
+
+    def replacing(self: Path, target: Path) -> Path:
+        if not seen:
+            seen.append(self.name)
+            monkeypatch.setattr(os, "getpid", lambda: 1)
+            write_private(path, "theirs")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", replacing)
+    write_private(path, "ours")
+    assert path.read_text() == "ours"
+    assert [each.name for each in folder.iterdir()] == ["p"]
+
+
 def test_a_server_that_is_typed_gets_no_login_of_the_profile_in_use(kafka: EmbeddedKafka) -> None:
     done("profile", "set", "prod", "-b", "far:9092", "--config", "client.properties")
     done("profile", "use", "prod")
@@ -91,6 +128,21 @@ def test_the_environment_chooses(kafka: EmbeddedKafka, monkeypatch: pytest.Monke
     monkeypatch.setenv("KAFKALITE_PROFILE", "nowhere")
     result = run("topic", "list")
     assert (result.exit_code, "there is no profile nowhere, but here" in result.stderr) == (1, True)
+
+
+def test_one_that_is_deleted_was_in_use_or_was_not(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        done("profile", "set", name, "-b", f"{name}:1")
+    done("profile", "use", "a")
+    monkeypatch.setenv("KAFKALITE_PROFILE", "b")
+    done("profile", "delete", "b", "--yes")
+    monkeypatch.delenv("KAFKALITE_PROFILE")
+    assert done("profile", "show") == "bootstrap.servers=a:1\n"
+    (folder / "in-use").write_bytes(b"\xff\xfe")
+    result = run("topic", "list")
+    assert (result.exit_code, "is no name of a profile" in result.stderr) == (1, True)
 
 
 def test_a_file_says_where(kafka: EmbeddedKafka, tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ from confluent_kafka import Producer
 from kafkalite.cli._record_format import printer, readable
 from kafkalite.cli._record_json import BadLine, from_line
 from kafkalite.cli.main import main
+from kafkalite.client.cluster import Cluster
+from kafkalite.client.producing import Producer as LineProducer
 from kafkalite.records.record import Record
 from kafkalite.testing.embedded import EmbeddedKafka
 from tests.compat.schema_registry import schema_registry
@@ -82,6 +84,9 @@ def test_json_goes_there_and_back(kafka: EmbeddedKafka) -> None:
     (b'{"headers": ["a"]}', "expected a list of name, value"),
     (b'{"ts": "soon"}', "ts: 'soon' is no whole number"),
     (b'{"partition": true}', "partition: True is no whole number"),
+    (b'{"ts": 9223372036854775808}', "ts: 9223372036854775808 does not fit in 64 bits"),
+    (b'{"payload": {"a": "\\ud800"}}', "payload: this is neither text nor base64"),
+    (b'{"payload": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
 ])  # fmt: skip
 def test_a_line_that_is_no_record(line: bytes, said: str) -> None:
     with pytest.raises(BadLine, match=said.replace("?", r"\?")):
@@ -113,6 +118,27 @@ def test_an_end_when_nothing_comes(kafka: EmbeddedKafka) -> None:
     began = time.monotonic()
     assert done(kafka, "consume", "--exit-idle", "1", "-f", "x", "t") == b"x" * 10
     assert 1 <= time.monotonic() - began < 10
+
+
+def test_a_record_without_a_time_is_copied_without_one(kafka: EmbeddedKafka) -> None:
+    """One of 1970 would be the first that retention deletes."""
+    cluster = Cluster([("127.0.0.1", kafka.port)])
+    producer = LineProducer(cluster, "t", partition=None, headers=(), codec=0, timeout_s=10)
+    producer.add(None, b"x", timestamp=-1)
+    producer.flush()
+    cluster.close()
+    done(kafka, "topic", "copy", "t", "c")
+    assert done(kafka, "consume", "-f", "%T", "c") == b"-1"
+
+
+def test_a_topic_is_not_copied_to_itself(kafka: EmbeddedKafka) -> None:
+    filled(kafka)
+    words = ("topic", "copy", "t", "t")
+    assert run(kafka, *words).exit_code == 2
+    another_way = run(kafka, *words, "--to-bootstrap", kafka.bootstrap_servers)
+    assert another_way.exit_code == 1
+    assert "t would be copied to itself: both are one cluster" in another_way.stderr
+    assert len(done(kafka, "consume", "-f", "x", "t")) == 10
 
 
 def test_copies(kafka: EmbeddedKafka) -> None:
