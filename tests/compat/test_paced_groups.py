@@ -105,8 +105,18 @@ def test_a_pattern_is_looked_at_after_the_answer(group: GroupPeer, made: str) ->
     assert (ana.epoch, ana.partitions) == (1, [])
     time.sleep(0.5)
     assert epochs(group) == (2, 1, "Assigning")
-    until(ana, lambda: ana.partitions == [0, 1, 2, 3])
-    assert ana.epoch == 2
+    assert ana.beat() == NONE
+    assert (ana.epoch, ana.partitions) == (2, [0, 1, 2, 3]), "the first waits for nothing"
+
+
+def test_who_subscribes_to_nothing_has_the_first_epoch(group: GroupPeer, made: str) -> None:
+    """An assignment of nothing is none that others have to wait for."""
+    ana, bob = group.consumer("ana", topics=[]), group.consumer("bob", topics=[made])
+    assert ana.beat() == NONE
+    assert (ana.epoch, ana.partitions) == (1, [])
+    assert epochs(group) == (1, 1, "Stable")
+    assert bob.beat() == NONE
+    assert (bob.epoch, bob.partitions) == (2, [0, 1, 2, 3])
 
 
 def test_a_pattern_that_others_have_is_known(group: GroupPeer, made: str) -> None:

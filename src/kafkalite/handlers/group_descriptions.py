@@ -10,12 +10,20 @@ from typing import Any, TypeVar
 
 from kafkalite.coordinators.events import Event
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps, begun, in_steps
+from kafkalite.env.slicing import (
+    ELEMENTS_PER_STEP,
+    LOOKS_PER_STEP,
+    InSteps,
+    Steps,
+    begun,
+    chosen,
+    in_steps,
+)
 from kafkalite.handlers.afterwards import afterwards
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.group_replies import describe_by_shard
-from kafkalite.handlers.permission import permitted
+from kafkalite.handlers.permission import divide, permitted
 from kafkalite.protocol.errors import Error
 from kafkalite.security.acl import DESCRIBE, GROUP, TOPIC
 
@@ -73,13 +81,27 @@ def _shown(
     refused: Any,
 ) -> Steps[Any]:
     groups = response.groups
-    names = (name for group in groups for name in topics_of(group))
-    allowed = yield from permitted(context, call, DESCRIBE, TOPIC, names)
-    response.groups = refused.groups + [
-        group if allowed.issuperset(topics_of(group)) else _hidden(group, hidden)
-        for group in groups
-    ]
+    names = yield from _names_in(groups, topics_of)
+    unseen: set[str] = set()
+    yield from divide(context, call, DESCRIBE, TOPIC, names, set(), unseen)
+    shown = refused.groups
+    for number, group in enumerate(groups, 1):
+        is_hidden = unseen and (yield from chosen(topics_of(group), unseen.__contains__))
+        shown.append(_hidden(group, hidden) if is_hidden else group)
+        if number % ELEMENTS_PER_STEP == 0:
+            yield
+    response.groups = shown
     return response
+
+
+def _names_in(groups: list[Any], topics_of: Callable[[Any], Iterable[str]]) -> Steps[set[str]]:
+    """Each name once, however many members have it."""
+    found: set[str] = set()
+    for number, name in enumerate((name for each in groups for name in topics_of(each)), 1):
+        found.add(name)
+        if number % LOOKS_PER_STEP == 0:
+            yield
+    return found
 
 
 def _hidden(group: Any, why: str) -> Any:

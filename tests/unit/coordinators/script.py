@@ -169,6 +169,11 @@ def _time_passes(stage: Stage, one: str | None, other: str | None) -> None:
     stage.clock.advance(milliseconds(one or other or ""))
 
 
+@act(r"the clock is set back by (\w+)")
+def _set_back(stage: Stage, duration: str) -> None:
+    stage.clock.jump(-milliseconds(duration))
+
+
 @act(r"the coordinator restarts")
 def _restarts(stage: Stage) -> None:
     stage.restart()

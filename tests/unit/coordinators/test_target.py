@@ -11,8 +11,9 @@ from kafkalite.coordinators.groups.target import is_young
         (1_000, 500, 1_499, True),
         (1_000, 500, 1_500, False),
         (0, 500, 1, False),  # it is not known when it was made
-        (1_000, 500, 10, True),
-        (1_000, 0, 10, False),  # the clock was set back, and nobody wants an interval
+        (1_000, 500, 1_000, True),
+        (1_000, 500, 999, False),  # the clock was set back: nobody knows by how much
+        (1_000, 0, 10, False),
     ],
 )
 def test_an_assignment_is_young_for_its_interval(

@@ -39,6 +39,7 @@ def test_one_voter_stays_alone(world, version):
 )
 def test_refusals_where_the_log_names_the_voters(world, given, code):
     world.controller.shard.view.kraft_version = 1
+    world.controller.shard.view.voters = {1: DIRECTORY}
     assert add(world, **given).error_code == code
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from kafkalite.handlers import group_descriptions
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
     ShareGroupDescribeRequest,
     StreamsGroupDescribeRequest,
 )
-from kafkalite.security.acl import GROUP
+from kafkalite.security.acl import GROUP, TOPIC
 from tests.unit.handlers.streams_desk import StreamsDesk
 
 KINDS = [
@@ -53,3 +56,38 @@ def test_that_there_are_none_is_told_to_who_may_describe_nothing(
     desk.context.authorizer = Rules("hidden")  # type: ignore[assignment]
     (group,) = desk.ask(request_kind(group_ids=["hidden"]), version).groups
     assert (group.group_id, group.error_code) == ("hidden", Error.UNSUPPORTED_VERSION)
+
+
+class NoTopic(Rules):
+    def may(self, principal: str, host: str, operation: int, kind: int, name: str,
+            *, is_quiet: bool = False) -> bool:  # fmt: skip
+        return kind != TOPIC or name not in self.names
+
+
+def shown(topics: list[str], members: int) -> tuple[Any, int]:
+    """A group whose members all have these topics, to who may not see one of them; in how many
+    steps."""
+    connection = SimpleNamespace(principal="User:ana", peer_address=("127.0.0.1", 1))
+    context: Any = SimpleNamespace(authorizer=NoTopic("hidden"))
+    call: Any = SimpleNamespace(connection=connection)
+    all_of_them: Any = [topics] * members
+    group = ConsumerGroupDescribeResponse.Group(group_id="g", members=all_of_them)
+    response = ConsumerGroupDescribeResponse(groups=[group])
+    steps = group_descriptions._shown(
+        context, call, response, lambda one: (name for each in one.members for name in each),
+        "why", ConsumerGroupDescribeResponse(groups=[]),
+    )  # fmt: skip
+    count = sum(1 for _ in steps)
+    return response.groups[0], count
+
+
+def test_topics_of_many_members_are_looked_at_in_steps() -> None:
+    group, steps = shown([f"topic-{number}" for number in range(20)], 1_000)
+    assert group.error_code == Error.NONE
+    assert steps > 50
+
+
+def test_a_topic_that_one_may_not_see_hides_its_group() -> None:
+    group, _ = shown(["orders", "hidden"], 3)
+    assert group.error_code == Error.TOPIC_AUTHORIZATION_FAILED
+    assert group.members == []

@@ -5,7 +5,7 @@ import pytest
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import JoinGroupRequest
 from tests.unit.handlers.group_desk import Desk, versions
-from tests.unit.handlers.group_member import join_request
+from tests.unit.handlers.group_member import join, join_request
 
 
 @pytest.mark.parametrize("version", versions("JoinGroup"))
@@ -63,3 +63,15 @@ def test_an_id_that_no_reply_could_carry_is_refused() -> None:
     request.group_instance_id = "i" * 32_750
     response = Desk().ask(request, 9)
     assert (response.error_code, response.member_id) == (Error.UNKNOWN_SERVER_ERROR, "")
+
+
+def test_a_full_group_takes_nobody_else_and_says_so() -> None:
+    desk = Desk(group_max_size="1")
+    member_id = join(desk)
+    newcomer = desk.ask(join_request(), 9)
+    assert newcomer.error_code in (Error.MEMBER_ID_REQUIRED, Error.GROUP_MAX_SIZE_REACHED)
+    refused = desk.ask(join_request(newcomer.member_id), 9)
+    assert refused.error_code == Error.GROUP_MAX_SIZE_REACHED
+    again = desk.send(join_request(member_id), 9)
+    desk.clock.advance(0)
+    assert again.value.error_code == Error.NONE

@@ -86,3 +86,15 @@ def test_validate_only_changes_nothing(world):
     response = update(world, ("transaction.version", 1, SAFE), validate_only=True)
     assert response.error_code == Error.NONE
     assert world.metadata.image.features["transaction.version"] == 2
+
+
+def test_voters_that_are_in_the_log_stay_there(world):
+    world.controller.shard.view.kraft_version = 1
+    assert update(world, ("kraft.version", 1, UPGRADE)).error_code == Error.NONE
+    for kind in (SAFE, UNSAFE):
+        response = update(world, ("kraft.version", 0, kind))
+        assert response.error_code == Error.INVALID_UPDATE_VERSION
+        assert response.error_message.endswith(
+            "Invalid update version 0 for feature kraft.version. Can't downgrade the version of"
+            " this feature."
+        )

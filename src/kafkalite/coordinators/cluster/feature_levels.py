@@ -15,6 +15,7 @@ METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"
 SETTING: Final = "kafkalite.features"
 OLDEST_LEVEL: Final = 7
+MOST_DIGITS: Final = 5  # of a level
 STABLE_LEVEL: Final = 30  # of metadata.version, with which a cluster begins unless told otherwise
 
 
@@ -82,7 +83,7 @@ def not_as_wanted(words: Iterable[str], levels: Mapping[str, int]) -> list[str]:
 
 def _named(word: str) -> tuple[str, int]:
     name, sign, text = (part.strip() for part in word.partition("="))
-    if not sign or not text.isdecimal():
+    if not sign or not text.isdecimal() or len(text) > MOST_DIGITS:
         raise InvalidSetting(f"{SETTING}: {word} is not NAME=LEVEL")
     if name == KRAFT_VERSION:
         raise InvalidSetting(f"{SETTING}: {name} is set when a directory is formatted")

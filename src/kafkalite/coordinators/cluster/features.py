@@ -35,6 +35,10 @@ SUPPORTED: Final[dict[str, tuple[int, int]]] = {
 CHANGED_RECORDS: Final = (*range(8, 24), 30)
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
+STATIC_VOTERS: Final = (
+    "The voters of this cluster are static: only a directory that kafka-storage formats with"
+    " --standalone or --initial-controllers has them in its log."
+)
 
 
 def check_finalized(image: Image) -> None:
@@ -94,7 +98,7 @@ def _check(view: View, name: str, level: int, kind: int, proposed: dict[str, int
     elif level > current and kind != UPGRADE:
         why = "Can't downgrade to a newer version."
     elif name == KRAFT_VERSION and level != current:
-        why = "The voters of this cluster are static."
+        why = STATIC_VOTERS if level > current else "Can't downgrade the version of this feature."
     elif name in FEATURES and proposed.get(METADATA_VERSION, 0) < FEATURES[name].needed(level):
         why = (
             f"{name} could not be set to {level} because it depends on "

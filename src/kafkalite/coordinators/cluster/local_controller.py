@@ -104,6 +104,7 @@ class LocalController:
             raise refusal.unusable(self.log.directory, cause) from cause
         self.shard.take_changes()
         self.shard.view.kraft_version = self.log.quorum.kraft_version
+        self.shard.view.voters = self.log.quorum.voters or {}
         self.metadata.kraft_version = self.log.quorum.kraft_version
         self._stand_at(self.log.stored.end_offset)
 

@@ -39,6 +39,7 @@ class View:
     next_offset: int = 0
     # Finalized by the log's control records (KIP-853), not by a record of the image.
     kraft_version: int = 0
+    voters: dict[int, bytes] = field(default_factory=dict)  # their directories, if the log has them
     epoch: int = 0  # that the controller leads in
     # Follows from the image, and is kept since it takes a while to make.
     token_ids: TokenIds = field(default_factory=TokenIds)

@@ -30,10 +30,11 @@ def add_voter(view: View, request: AddRaftVoterRequest) -> Effects:
             f" the default listener ListenerName({listener})",
         )
     _check_dynamic(view, "adding")
-    if request.voter_id == view.config.node_id:
+    if request.voter_id in view.voters:
         raise KafkaError(
             Error.DUPLICATE_VOTER,
-            f"The voter id for {_shown(request)} is already part of the set of voters.",
+            f"The voter id for {_shown(request)} is already part of the set of voters"
+            f" {_listed(view)}.",
         )
     raise KafkaError(
         Error.UNSUPPORTED_VERSION,
@@ -46,12 +47,15 @@ def remove_voter(view: View, request: RemoveRaftVoterRequest) -> Effects:
     """Raises KafkaError."""
     _check_named("Remove", request)
     _check_dynamic(view, "removing")
+    if view.voters.get(request.voter_id) != request.voter_directory_id:
+        raise KafkaError(
+            Error.VOTER_NOT_FOUND,
+            f"Cannot remove voter {_shown(request)} from the set of voters {_listed(view)}",
+        )
     raise KafkaError(
-        Error.VOTER_NOT_FOUND if request.voter_id != view.config.node_id
-        else Error.UNSUPPORTED_VERSION,
-        f"Cannot remove voter {_shown(request)} from the set of voters, which is controller"
-        f" {view.config.node_id} alone",
-    )  # fmt: skip
+        Error.UNSUPPORTED_VERSION,
+        f"Controller {request.voter_id} is the only voter: without it nobody would lead.",
+    )
 
 
 def _check_named(verb: str, request: AddRaftVoterRequest | RemoveRaftVoterRequest) -> None:
@@ -70,5 +74,12 @@ def _check_dynamic(view: View, doing: str) -> None:
 
 
 def _shown(request: AddRaftVoterRequest | RemoveRaftVoterRequest) -> str:
-    directory = uuid_text(request.voter_directory_id)
-    return f"ReplicaKey(id={request.voter_id}, directoryId={directory})"
+    return _key(request.voter_id, request.voter_directory_id)
+
+
+def _listed(view: View) -> str:
+    return f"[{', '.join(_key(each, view.voters[each]) for each in view.voters)}]"
+
+
+def _key(voter_id: int, directory_id: bytes) -> str:
+    return f"ReplicaKey(id={voter_id}, directoryId={uuid_text(directory_id)})"

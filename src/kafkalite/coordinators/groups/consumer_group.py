@@ -111,7 +111,7 @@ class ConsumerGroup:
     group_id: str
     epoch: int = FIRST_EPOCH
     metadata_hash: int = 0
-    assignment_epoch: int = 0
+    assignment_epoch: int = FIRST_EPOCH
     assignment_timestamp_ms: int = 0
     members: dict[str, ConsumerMember] = field(default_factory=dict)
     static_members: dict[str, str] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from kafkalite.coordinators.groups import (
     streams_records,
 )
 from kafkalite.coordinators.groups.classic_group import ClassicGroup
-from kafkalite.coordinators.groups.consumer_group import ConsumerGroup
+from kafkalite.coordinators.groups.consumer_group import ConsumerGroup, ConsumerMember
 from kafkalite.coordinators.groups.events import (
     Heartbeat,
     Join,
@@ -30,7 +30,7 @@ from kafkalite.coordinators.groups.events import (
     TopicsChanged,
 )
 from kafkalite.coordinators.groups.other_kinds import ForeignGroup
-from kafkalite.coordinators.groups.share_group import ShareGroup
+from kafkalite.coordinators.groups.share_group import ShareGroup, ShareMember
 from kafkalite.coordinators.groups.share_heartbeat import on_share_session_expired
 from kafkalite.coordinators.groups.state import GroupsState
 from kafkalite.coordinators.groups.streams_group import StreamsGroup
@@ -40,7 +40,7 @@ from kafkalite.coordinators.groups.streams_leave import (
 )
 from kafkalite.coordinators.groups.streams_target import end_delay
 from kafkalite.coordinators.groups.turn import Turn
-from kafkalite.env.slicing import Steps
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, LOOKS_PER_STEP, Steps
 from kafkalite.protocol.errors import Error, KafkaError
 
 
@@ -128,16 +128,33 @@ def on_rebalance_expired(
     return None
 
 
-def on_topics_changed(state: GroupsState, turn: Turn, event: TopicsChanged) -> None:
+def on_topics_changed(state: GroupsState, turn: Turn, event: TopicsChanged) -> Steps[None]:
     """Groups that the coordinator assigns look at their topics with the next heartbeat."""
     names = set(event.names)
-    for group in state.groups.values():
-        if (isinstance(group, ConsumerGroup) and (
-            group.regexes or any(group.is_subscribed_to(name) for name in names)
-        )) or (isinstance(group, ShareGroup) and any(map(group.is_subscribed_to, names))) or (
-            isinstance(group, StreamsGroup) and group.needs_any(names)
-        ):
+    are_there = any(map(state.topics.id_of, names))
+    for number, group in enumerate(list(state.groups.values()), 1):
+        if isinstance(group, StreamsGroup):
+            group.must_refresh = group.must_refresh or group.needs_any(names)
+        elif isinstance(group, (ConsumerGroup, ShareGroup)) and (yield from _reads(group, names)):
             group.must_refresh = True
-            if isinstance(group, ConsumerGroup) and any(map(state.topics.id_of, names)):
+            if isinstance(group, ConsumerGroup) and are_there:
                 group.must_match = True  # not when they only go
+        if number % ELEMENTS_PER_STEP == 0:
+            yield
     turn.reply(None)
+
+
+def _reads(group: ConsumerGroup | ShareGroup, names: set[str]) -> Steps[bool]:
+    """Whether the group subscribes to one of them, or may by its patterns."""
+    if isinstance(group, ConsumerGroup) and group.regexes:
+        return True
+    looked = 0
+    members: list[ConsumerMember | ShareMember] = [*group.members.values()]
+    for member in members:
+        if not names.isdisjoint(member.subscribed_topics):
+            return True
+        looked += 1 + len(member.subscribed_topics)
+        if looked >= LOOKS_PER_STEP:
+            looked = 0
+            yield
+    return False

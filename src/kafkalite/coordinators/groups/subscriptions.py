@@ -104,9 +104,10 @@ def _look_later(
     before = {one.subscribed_regex for one in group.members.values()}
     is_first = bool(new.subscribed_regex) and new.subscribed_regex not in before
     last_ms = max((one.timestamp_ms for one in group.regexes.values()), default=None)
-    if last_ms is not None and turn.now_ms <= last_ms + LEAST_BETWEEN_MS:
+    ago_ms = None if last_ms is None else turn.now_ms - last_ms  # below 0: the clock was set back
+    if ago_ms is not None and 0 <= ago_ms <= LEAST_BETWEEN_MS:
         return
-    is_stale = last_ms is None or turn.now_ms > last_ms + state.settings.consumer_regex_refresh_ms
+    is_stale = ago_ms is None or not 0 <= ago_ms <= state.settings.consumer_regex_refresh_ms
     is_due = is_first or group.must_match or is_stale or len(expressions) != len(group.regexes)
     if expressions and is_due:
         due = PatternsDue(group.group_id, sorted(expressions), turn.may_see)
@@ -140,7 +141,7 @@ def on_patterns_due(state: GroupsState, turn: Turn, event: PatternsDue) -> Steps
 def _is_stale(state: GroupsState, turn: Turn, group: ConsumerGroup) -> bool:
     """Whether by now members may be allowed to see other topics than those that were found."""
     interval_ms = state.settings.consumer_regex_refresh_ms
-    return bool(group.regexes) and turn.now_ms - group.matched_ms >= interval_ms
+    return bool(group.regexes) and not 0 <= turn.now_ms - group.matched_ms < interval_ms
 
 
 def _resolve_again(state: GroupsState, turn: Turn, draft: Draft) -> Steps[None]:

@@ -132,8 +132,8 @@ def retarget(state: GroupsState, turn: Turn, draft: Draft) -> Steps[None]:
 
 
 def is_young(made_ms: int, interval_ms: int, now_ms: int) -> bool:
-    """Whether members that come, go or change are to wait for others, for one assignment of all."""
-    return made_ms != 0 and interval_ms != 0 and now_ms < made_ms + interval_ms
+    """Whether it is too soon to do again what was done then; not when the clock was set back."""
+    return made_ms != 0 and made_ms <= now_ms < made_ms + interval_ms
 
 
 def _candidate(

@@ -47,6 +47,7 @@ def test_what_is_not_named_begins_as_its_release_does() -> None:
     [
         ("group.version", "group.version is not NAME=LEVEL"),
         ("group.version=x", "group.version=x is not NAME=LEVEL"),
+        ("group.version=" + "9" * 5_000, "is not NAME=LEVEL"),
         ("group.version=2", "group.version has the levels 0 to 1, not 2"),
         ("metadata.version=31", "metadata.version has the levels 7 to 30, not 31"),
         ("kraft.version=1", "kraft.version is set when a directory is formatted"),
