@@ -87,8 +87,7 @@ def test_points_that_were_left_out_before_count() -> None:
 
 def test_of_very_many_points_some_are_taken_in_each_step() -> None:
     series, points = Series(), [gauge(1, f"g{number}") for number in range(500)]
-    seen = [0]
-    for _ in series.take("a", Payload(points), INTERVAL_MS, False, 0):
-        seen.append(len(series))
+    steps = series.take("a", Payload(points), INTERVAL_MS, False, 0)
+    seen = [0, *(len(series) for _ in steps)]
     assert seen[-1] == len(series) == 500
     assert max(now - before for before, now in pairwise(seen)) <= 64
