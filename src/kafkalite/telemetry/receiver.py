@@ -13,7 +13,7 @@ from functools import partial
 from kafkalite.env import Env
 from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import Steps
+from kafkalite.env.slicing import Steps, caught
 from kafkalite.telemetry.forwarding import Forwarding
 from kafkalite.telemetry.payload import Payload, Sender, Unreadable, read
 from kafkalite.telemetry.series import Series
@@ -82,24 +82,27 @@ class Receiver:
 
     def _read(self, pushed: Pushed, outcome: Payload | BaseException) -> None:
         if self._reading is not None:  # it was not stopped meanwhile
-            taken = self._env.slices.later(self._taken(pushed, outcome))
-            taken.then(lambda _: self._over(taken), lambda _: self._over(taken))
+            self._env.slices.run(caught(self._taken(pushed, outcome)), self._over)
 
-    def _over(self, taken: Later[None]) -> None:
+    def _over(self, outcome: Exception | None) -> None:
         """Who waits is told, also of a mistake of ours."""
         told, self._reading = self._reading, None
         if told is None:
             return  # it was stopped meanwhile
         try:
-            taken.then(told.resolve, partial(_tell, told))
+            if outcome is None or isinstance(outcome, Unreadable):
+                told.resolve(outcome)
+            else:
+                told.fail(outcome)
         finally:
             self._go_on()
 
     def _taken(
         self, pushed: Pushed, outcome: Payload | BaseException
-    ) -> Steps[None]:
+    ) -> Steps[Unreadable | None]:
         if isinstance(outcome, Unreadable):
             self.unreadable += 1
+            return outcome
         if isinstance(outcome, BaseException):
             raise outcome
         self.taken += 1
@@ -110,11 +113,4 @@ class Receiver:
             )
         if self.forwarding is not None and outcome.forwarded:
             self.forwarding.send(outcome.forwarded)
-
-
-def _tell(told: Later[Unreadable | None], error: Exception) -> None:
-    """What is wrong with a push is what its sender is told; all else is our mistake."""
-    if isinstance(error, Unreadable):
-        told.resolve(error)
-    else:
-        told.fail(error)
+        return None
