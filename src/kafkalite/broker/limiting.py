@@ -17,7 +17,7 @@ from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.later import Later
 from kafkalite.env.slicing import Slices, Steps
 from kafkalite.quotas.client_quotas import IP, ClientQuotas
-from kafkalite.quotas.host_names import HostNames, is_address
+from kafkalite.quotas.host_names import HostNames, address_in
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class _Followed:
     def set(self, entity: QuotaEntity, values: Mapping[str, float]) -> None:
         self.quotas.set(entity, values)
         name = dict(entity).get(IP)
-        if name and values and not is_address(name):
+        if name and values and address_in(name) is None:
             self.host_names.look_up(name).then(partial(self._found, name))
 
     def _found(self, name: str, address: str | None) -> None:

@@ -34,10 +34,15 @@ PIECE_PARTS = 64
 WINDOW_BYTES = 262_144
 TURN_BYTES = 524_288
 TURN_PIECES = 8
+# Nor are more records read in one turn, however little is in each.
+TURN_RECORDS = 512
 # A hello or certificates that are larger are none.
 HANDSHAKE_BYTES = 262_144
 # Read at a time of a hello, and of what comes after it in a handshake.
 HELLO_ROOM, HANDSHAKE_ROOM = 1_024, 16_384
+# And after that, until a peer has shown that its records are not many and small: what is left of
+# them when a turn is over lies in memory.
+FIRST_ROOM = 16_384
 # A peer that has us answer (with new keys) and takes no answers is cut off.
 ANSWERS_BYTES = 4_194_304
 
@@ -59,10 +64,10 @@ class TlsLink:
     """An encrypted link; without a receiver until the handshake is over."""
 
     __slots__ = (
-        "_context", "_fresh", "_has_ended", "_hello", "_incoming", "_is_closing", "_is_paused",
-        "_is_pumping", "_is_reading", "_link", "_on_flight", "_outgoing", "_peer_is_done", "_queue",
-        "_queued_bytes", "_raw", "_received_bytes", "_receiver", "_scratch", "_soon", "_tls",
-        "_told_done", "head", "peer_address",
+        "_context", "_fresh", "_has_ended", "_hello", "_incoming", "_is_behind", "_is_closing",
+        "_is_paused", "_is_pumping", "_is_reading", "_link", "_on_flight", "_outgoing",
+        "_peer_is_done", "_queue", "_queued_bytes", "_raw", "_received_bytes", "_receiver",
+        "_room", "_scratch", "_soon", "_tls", "_told_done", "_turn_records", "head", "peer_address",
     )  # fmt: skip
 
     def __init__(
@@ -94,6 +99,9 @@ class TlsLink:
         self._queue = _NOBODYS  # an empty one takes 600 bytes
         self._queued_bytes = 0
         self._is_paused = self._is_closing = self._is_reading = self._is_pumping = False
+        self._is_behind = False  # with records, which are read in a later turn
+        self._turn_records = 0
+        self._room = FIRST_ROOM
         self._peer_is_done = self._told_done = False
         self._has_ended = False
 
@@ -216,13 +224,13 @@ class TlsLink:
         self._is_paused = False
         if self._has_ended or self._is_closing:
             return
-        if not self._peer_is_done:
+        if not self._peer_is_done and not self._is_behind:
             self._link.resume()
         self._soon(self._read)  # what was left, or came with the end of the handshake
 
     def buffer(self) -> memoryview:
         if self._on_flight is None:
-            return self._scratch
+            return self._scratch[: self._room]
         return self._scratch[: HELLO_ROOM if self._hello is not None else HANDSHAKE_ROOM]
 
     def received(self, count: int) -> None:
@@ -231,6 +239,10 @@ class TlsLink:
             self._read()
             self._raw += self._fresh
             self._fresh = _NOTHING
+            if self._is_behind:
+                self._room = FIRST_ROOM
+            elif count == self._room:
+                self._room = len(self._scratch)
             return
         self._raw += self._scratch[:count]
         if len(self.head) < _HEAD_BYTES:
@@ -253,10 +265,10 @@ class TlsLink:
         on_flight(None)
 
     def _read(self) -> None:
-        """Gives the receiver all that has come, as long as it takes it."""
+        """Gives the receiver what has come, as long as it takes it and the turn is not over."""
         if self._is_reading:
             return
-        self._is_reading = True
+        self._is_reading, self._turn_records = True, TURN_RECORDS
         try:
             while self._receiver is not None and not self._is_paused and not self._is_closing:
                 view = self._receiver.buffer()
@@ -272,7 +284,24 @@ class TlsLink:
             self._is_reading = False
         if self._outgoing.pending:
             self._answer()
+        if not self._turn_records:
+            self._read_on_later()
         self._tell_done()
+
+    def _read_on_later(self) -> None:
+        """Nothing else comes until what has come is read."""
+        if not self._is_behind and not self._is_closing:
+            self._is_behind = True
+            self._link.pause()
+            self._soon(self._read_on)
+
+    def _read_on(self) -> None:
+        self._is_behind = False
+        if self._has_ended or self._is_closing:
+            return
+        self._read()
+        if not (self._is_behind or self._is_paused or self._is_closing or self._peer_is_done):
+            self._link.resume()
 
     def _fill(self, view: memoryview) -> int:
         """Decrypts as much as there is, or as there is room for."""
@@ -296,7 +325,9 @@ class TlsLink:
         return filled
 
     def _give(self) -> bool:
-        """Gives OpenSSL the next record; False when none is whole."""
+        """Gives OpenSSL the next record; False when none is whole, or enough were read."""
+        if not self._turn_records and self._on_flight is None:
+            return False
         raw, fresh = self._raw, self._fresh
         if raw:
             while (missing := _missing(raw)) > 0:
@@ -306,13 +337,15 @@ class TlsLink:
                 self._fresh = fresh = fresh[missing:]
             size = record_size(raw)
             self._incoming.write(memoryview(raw)[:size])
-            self._raw = raw[size:]
+            del raw[:size]
+            self._turn_records -= 1
             return True
         count = len(fresh)
         if count < RECORD_HEAD_BYTES or count < (size := record_size(fresh)):
             return False
         self._incoming.write(fresh[:size])
         self._fresh = fresh[size:]
+        self._turn_records -= 1
         return True
 
     def _answer(self) -> None:
@@ -322,7 +355,7 @@ class TlsLink:
             self._fail(TlsFailure("it asks for new keys and takes no answers"))
 
     def _tell_done(self) -> None:
-        if self._peer_is_done and not self._told_done and not self._is_paused:
+        if self._peer_is_done and not (self._told_done or self._is_paused or self._is_behind):
             receiver = self._receiver
             if receiver is not None and not self._is_closing:
                 self._told_done = True

@@ -15,7 +15,7 @@ from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import KafkaError
 from kafkalite.protocol.messages import AlterClientQuotasRequest, AlterClientQuotasResponse
-from kafkalite.quotas.host_names import HostNames, is_address
+from kafkalite.quotas.host_names import HostNames, address_in
 
 
 def alter_client_quotas(
@@ -36,7 +36,7 @@ def alter_client_quotas(
 
 def _is_told(name: str | None) -> bool:
     """Of all addresses, or of one; an empty name is refused as such."""
-    return not name or is_address(name)
+    return not name or address_in(name) is not None
 
 
 def _without_address(host_names: HostNames, names: list[str]) -> Later[list[str]]:

@@ -6,13 +6,13 @@ Invariant: while nobody is limited, `is_on` is false and nothing is counted.
 
 from __future__ import annotations
 
-import ipaddress
 import math
 from collections.abc import Mapping
 
 from kafkalite.config.broker import BrokerConfig
 from kafkalite.env.clock import Clock
 from kafkalite.quotas.gauges import Gauges
+from kafkalite.quotas.host_names import address_in
 from kafkalite.quotas.limits import NOBODY, Key
 from kafkalite.quotas.meter import Kinds, Meter
 from kafkalite.quotas.permits import Mutations
@@ -108,9 +108,4 @@ class ClientQuotas:
 
 def address_of(host: str) -> str:
     """One way to write an address, of all there are; a name stays as it is."""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return host
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return str(mapped or address)
+    return address_in(host) or host

@@ -26,31 +26,34 @@ class HostNames:
     def __init__(self, env: Env) -> None:
         self._env = env
         self._worker: Background | None = None
-        self._waiting: dict[Later[str | None], None] = {}
+        self._waiting: dict[str, Later[str | None]] = {}
 
     def look_up(self, name: str) -> Later[str | None]:
-        """Its first address; None where it has none."""
+        """Its first address; None where it has none. However many ask for a name meanwhile, the
+        system is asked once."""
         if not may_be_name(name):
             return Later.of(None)
+        if name in self._waiting:
+            return self._waiting[name]
         if self._worker is None:
             shared = self._env.background
             self._worker = shared.apart() if isinstance(shared, ThreadBackground) else shared
         later: Later[str | None] = Later()
-        self._waiting[later] = None
+        self._waiting[name] = later
         ask: Callable[[], str] = partial(self._env.address_of, name)
-        self._worker.submit(ask, partial(self._found, later))
+        self._worker.submit(ask, partial(self._found, name))
         return later
 
     def stop(self) -> None:
         if isinstance(self._worker, ThreadBackground):
             self._worker.close(0)
-        for later in list(self._waiting):
-            self._found(later, None)
+        for name in list(self._waiting):
+            self._found(name, None)
 
-    def _found(self, later: Later[str | None], outcome: str | BaseException | None) -> None:
-        if later not in self._waiting:  # it was answered at the stop
+    def _found(self, name: str, outcome: str | BaseException | None) -> None:
+        later = self._waiting.pop(name, None)
+        if later is None:  # it was answered at the stop
             return
-        del self._waiting[later]
         if isinstance(outcome, BaseException) and not isinstance(outcome, OSError):
             mistake = RuntimeError("a name could not be looked up")
             mistake.__cause__ = outcome
@@ -59,25 +62,28 @@ class HostNames:
             later.resolve(outcome if isinstance(outcome, str) else None)
 
 
-def is_address(text: str) -> bool:
-    """Whether nobody need be asked for it."""
+def address_in(text: str) -> str | None:
+    """The address that a text is, without anybody being asked, in one of all ways to write it."""
+    is_in_brackets = text.startswith("[") and text.endswith("]") and ":" in text
     try:
-        ipaddress.ip_address(text)
+        address = ipaddress.ip_address(text[1:-1] if is_in_brackets else text)
     except ValueError:
-        return NUMBERS.fullmatch(text) is not None and _is_short_address(text)
-    return True
+        return _of_numbers(text) if NUMBERS.fullmatch(text) else None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)
 
 
 def may_be_name(text: str) -> bool:
     """Whether it is worth asking: numbers alone are addresses or nothing."""
-    return 0 < len(text) <= MOST_OF_NAME and (
-        NUMBERS.fullmatch(text) is None or _is_short_address(text)
-    )
+    return 0 < len(text) <= MOST_OF_NAME and "\0" not in text and not NUMBERS.fullmatch(text)
 
 
-def _is_short_address(text: str) -> bool:
+def _of_numbers(text: str) -> str | None:
     """Fewer than four numbers may be an address too; the last fills what is left."""
     if len(text) > MOST_OF_ADDRESS:
-        return False
+        return None
     *first, last = map(int, text.split("."))
-    return len(first) < 4 and all(each < 256 for each in first) and last < 256 ** (4 - len(first))
+    left = 4 - len(first)
+    if left < 1 or any(each > 255 for each in first) or last >= 256**left:
+        return None
+    return str(ipaddress.IPv4Address(bytes(first) + last.to_bytes(left, "big")))

@@ -100,11 +100,11 @@ def read_revoked(place: Place) -> bytes:
     """The lists of certificates that were taken back, in PEM: nothing else of the file, since a
     certificate beside them would be trusted."""
     text = _bytes_of(place).decode(errors="replace")
-    lists = [
-        pem(REVOCATIONS, base64.b64decode("".join(block[3].split())))
-        for block in _BLOCK.finditer(text)
-        if block[1] == REVOCATIONS
-    ]
+    blocks = [each for each in _BLOCK.finditer(text) if each[1] == REVOCATIONS]
+    try:
+        lists = [pem(REVOCATIONS, base64.b64decode("".join(each[3].split()))) for each in blocks]
+    except binascii.Error:
+        raise place.problem(f"an {REVOCATIONS} in this file is damaged") from None
     if not lists:
         raise place.problem(f"there is no {REVOCATIONS} in this file")
     return b"".join(lists)

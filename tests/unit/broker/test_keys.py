@@ -171,6 +171,25 @@ def test_a_file_without_a_list_ends_the_start(tmp_path: Path, text: str) -> None
         Renewing(tmp_path, kafkalite_ssl_crl_location=str(lists))
 
 
+DAMAGED = "-----BEGIN X509 CRL-----\nMIIBA\n-----END X509 CRL-----\n"
+
+
+def test_a_damaged_list_ends_the_start_and_is_told_of_once_while_running(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lists = tmp_path / "lists.pem"
+    lists.write_text(keys.taken_back())
+    renewing = Renewing(tmp_path, kafkalite_ssl_crl_location=str(lists))
+    before = renewing.keys.listeners["SSL"].server
+    lists.write_text(DAMAGED)
+    renewing.look()
+    renewing.look()
+    assert caplog.text.count("an X509 CRL in this file is damaged") == 1
+    assert renewing.keys.listeners["SSL"].server is before
+    with pytest.raises(InvalidSetting, match=r"kafkalite.ssl.crl.location: .* is damaged"):
+        Renewing(tmp_path, kafkalite_ssl_crl_location=str(lists))
+
+
 def test_a_certificate_beside_a_list_is_not_trusted_for_that(tmp_path: Path) -> None:
     lists = tmp_path / "lists.pem"
     lists.write_text(keys.taken_back() + keys.stranger().chain_pem)

@@ -10,6 +10,7 @@ from kafkalite.config.broker import BrokerConfig
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.slicing import finish
 from kafkalite.quotas.client_quotas import ClientQuotas
+from kafkalite.quotas.host_names import address_in
 from kafkalite.quotas.meter import Meter, metered
 from kafkalite.quotas.permits import mutations
 from kafkalite.quotas.rates import NO_LIMIT
@@ -153,3 +154,23 @@ def test_addresses_are_found_however_they_are_written() -> None:
     quotas.set((("ip", "10.0.0.1"),), {})
     assert quotas.connection_rate("10.0.0.1") == 0
     assert not quotas.is_on
+
+
+@pytest.mark.parametrize(
+    ("written", "address"),
+    [
+        ("127.1", "127.0.0.1"), ("1.2.3", "1.2.0.3"), ("10.65535", "10.0.255.255"),
+        ("2130706433", "127.0.0.1"), ("010.0.0.08", "10.0.0.8"), ("[::1]", "::1"),
+    ],
+)  # fmt: skip
+def test_what_java_takes_for_an_address_holds_for_it(written: str, address: str) -> None:
+    quotas = World().quotas
+    quotas.set((("ip", written),), {"connection_creation_rate": 3.0})
+    assert quotas.connection_rate(address) == 3
+    quotas.set((("ip", written),), {})
+    assert quotas.connection_rate(address) is None
+
+
+@pytest.mark.parametrize("text", ["256.1", "1.2.65536", "1.2.3.4.5", "[localhost]", "[1.2.3.4]"])
+def test_what_is_no_address_is_a_name(text: str) -> None:
+    assert address_in(text) is None

@@ -174,15 +174,17 @@ class World:
 
     def run(self, steps: int = 100_000) -> None:
         """Until nothing happens any more."""
-        for _ in range(steps):
-            moved = bool(self.soon)
-            for _ in range(len(self.soon)):
-                self.soon.popleft()()
-            moved |= self.near.carry()
-            moved |= self.far.carry()
-            if not moved:
-                return
-        raise AssertionError("it does not come to an end")
+        if not any(not self.turn() for _ in range(steps)):
+            raise AssertionError("it does not come to an end")
+
+    def turn(self) -> bool:
+        """Of the loop; whether anything happened."""
+        moved = bool(self.soon)
+        for _ in range(len(self.soon)):
+            self.soon.popleft()()
+        moved |= self.near.carry()
+        moved |= self.far.carry()
+        return moved
 
     def meet(self) -> World:
         """Shakes hands and starts both ends."""

@@ -64,6 +64,35 @@ def test_of_one_that_is_cut_nothing_is_kept(conversation):
     assert (said["api"], said["frame"]) == ("SaslAuthenticate", "")
 
 
+def test_of_one_that_the_end_has_cut_off_nothing_is_kept(conversation):
+    frame = asked(SaslAuthenticateRequest(auth_bytes=SECRET + b"x" * 100), 2)
+    start = len(frame).to_bytes(4, "big") + frame[:-50]
+    assert line(conversation.unreadable("request", start, "it has ended", 0))["frame"] == ""
+    conversation.request(asked(DescribeDelegationTokenRequest(), 3), 0)
+    assert line(conversation.unreadable("response", b"....." + SECRET, "end", 0))["frame"] == ""
+
+
+def test_of_others_that_the_end_has_cut_off_the_start_is_kept(conversation):
+    frame = asked(MetadataRequest(), 9)
+    conversation.request(frame, 0)
+    start = len(frame).to_bytes(4, "big") + frame[:-2]
+    for data in (start, b"", b"GET / HTTP/1.1", start[:5]):
+        for kind in ("request", "response"):
+            assert conversation.unreadable(kind, data, "it has ended", 0).frame == data
+
+
+def test_of_a_token_that_the_end_has_cut_off_nothing_is_kept(conversation):
+    conversation.request(asked(SaslHandshakeRequest(mechanism="PLAIN"), 0), 0)
+    said = conversation.unreadable("request", b"\0\0\0\x20\0al\0" + SECRET, "it has ended", 0)
+    assert line(said)["frame"] == ""
+
+
+def test_a_token_that_begins_as_a_header_does_is_none(conversation):
+    conversation.request(asked(SaslHandshakeRequest(mechanism="PLAIN"), 0), 0)
+    said = line(conversation.request(b"\0A1\0" + SECRET + b"x" * 30_000, 0))
+    assert {said[name] for name in ("api", "version", "correlation_id", "client_id")} == {None}
+
+
 def test_tokens_without_a_header_are_left_out_and_what_follows_is_read(conversation):
     conversation.request(asked(SaslHandshakeRequest(mechanism="PLAIN"), 0), 0)
     conversation.response(answered(SaslHandshakeResponse(), 0), 0)

@@ -14,9 +14,17 @@ from typing import Any
 
 from kafkalite.protocol import codec, headers, spec
 from kafkalite.protocol.errors import MalformedFrame
+from kafkalite.protocol.framing import SIZE_BYTES
 from kafkalite.protocol.messages import ResponseHeader, message_class
 from kafkalite.testing.recording.said import REQUEST, RESPONSE, Said
-from kafkalite.testing.recording.secrets import as_token, begins_tokens, without_secrets
+from kafkalite.testing.recording.secrets import (
+    SECRETIVE,
+    TOKEN,
+    as_token,
+    begins_secretively,
+    begins_tokens,
+    without_secrets,
+)
 
 API_VERSIONS = 18
 
@@ -78,7 +86,14 @@ class Conversation:
         """Of bytes that are not even frames."""
         said = self._said(kind, data, now_ms)
         said.reason = reason
+        if self._has_tokens or self._is_start_of_secret(kind, data):
+            said.frame, said.reason = b"", f"{reason}; {TOKEN}"
         return said
+
+    def _is_start_of_secret(self, kind: str, data: bytes) -> bool:
+        if kind == REQUEST:
+            return begins_secretively(data[SIZE_BYTES:])
+        return any(asked.api in SECRETIVE for asked in self._unanswered)
 
     def _said(self, kind: str, frame: bytes, now_ms: int) -> Said:
         peer = self._peer

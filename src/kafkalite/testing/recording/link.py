@@ -75,7 +75,8 @@ class Link:
             self._note_rest(kind, writer)
             await writer.drain()
             if not writer.can_write_eof():  # TLS, which has no half of an end here
-                await self._answered()
+                if kind == REQUEST:
+                    await self._answered()
                 return False
             writer.write_eof()
         except OSError:

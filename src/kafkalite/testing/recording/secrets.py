@@ -6,16 +6,18 @@ what; a frame is made anew of what is left.
 
 from __future__ import annotations
 
+from kafkalite.protocol import spec
 from kafkalite.testing.recording.said import Said, frame_of
 
 LOGIN, USERS, HANDSHAKE = "SaslAuthenticate", "AlterUserScramCredentials", "SaslHandshake"
 TOKEN_APIS = tuple(f"{verb}DelegationToken" for verb in ("Create", "Renew", "Expire", "Describe"))
+SECRETIVE = (LOGIN, USERS, *TOKEN_APIS)
 TOKEN = "a token of a login, which is not written down"
 
 
 def without_secrets(said: Said) -> Said:
     """The same without what would let somebody else in."""
-    if said.api not in (LOGIN, USERS, *TOKEN_APIS):
+    if said.api not in SECRETIVE:
         return said
     if said.message is None:
         said.frame, said.reason = b"", f"{said.reason}; {TOKEN}"
@@ -37,6 +39,15 @@ def begins_tokens(said: Said) -> bool:
 
 
 def as_token(said: Said) -> Said:
-    """What could not be read behind such a handshake."""
-    said.frame, said.reason, said.client_id = b"", TOKEN, None
+    """What could not be read behind such a handshake: its first bytes are no header."""
+    said.frame, said.reason = b"", TOKEN
+    said.api = said.version = said.correlation_id = said.client_id = None
     return said
+
+
+def begins_secretively(start: bytes) -> bool:
+    """Whether the start of a request, without its size, is of one that is not written down."""
+    try:
+        return spec.api(int.from_bytes(start[:2], "big", signed=True)).name in SECRETIVE
+    except KeyError:
+        return False
