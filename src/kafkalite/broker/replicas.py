@@ -196,6 +196,10 @@ class Replicas:
     def _open(self, topic: Topic, state: PartitionState, *, is_new: bool) -> NewLog | None:
         try:
             log = self._find_or_plan(topic, state, is_new=is_new)
+            if isinstance(log, PartitionLog) and self._may_have_others(state):
+                # Who led it last began an epoch in its log: the one before this, in which nobody
+                # may lead.
+                self.logs.check_up_to_date(log, state.leader_epoch - 1)
         except KafkaError as error:
             self._leave_offline(topic, state, error)
             return None
@@ -224,6 +228,11 @@ class Replicas:
         with nothing takes all from there before anybody does."""
         is_counted_on = self.node_id in (*state.isr, *state.elr)
         return state.leader not in (NO_LEADER, self.node_id) and not is_counted_on
+
+    def _may_have_others(self, state: PartitionState) -> bool:
+        """Whether another log of ours may have been copied and counted on since this one was. The
+        only replica has nobody to copy from."""
+        return len(state.replicas) > 1 and not self._is_copied(state)
 
     def _take(self, topic: Topic, state: PartitionState, new: NewLog, files: Made) -> None:
         try:
