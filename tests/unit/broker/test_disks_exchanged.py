@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from kafkalite.env.later import open_waits, watch_waits
+from kafkalite.broker import replicas
+from kafkalite.coordinators.cluster.brokers import AssignDirectories
+from kafkalite.coordinators.cluster.directories import directory_of
+from kafkalite.env.later import Later, open_waits, watch_waits
 from kafkalite.log.checkpoints import write_properties
+from kafkalite.peers.wire_controller import WireController
+from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.replication.partition import Partition
 from tests.unit.broker.processes import CLUSTER_ID, Processes
 from tests.unit.log.making import batch
@@ -113,3 +119,29 @@ def test_a_disk_that_lost_its_name_is_served(processes: Processes) -> None:
     write_properties(processes.disks[1], "/data/meta.properties", formatted)
     processes.start(1)
     processes.until(lambda: leads(processes, 1), "leads on a disk of another name")
+
+
+def test_directories_are_told_until_the_controller_knows_them(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be away for longer than it is asked again: see `wire_controller.PATIENCE_MS`."""
+    refused: list[object] = []
+    submit = WireController.submit
+
+    def refusing(wire: WireController, event: Any) -> Any:
+        if not isinstance(event, AssignDirectories) or len(refused) == 2:
+            return submit(wire, event)
+        refused.append(event)
+        return Later.of(KafkaError(Error.REQUEST_TIMED_OUT, "the controller is not there"))
+
+    monkeypatch.setattr(WireController, "submit", refusing)
+    monkeypatch.setattr(replicas, "TELL_AGAIN_MS", 20)
+    first, other = copied_anew(processes)
+    own = processes.brokers[first].logs.directories[0].directory_id
+
+    def is_named() -> bool:
+        state = processes.brokers[other].metadata.image.partition("t", 0)
+        return state is not None and directory_of(state, first) == own
+
+    processes.until(is_named, "named")
+    assert len(refused) == 2
