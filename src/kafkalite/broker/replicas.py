@@ -37,6 +37,7 @@ from kafkalite.replication.partitions import Partitions
 
 logger = logging.getLogger(__name__)
 
+TELL_AGAIN_MS = 10_000
 _TOLD_AT_ONCE = 200
 _FILES_AT_ONCE = 512
 
@@ -196,6 +197,10 @@ class Replicas:
     def _open(self, topic: Topic, state: PartitionState, *, is_new: bool) -> NewLog | None:
         try:
             log = self._find_or_plan(topic, state, is_new=is_new)
+            if isinstance(log, PartitionLog) and self._may_have_others(state):
+                # Who led it last began an epoch in its log: the one before this, in which nobody
+                # may lead.
+                self.logs.check_up_to_date(log, state.leader_epoch - 1)
         except KafkaError as error:
             self._leave_offline(topic, state, error)
             return None
@@ -224,6 +229,11 @@ class Replicas:
         with nothing takes all from there before anybody does."""
         is_counted_on = self.node_id in (*state.isr, *state.elr)
         return state.leader not in (NO_LEADER, self.node_id) and not is_counted_on
+
+    def _may_have_others(self, state: PartitionState) -> bool:
+        """Whether another log of ours may have been copied and counted on since this one was. The
+        only replica has nobody to copy from."""
+        return len(state.replicas) > 1 and not self._is_copied(state)
 
     def _take(self, topic: Topic, state: PartitionState, new: NewLog, files: Made) -> None:
         try:
@@ -270,14 +280,23 @@ class Replicas:
             del self._untold[key]
         if self._untold:
             self.logs.env.clock.call_later(0, self._tell_directories)
-        self.controller.submit(AssignDirectories(self.node_id, told)).then(
-            lambda outcome: self._are_told(len(told), outcome)
-        )
+        asked = self.controller.submit(AssignDirectories(self.node_id, told))
+        asked.then(partial(self._are_told, list(told)))
 
-    def _are_told(self, count: int, outcome: KafkaError | None) -> None:
-        if outcome is not None:
-            logger.error("the directories of %d partitions are not told: %s", count, outcome)
+    def _are_told(self, told: list[tuple[bytes, int]], outcome: KafkaError | None) -> None:
+        if outcome is not None and not self._is_stopped:
+            logger.error("the directories of %d partitions are told later: %s", len(told), outcome)
+            self.logs.env.clock.call_later(TELL_AGAIN_MS, partial(self._tell_again, told))
         self._name_leaderless()
+
+    def _tell_again(self, told: list[tuple[bytes, int]]) -> None:
+        """Of those that are still here. Where a move leads to, the mover tells."""
+        for topic_id, index in told:
+            topic = self.metadata.image.by_id.get(topic_id)
+            held = None if topic is None else self.partitions.held(topic.name, index)
+            if topic is None or held is None or self.logs.future(topic.name, index) is not None:
+                continue
+            self._tell_directory(topic.partitions[index], held.log)
 
     def _name_leaderless(self) -> None:
         """Nobody can write to or read from these, and their clients would wait without a word. Once

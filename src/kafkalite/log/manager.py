@@ -302,6 +302,20 @@ class LogManager(LogTable):
         self._logs[new.topic, new.partition] = log
         return log
 
+    def check_up_to_date(self, log: PartitionLog, led_in: int) -> None:
+        """Raises KafkaError, and takes the log out of service, when what its partition has may lie
+        where the metadata names a directory that is not here: this one was left behind before the
+        epoch `led_in`."""
+        named = self._named_directory(log.topic, log.partition)
+        places = Places.of(self.directories)
+        if named is None or named in places.online or log.epochs.latest >= led_in:
+            return
+        reason = f"{log.directory} may be older than its partition; {places.why_not_there(named)}"
+        self._counts[log.home.path] -= 1
+        del self._logs[log.topic, log.partition]
+        self._leave_offline([log], reason)
+        raise KafkaError(Error.KAFKA_STORAGE_ERROR, reason)
+
     def _check_may_make(
         self, topic: str, partition: int, topic_id: bytes, *, is_copied: bool
     ) -> None:

@@ -5,6 +5,7 @@ committed after Spark's own commit, so a tool may see less than is done, never m
 """
 
 import json
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,6 +19,8 @@ from kafkalite.pipelines.common.losses import recreated
 from kafkalite.pipelines.common.offsets import Offsets, TopicPartition, parse
 from kafkalite.pipelines.common.outcomes import DONE, Different, PipelineError
 from kafkalite.pipelines.common.source import KafkaSource
+
+RECREATED = "deleted and recreated"
 
 
 class CommitOffsetsListener(StreamingQueryListener):
@@ -92,16 +95,27 @@ class Lag:
             raise PipelineError(f"{self.checkpoint} has no finished batch of a Kafka source")
         notes = Folder(self.spark, f"{self.checkpoint}/{NOTES}")
         with KafkaAdmin(self.spark, self.source.client_options) as admin:
+            self._refuse_others(notes, admin, done)
             ends = admin.ends(done)
-            others = recreated(notes, admin, {topic for topic, _ in done})
         # A query of somebody else notes no topics: then one that is shorter tells.
-        others = others or sorted({each[0] for each in done if done[each] > ends[each]})
-        if others:
+        self._refuse({each[0] for each in done if done[each] > ends[each]}, RECREATED)
+        return lags(done, ends)
+
+    def _refuse_others(self, notes: Folder, admin: KafkaAdmin, done: Offsets) -> None:
+        """Before anything is asked of partitions that nobody has: it would wait in vain. They never
+        go but with their topic."""
+        topics = {topic for topic, _ in done}
+        there = admin.topics(topics)
+        self._refuse(topics - there.keys(), "deleted")
+        fewer = {topic for topic, partition in done if partition >= there[topic].partitions}
+        self._refuse({*recreated(notes, admin, topics), *fewer}, RECREATED)
+
+    def _refuse(self, topics: Collection[str], what: str) -> None:
+        if topics:
             raise Different(
-                f"{', '.join(others)} was deleted and recreated since {self.checkpoint} read it: "
+                f"{', '.join(sorted(topics))} was {what} since {self.checkpoint} read it: "
                 "its offsets say nothing of what is there"
             )
-        return lags(done, ends)
 
     def commit(self) -> list[PartitionLag]:
         """Commits once and gives the lag."""

@@ -2,6 +2,7 @@
 
 from kafkalite.protocol.errors import Error
 from tests.unit.handlers.quorum_desk import FAR, SESSION_MS
+from tests.unit.handlers.test_assign_replicas_to_dirs import assignment
 
 
 def leaders(desk):
@@ -69,3 +70,18 @@ def test_directories_that_fail_and_that_take_nothing_new_are_noted(desk):
     end = desk.world.metadata.offset
     desk.beat(7, cordoned_log_dirs=[two], current_metadata_offset=FAR)
     assert desk.world.metadata.offset == end  # what is so already is not written again
+
+
+def test_who_comes_back_without_a_directory_leads_nothing_that_is_in_it(desk):
+    """As when a disk hangs for longer than a session before it fails."""
+    one, two = b"a" * 16, b"b" * 16
+    desk.enter(7, log_dirs=[one, two])
+    topic_id = desk.world.create("t", 4, 1)
+    [first, second] = [index for index, leader in enumerate(leaders(desk)) if leader == 7]
+    for directory, index in ((one, first), (two, second)):
+        desk.world.ask(assignment(desk, directory, (topic_id, index)), 0)
+    desk.world.clock.advance(2 * SESSION_MS)
+    assert desk.broker(7).is_fenced
+    assert not desk.beat(7, offline_log_dirs=[one]).is_fenced
+    assert desk.broker(7).log_dirs == (two,)
+    assert (leaders(desk)[first], leaders(desk)[second]) == (-1, 7)

@@ -13,6 +13,7 @@ from kafkalite.pipelines.common import protobuf
 from kafkalite.pipelines.common.protobuf import (
     LONGEST,
     NO_INDEXES,
+    NO_TEXT,
     NOT_PROTOBUF,
     NotProtobuf,
     compiled,
@@ -146,6 +147,41 @@ def test_what_must_be_there_and_is_not_is_told() -> None:
     assert reader({1: compiled(text, {})})(1, FIRST) == (None, f"{NOT_PROTOBUF}: it has no id")
 
 
+NO_UTF_8 = """
+syntax = "proto2";
+message M {
+  optional string s = 1; repeated string many = 2; map<string, string> named = 3;
+  optional M inner = 4; optional bytes raw = 5; map<string, bytes> raws = 6;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "is_text"),
+    [
+        (b"\x0a\x01\xff", False),
+        (b"\x12\x01a\x12\x01\xff", False),
+        (b"\x1a\x06\x0a\x01\xff\x12\x01a", False),
+        (b"\x1a\x06\x0a\x01a\x12\x01\xff", False),
+        (b"\x22\x03\x0a\x01\xff", False),
+        (b"\x0a\x02\xc3\xa9\x2a\x01\xff\x32\x06\x0a\x01a\x12\x01\xff\x22\x00", True),
+    ],
+)
+def test_a_string_that_is_no_text_is_told(value: bytes, is_text: bool) -> None:
+    """Before proto3 protobuf takes any bytes for a string."""
+    text, fault = reader({1: compiled(NO_UTF_8, {})})(1, FIRST + value)
+    assert (text is not None) == is_text
+    assert fault == (None if is_text else f"{NOT_PROTOBUF}: {NO_TEXT}")
+
+
+def test_another_message_by_the_name_of_a_known_one_is_told_of() -> None:
+    other = 'syntax = "proto3"; package google.protobuf; message Timestamp { string s = 1; }'
+    text = f'syntax = "proto3"; import "{STAMPS}"; message M {{ google.protobuf.Timestamp t = 1; }}'
+    said, fault = reader({1: compiled(text, {STAMPS: other})})(1, FIRST + b"\x0a\x00")
+    assert said is None
+    assert (fault or "").startswith(f"{NOT_PROTOBUF}: ")
+
+
 def test_other_rows_are_nobodys() -> None:
     read = reader({1: "not looked at"})
     assert read(None, b"x") == read(2, b"x") == read(1, None) == (None, None)
@@ -172,6 +208,8 @@ def test_indexes_are_read_as_they_are_written(path: list[int], rest: bytes) -> N
         ('import "../../secret";', {"../../secret": ""}, "which is no path below"),
         ("", {"/etc/secret": ""}, "which is no path below"),
         ("", {"a": "", "a/b": ""}, "it imports 'a/b'"),
+        ("// \ud800", {}, "has half of a character"),
+        ("", {"\ud800": ""}, "has half of a character"),
     ],
 )
 def test_what_is_no_schema_is_told(text: str, others: dict[str, str], said: str) -> None:
@@ -211,6 +249,17 @@ def test_a_schema_may_be_a_descriptor_in_base64() -> None:
         assert fault is None
         city = {"city": ""} if other == ADDRESS else {}
         assert json.loads(said or "") == {"f1": city, "f2": "1970-01-01T00:00:00Z"}
+
+
+def test_a_schema_may_be_called_as_what_the_compiler_writes() -> None:
+    address = descriptor_pb2.FileDescriptorProto(name="x", package="parts", syntax="proto3")
+    address.message_type.add(name="Address")
+    described = base64.b64encode(address.SerializeToString()).decode()
+    others = {"a.proto": described} | {
+        f"{name}/x": 'syntax = "proto3";' for name in (".given", ".descriptors", "descriptors")
+    }
+    text = 'syntax = "proto3"; import "a.proto"; message M { parts.Address to = 1; }'
+    assert reader({1: compiled(text, others)})(1, FIRST) == ("{}", None)
 
 
 def test_a_compiler_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

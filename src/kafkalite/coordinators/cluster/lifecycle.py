@@ -247,8 +247,9 @@ def _moved(
     records: list[object] = []
     if then is Standing.UNFENCED and now is Standing.FENCED:
         change.fenced = LOWER
+        back = replace(broker, log_dirs=tuple(left)) if left else broker
         records = yield from each_partition_of(
-            view, broker_id, lambda one: back_again(view, one, broker)
+            view, broker_id, lambda one: back_again(view, one, back)
         )
     elif then is Standing.CONTROLLED_SHUTDOWN and now is not then:
         change.in_controlled_shutdown = RAISE

@@ -1,5 +1,5 @@
-"""What the controller looks for from time to time: delegation tokens that have expired, and
-partitions that others lead than those that should.
+"""What the controller looks for from time to time: delegation tokens that have expired,
+partitions that others lead than those that should, and those that nobody leads.
 
 Owns when that is done: at once again while there is more. Without a secret nobody has a token, and
 with auto.leader.rebalance.enable=false leaders stay where an election put them.
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kafkalite.config import BrokerConfig
-from kafkalite.coordinators.cluster.leader_balance import BalanceLeaders
+from kafkalite.coordinators.cluster.leader_balance import BalanceLeaders, ElectLeaderless
 from kafkalite.coordinators.cluster.tokens import RemoveExpired
 from kafkalite.coordinators.events import Event
 from kafkalite.env.clock import Clock, Timer
@@ -68,4 +68,6 @@ def looks_of(clock: Clock, config: BrokerConfig, submit: Submit) -> list[Look]:
     if config.get_bool("auto.leader.rebalance.enable"):
         interval_ms = config.get_int("leader.imbalance.check.interval.seconds") * 1_000
         found.append(Look(clock, interval_ms, BalanceLeaders, submit))
+    interval_ms = config.get_int("unclean.leader.election.interval.ms")
+    found.append(Look(clock, interval_ms, ElectLeaderless, submit))
     return found

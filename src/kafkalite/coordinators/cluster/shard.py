@@ -33,7 +33,12 @@ from kafkalite.coordinators.cluster.describing_quorum import DescribeQuorum, des
 from kafkalite.coordinators.cluster.elect_leaders import elect_leaders
 from kafkalite.coordinators.cluster.folding import AT_ONCE, Folded, folded, put_in_place
 from kafkalite.coordinators.cluster.image import Image, ImageConflict
-from kafkalite.coordinators.cluster.leader_balance import BalanceLeaders, balance_leaders
+from kafkalite.coordinators.cluster.leader_balance import (
+    BalanceLeaders,
+    ElectLeaderless,
+    balance_leaders,
+    elect_leaderless,
+)
 from kafkalite.coordinators.cluster.leading_anew import LeadAnew, lead_anew
 from kafkalite.coordinators.cluster.listing_reassignments import list_partition_reassignments
 from kafkalite.coordinators.cluster.moving_leader import MoveLeader, move_leader
@@ -78,6 +83,7 @@ DECISIONS: dict[type[Event[object]], Decision] = {
     events.ListPartitionReassignments: list_partition_reassignments,
     DescribeQuorum: describe_quorum,
     BalanceLeaders: balance_leaders,
+    ElectLeaderless: elect_leaderless,
     LeadAnew: lead_anew,
     MoveLeader: move_leader,
     AlterPartition: alter_partition,

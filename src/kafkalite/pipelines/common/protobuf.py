@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -20,6 +20,7 @@ MISSING = "Protobuf needs its compiler: pip install 'kafkalite[protobuf]'"
 NOT_PROTOBUF = "not Protobuf of the schema"
 NO_MESSAGE = "no message {path} in its schema"
 NO_INDEXES = "no message index before the Protobuf"
+NO_TEXT = "a string is not UTF-8"
 UNNAMED = "has fields that its schema does not name"
 COMPILE_S = 60
 LONGEST = 200
@@ -46,20 +47,29 @@ def compiled(text: str, others: Mapping[str, str]) -> str:
 
     A serializer may have registered a descriptor in base64 instead of a text.
     """
+    _check_encodable([text, *others, *others.values()])
     main = "value.proto"
     while main in others:
         main = f"_{main}"
-    with tempfile.TemporaryDirectory(prefix="kafkalite-proto-") as folder:
-        described = []
+    with tempfile.TemporaryDirectory(prefix="kafkalite-proto-") as home:
+        texts, out, described = Path(home, "texts"), Path(home, "descriptors"), []
+        texts.mkdir()
         for name, each in {**others, main: text}.items():
             descriptor = _descriptor(name, each)
             if descriptor is None:
-                _write(Path(folder), name, each)
+                _write(texts, name, each)
             else:
                 described.append(descriptor)
-        out = Path(folder, ".descriptors")
-        _compile(Path(folder), main, out, described)
+        _compile(texts, main, out, described)
         return f"{main}:{base64.b64encode(out.read_bytes()).decode()}"
+
+
+def _check_encodable(texts: Iterable[str]) -> None:
+    try:
+        for each in texts:
+            each.encode()
+    except UnicodeError:
+        raise NotProtobuf("it, or what it imports, has half of a character") from None
 
 
 def _descriptor(name: str, text: str) -> bytes | None:
@@ -95,7 +105,7 @@ def _compile(folder: Path, main: str, out: Path, described: list[bytes]) -> None
     call = [sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}", f"-I{_common_schemas()}"]
     if described:
         # Sets behind each other are one set.
-        given = folder / ".given"
+        given = out.with_name("given")
         given.write_bytes(b"".join(described))
         call.append(f"--descriptor_set_in={given}")
     call += ["--include_imports", f"--descriptor_set_out={out}", main]
@@ -144,10 +154,13 @@ class _Messages:
 
         main, _, encoded = compiled.partition(":")
         self._pool = descriptor_pool.DescriptorPool()
+        self._may_be_no_text = False
         for file in descriptor_pb2.FileDescriptorSet.FromString(base64.b64decode(encoded)).file:
             self._pool.Add(file)
             if file.name == main:
                 self._file = file
+            # Since proto3 what is no UTF-8 is not parsed.
+            self._may_be_no_text |= file.syntax in ("", "proto2", "editions")
         self._classes: dict[tuple[int, ...], Any] = {}
 
     def read(self, body: bytes) -> Read:
@@ -162,6 +175,8 @@ class _Messages:
             return None, str(fault)
         except DecodeError:
             return None, NOT_PROTOBUF
+        if self._may_be_no_text and _has_no_text(message):
+            return None, f"{NOT_PROTOBUF}: {NO_TEXT}"
         missing = message.FindInitializationErrors()
         if missing:
             return None, _short(f"{NOT_PROTOBUF}: it has no {', '.join(missing)}")
@@ -171,7 +186,10 @@ class _Messages:
             return None, f"{NOT_PROTOBUF}: it {UNNAMED}"
         try:
             return self._as_json(message), None
-        except (json_format.Error, TypeError, ValueError, RecursionError) as error:
+        except (
+            json_format.Error, TypeError, ValueError, AttributeError, RecursionError,
+        ) as error:  # fmt: skip
+            # A schema may have another google.protobuf.Timestamp, whose fields are not found.
             return None, _short(f"{NOT_PROTOBUF}: {error}")
 
     def _as_json(self, message: Any) -> str:
@@ -205,6 +223,29 @@ class _Messages:
             names.append(level[index].name)
             level = level[index].nested_type
         return ".".join(names)
+
+
+def _has_no_text(message: Any) -> bool:
+    """Whether a string in a message is none: protobuf gives its bytes, and its JSON has what Python
+    would write for them."""
+    from google.protobuf.message import Message
+
+    waiting = [message]
+    while waiting:
+        for field, value in waiting.pop().ListFields():
+            kind, values = field.type, [value]
+            if isinstance(value, Mapping) and not isinstance(value, Message):
+                kind = field.message_type.fields_by_name["value"].type
+                try:
+                    values = list(value.values())
+                except UnicodeDecodeError:  # a key
+                    return True
+            elif isinstance(value, Sequence) and not isinstance(value, str | bytes | Message):
+                values = list(value)
+            if kind == field.TYPE_STRING and any(isinstance(each, bytes) for each in values):
+                return True
+            waiting += [each for each in values if isinstance(each, Message)]
+    return False
 
 
 def message_path(body: bytes) -> tuple[tuple[int, ...], int]:

@@ -10,7 +10,12 @@ import pytest
 from kafkalite.config import BrokerConfig
 from kafkalite.coordinators.cluster import leader_balance
 from kafkalite.coordinators.cluster.image import Image, changed_partition
-from kafkalite.coordinators.cluster.leader_balance import BalanceLeaders, balance_leaders
+from kafkalite.coordinators.cluster.leader_balance import (
+    BalanceLeaders,
+    ElectLeaderless,
+    balance_leaders,
+    elect_leaderless,
+)
 from kafkalite.coordinators.cluster.looks import looks_of
 from kafkalite.coordinators.cluster.records import decode_record
 from kafkalite.coordinators.cluster.states import BrokerState, PartitionState, Topic
@@ -28,7 +33,7 @@ AWAY = PartitionState(
 )
 
 
-def view_of(*states: PartitionState, down: int | None = None) -> View:
+def view_of(*states: PartitionState, down: int | None = None, **settings: str) -> View:
     image = Image()
     image.features["metadata.version"] = 30
     for broker_id in (1, 2, 3):
@@ -38,11 +43,15 @@ def view_of(*states: PartitionState, down: int | None = None) -> View:
         )  # fmt: skip
     found = {number: replace(each, index=number) for number, each in enumerate(states)}
     image.topics["t"] = image.by_id[ID] = Topic("t", ID, found)
-    return View(image, BrokerConfig(), Random(1))
+    config = BrokerConfig({name.replace("_", "."): value for name, value in settings.items()})
+    return View(image, config, Random(1))
 
 
 def balanced(view: View) -> tuple[Effects, dict[int, PartitionState]]:
-    effects = finish(balance_leaders(view, BalanceLeaders()))
+    return changed_by(view, finish(balance_leaders(view, BalanceLeaders())))
+
+
+def changed_by(view: View, effects: Effects) -> tuple[Effects, dict[int, PartitionState]]:
     changed = {}
     for record in effects.records:
         assert record.value is not None
@@ -78,12 +87,25 @@ def test_there_is_more_when_as_many_as_may_be_were_elected(monkeypatch: pytest.M
     assert effects.reply is True
 
 
+@pytest.mark.parametrize("is_allowed", [True, False])
+def test_what_nobody_leads_is_led_by_any_once_that_is_allowed(is_allowed: bool) -> None:
+    """As the setting may be given to a topic that has lost its leader."""
+    nobodys = replace(AWAY, leader=-1, isr=(1,))
+    allowed = str(is_allowed).lower()
+    view = view_of(nobodys, AWAY, down=1, unclean_leader_election_enable=allowed)
+    effects, changed = changed_by(view, finish(elect_leaderless(view, ElectLeaderless())))
+    assert effects.reply is False
+    assert changed.keys() == ({0} if is_allowed else set())
+    if is_allowed:
+        assert (changed[0].leader, changed[0].isr, changed[0].leader_recovery_state) == (2, (2,), 1)
+
+
 class Asked:
-    def __init__(self) -> None:
-        self.count, self.has_more = 0, False
+    def __init__(self, kind: type[Event[bool]] = BalanceLeaders) -> None:
+        self.kind, self.count, self.has_more = kind, 0, False
 
     def submit(self, event: Event[bool]) -> Later[bool | KafkaError]:
-        assert type(event) is BalanceLeaders
+        assert type(event) is self.kind
         self.count += 1
         return Later.of(self.has_more and self.count < 5)
 
@@ -91,7 +113,7 @@ class Asked:
 def test_the_controller_looks_now_and_then_and_again_while_there_is_more() -> None:
     clock, asked = ManualClock(), Asked()
     config = BrokerConfig({"leader.imbalance.check.interval.seconds": "7"})
-    [look] = looks_of(clock, config, asked.submit)
+    [look, _] = looks_of(clock, config, asked.submit)
     look.start()
     clock.advance(6_999)
     assert asked.count == 0
@@ -105,6 +127,15 @@ def test_the_controller_looks_now_and_then_and_again_while_there_is_more() -> No
     assert asked.count == 5
 
 
-def test_nobody_looks_where_leaders_are_to_stay() -> None:
-    config = BrokerConfig({"auto.leader.rebalance.enable": "false"})
-    assert looks_of(ManualClock(), config, Asked().submit) == []
+def test_leaders_stay_where_they_are_to_and_what_nobody_leads_is_looked_for() -> None:
+    clock, asked = ManualClock(), Asked(ElectLeaderless)
+    config = BrokerConfig(
+        {"auto.leader.rebalance.enable": "false", "unclean.leader.election.interval.ms": "900"}
+    )
+    [look] = looks_of(clock, config, asked.submit)
+    look.start()
+    clock.advance(899)
+    assert asked.count == 0
+    clock.advance(1)
+    assert asked.count == 1
+    look.stop()
