@@ -141,12 +141,11 @@ class Runtime:
     def _do_some(self, most: int) -> bool:
         self._busy = True
         try:
-            outbox, inbox = self._outbox, self._inbox
-            most = outbox.hand_over(most) if outbox else most
-            while most > 0 and inbox and not self._underway.is_busy:
-                self._guarded(inbox.popleft())
-                most = outbox.hand_over(most - 1)
-            return not outbox and (not inbox or self._underway.is_busy)
+            most = self._outbox.hand_over(most) if self._outbox else most
+            while most > 0 and self._inbox and not self._underway.is_busy:
+                self._guarded(self._inbox.popleft())
+                most = self._outbox.hand_over(most - 1)
+            return not self._outbox and (not self._inbox or self._underway.is_busy)
         finally:
             self._busy = False
 
