@@ -71,7 +71,8 @@ run: $(VENV)/.run ## set up, then start the broker on localhost:9092 with data i
 
 test: setup lint ## set up, then run every test; up to three that fail have one more try, alone: STEADY=1 allows none
 	@echo "test: unit tests, and the compatibility tests against kafkalite and Apache Kafka"
-	@$(PY) -m pytest tests -m "not full and not slow" -n $(WORKERS) --dist loadgroup --cache-clear $(ARGS) \
+	@$(PY) -m pytest tests -m "not full and not slow" -n $(WORKERS) --dist loadgroup --cache-clear \
+		-o faulthandler_exit_on_timeout=true $(ARGS) \
 		|| { test $$? -eq 1 && test -z "$(STEADY)" && $(PY) -m tests.once_more; }
 
 unit: $(VENV)/.dev ## unit and property tests only
