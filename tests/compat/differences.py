@@ -9,7 +9,6 @@ from tests.compat.brokers import Broker
 DIFFERENCES: dict[str, str] = {
     "Alerts of TLS": "who shows no certificate, or one of another authority, is refused with the"
     " alert that OpenSSL has for it where Java's TLS sends another; nothing of Python's chooses it",
-    "Voters that come and go": "one controller; its requests are not supported",
 }
 
 

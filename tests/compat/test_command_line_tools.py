@@ -17,7 +17,6 @@ from kafkalite.jvm import jars
 from tests.compat import transcript
 from tests.compat.admin_peer import Admin
 from tests.compat.brokers import Broker
-from tests.compat.differences import differs
 from tests.compat.java_tools import JavaTools
 from tests.compat.transcript import Scene, Stage
 from tests.compat.waiting import PATIENCE_S
@@ -25,7 +24,6 @@ from tests.out_and_in.asking import Asker
 from tests.out_and_in.other_groups import StreamsMember
 
 # What kafkalite has not, by the names of its requests.
-ABSENT = {"RaftVoter": "Voters that come and go"}
 
 # Tools that no transcript calls, and why.
 ELSEWHERE = {
@@ -103,16 +101,8 @@ def test_tools_that_take_long(play: Play, path: Path, scene: Scene) -> None:
 
 
 @scenes("versions")
-def test_versions_that_a_client_uses(
-    broker: Broker, play: Play, path: Path, scene: Scene
-) -> None:
-    played = [line.rstrip(",") for line in play(path, scene)]
-    expected = [
-        line.rstrip(",")
-        for line in scene.lines
-        if not any(api in line and differs(broker, what) for api, what in ABSENT.items())
-    ]
-    assert played == expected
+def test_versions_that_a_client_uses(play: Play, path: Path, scene: Scene) -> None:
+    assert play(path, scene) == scene.lines
 
 
 def test_every_tool_has_its_transcript() -> None:

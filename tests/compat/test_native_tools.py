@@ -14,10 +14,8 @@ import pytest
 from kafkalite.tools.table import CLASSES
 from tests.compat import transcript
 from tests.compat.brokers import Broker
-from tests.compat.differences import differs
 from tests.compat.java_tools import JavaTools
 from tests.compat.native_tools import NativeTools
-from tests.compat.test_command_line_tools import ABSENT
 from tests.compat.transcript import Scene, Stage
 
 # Lines of calls and answers that are checked with a tool of ours: more with every tool.
@@ -50,21 +48,9 @@ def stage(
     return Stage(broker, NativeTools(others), tmp_path, unique)
 
 
-@scenes("cluster", "configs", "groups", "records", "tokens", "topics")
+@scenes("cluster", "configs", "groups", "records", "tokens", "topics", "versions")
 def test_tools(stage: Stage, scene: Scene) -> None:
     assert stage.play(scene) == scene.lines
-
-
-@scenes("versions")
-def test_versions(stage: Stage, scene: Scene) -> None:
-    """Each line but those of what kafkalite's broker has not."""
-    played = [line.rstrip(",") for line in stage.play(scene)]
-    expected = [
-        line.rstrip(",")
-        for line in scene.lines
-        if not any(api in line and differs(stage.broker, what) for api, what in ABSENT.items())
-    ]
-    assert played == expected
 
 
 def test_how_much_of_the_transcripts_is_ours() -> None:
