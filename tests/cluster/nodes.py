@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -154,9 +153,8 @@ def running(home: Path, *, is_kafka: bool = False) -> Iterator[Cluster]:
 
 def made(home: Path, *, is_kafka: bool = False) -> Cluster:
     """Nothing of it runs."""
-    members = members_of(
-        len(BROKERS), "127.0.0.1", ports_in_a_row(len(BROKERS) + 1), str(home / "data"), SETTINGS
-    )
+    port = brokers.ports_in_a_row(len(BROKERS) + 1, range(25_000, 28_000))
+    members = members_of(len(BROKERS), "127.0.0.1", port, str(home / "data"), SETTINGS)
     prepare(members)
     everybody = (members.controller, *members.brokers)
     nodes = [
@@ -191,23 +189,6 @@ def _format(controller: Node) -> None:
     brokers.format_directory(
         _kafka(controller, "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", properties)
     )
-
-
-def ports_in_a_row(count: int) -> int:
-    """The first of so many that are free now."""
-    for first in range(25_000, 28_000, count + 1):
-        probes = [socket.socket() for _ in range(count)]
-        try:
-            for number, probe in enumerate(probes):
-                probe.bind(("127.0.0.1", first + number))
-        except OSError:
-            continue
-        else:
-            return first
-        finally:
-            for probe in probes:
-                probe.close()
-    raise AssertionError("no ports are free")
 
 
 def until(is_so: Callable[[], bool], seconds: float, what: Callable[[], str]) -> float:

@@ -324,6 +324,23 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
+def ports_in_a_row(count: int, among: range) -> int:
+    """The first of so many that are free now."""
+    for first in among[::count]:
+        probes = [socket.socket() for _ in range(count)]
+        try:
+            for number, probe in enumerate(probes):
+                probe.bind(("127.0.0.1", first + number))
+        except OSError:
+            continue
+        else:
+            return first
+        finally:
+            for probe in probes:
+                probe.close()
+    raise AssertionError("no ports are free")
+
+
 def gone(pid: int, timeout_s: float) -> bool:
     """Waits for the end of a process; one that ended and was not reaped by its parent has gone."""
     deadline = time.monotonic() + timeout_s

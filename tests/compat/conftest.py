@@ -56,6 +56,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.compat)
 
 
+_AUTHORIZED = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+
+
+@pytest.fixture(scope="module")
+def authorized(
+    broker_kind: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Broker]:
+    """Of its own for a module: with access rules, and whoever is nobody may all."""
+    broker = brokers.start(broker_kind, tmp_path_factory.mktemp("authorized"), _AUTHORIZED)
+    yield broker
+    broker.stop()
+
+
 @pytest.fixture(scope="session")
 def broker(broker_kind: str, run_folder: Path) -> Broker:
     """A running broker, shared by all tests of the run."""

@@ -4,11 +4,10 @@ librdkafka's admin client sees, and whoever has the password comes in."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
@@ -21,24 +20,13 @@ from confluent_kafka.admin import (
 )
 
 from kafkalite.cli.main import main
-from tests.compat import brokers
 from tests.compat.brokers import Broker
 from tests.compat.conftest import MakeTopic
-from tests.compat.test_acls_tool import AUTHORIZED
 from tests.compat.waiting import eventually
 
 PATIENCE_S = 30
 
 Run = Callable[..., Result]
-
-
-@pytest.fixture(scope="module")
-def authorized(
-    broker_kind: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Broker]:
-    broker = brokers.start(broker_kind, tmp_path_factory.mktemp("authorized"), AUTHORIZED)
-    yield broker
-    broker.stop()
 
 
 def command(broker: Broker, *words: str) -> Result:

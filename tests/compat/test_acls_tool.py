@@ -6,12 +6,12 @@ tool, so most lines are compared sorted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.compat import brokers, transcript
+from tests.compat import transcript
 from tests.compat.brokers import Broker
 from tests.compat.java_tools import JavaTools
 from tests.compat.native_tools import NativeTools
@@ -20,21 +20,8 @@ from tests.compat.waiting import PATIENCE_S
 
 PATH = transcript.FOLDER / "acls.txt"
 CLASS = transcript.class_of("kafka-acls")
-AUTHORIZED = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS",
-}
 
 pytestmark = [pytest.mark.compat, pytest.mark.xdist_group("java-tools")]
-
-
-@pytest.fixture(scope="module")
-def authorized(
-    broker_kind: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Broker]:
-    broker = brokers.start(broker_kind, tmp_path_factory.mktemp("authorized"), AUTHORIZED)
-    yield broker
-    broker.stop()
 
 
 @pytest.mark.parametrize("scene", [

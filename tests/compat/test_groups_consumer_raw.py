@@ -31,11 +31,7 @@ def group(broker: Broker, unique: Callable[[str], str]) -> Iterator[GroupPeer]:
 
 @pytest.fixture
 def made(group: GroupPeer, topic: str) -> str:
-    """A topic of four partitions, which the group coordinator knows."""
-    group.topic(topic)
-    if not group.broker.is_kafkalite:
-        time.sleep(1)  # its coordinator hears of a topic some time after everyone else
-    return topic
+    return group.known_topic(topic)
 
 
 def beats(member: ConsumerPeer, until: Callable[[], bool]) -> None:

@@ -3,7 +3,6 @@ everybody at every step, as Apache Kafka counts them."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -31,10 +30,7 @@ def group(broker: Broker, unique: Callable[[str], str]) -> Iterator[GroupPeer]:
 
 @pytest.fixture
 def made(group: GroupPeer, topic: str) -> str:
-    group.topic(topic)
-    if not group.broker.is_kafkalite:
-        time.sleep(1)
-    return topic
+    return group.known_topic(topic)
 
 
 class Story:

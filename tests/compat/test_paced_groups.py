@@ -29,11 +29,7 @@ def group(broker: Broker, unique: Callable[[str], str]) -> Iterator[GroupPeer]:
 
 @pytest.fixture
 def made(group: GroupPeer, topic: str) -> str:
-    """A topic of four partitions, which the group coordinator knows, as it does the interval."""
-    group.topic(topic)
-    if not group.broker.is_kafkalite:
-        time.sleep(1)
-    return topic
+    return group.known_topic(topic)
 
 
 def epochs(group: GroupPeer) -> tuple[int, int, str]:

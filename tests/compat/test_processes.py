@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,7 +19,7 @@ from kafka.admin import KafkaAdminClient, NewTopic
 
 from kafkalite.config import parse_properties
 from kafkalite.jvm import jars, java
-from tests.compat.brokers import APACHE_KAFKA, JAR_GROUPS
+from tests.compat.brokers import APACHE_KAFKA, JAR_GROUPS, ports_in_a_row
 
 PATIENCE_S = 60
 BATCH = 300
@@ -30,26 +29,9 @@ SETTINGS = {
 }
 
 
-def free_port(count: int) -> int:
-    """The first of so many in a row that are free now."""
-    for first in range(28_500, 31_000, count + 1):
-        probes = [socket.socket() for _ in range(count + 1)]
-        try:
-            for number, probe in enumerate(probes):
-                probe.bind(("127.0.0.1", first + number))
-        except OSError:
-            continue
-        else:
-            return first
-        finally:
-            for probe in probes:
-                probe.close()
-    raise AssertionError("no ports are free")
-
-
 class Cluster:
     def __init__(self, folder: Path, count: int, session_ms: int) -> None:
-        self.port, self.folder = free_port(count + 1), folder
+        self.port, self.folder = ports_in_a_row(count + 2, range(28_500, 31_000)), folder
         folder.mkdir(exist_ok=True)
         settings = {
             **SETTINGS, "default.replication.factor": count,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,6 +40,17 @@ password_option = click.option(
     metavar="FILE",
     help="Its first line is the password; - is standard input. Else it is asked for.",
 )  # fmt: skip
+
+
+def of_who_gets_a_password(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that `_set` takes, in the order of their help."""
+    options = (
+        name_argument, cluster_options, mechanism_option, iterations_option, password_option,
+        timeout_option,
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 @click.group()
@@ -98,33 +110,17 @@ def _set(
 
 
 @command.command()
-@name_argument
-@cluster_options
-@mechanism_option
-@iterations_option
-@password_option
-@timeout_option
-def add(
-    name: str, where: Where, mechanisms: tuple[str, ...], iterations: int, file: Any,
-    timeout_s: float,
-) -> None:  # fmt: skip
+@of_who_gets_a_password
+def add(**given: Any) -> None:
     """Add a user with a password."""
-    _set(name, where, mechanisms, iterations, file, timeout_s, is_new=True)
+    _set(**given, is_new=True)
 
 
 @command.command()
-@name_argument
-@cluster_options
-@mechanism_option
-@iterations_option
-@password_option
-@timeout_option
-def passwd(
-    name: str, where: Where, mechanisms: tuple[str, ...], iterations: int, file: Any,
-    timeout_s: float,
-) -> None:  # fmt: skip
+@of_who_gets_a_password
+def passwd(**given: Any) -> None:
     """Give a user another password, for each mechanism that there is one for."""
-    _set(name, where, mechanisms, iterations, file, timeout_s, is_new=False)
+    _set(**given, is_new=False)
 
 
 def _password(name: str, file: Any) -> str:

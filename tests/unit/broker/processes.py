@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from kafkalite.broker.controller_server import ControllerServer
@@ -12,7 +13,7 @@ from kafkalite.broker.member import MemberBroker
 from kafkalite.config import BrokerConfig
 from kafkalite.env import Env, real_env
 from kafkalite.env.background import ThreadBackground
-from kafkalite.env.later import Later
+from kafkalite.env.later import Later, open_waits, watch_waits
 from kafkalite.env.loop import new_loop
 from kafkalite.env.memory import MemoryDisk
 from kafkalite.env.sockets import SocketNetwork
@@ -26,6 +27,16 @@ SMALL = {
     "offsets.topic.num.partitions": "2", "offsets.topic.replication.factor": "1",
     "transaction.state.log.num.partitions": "2", "transaction.state.log.replication.factor": "1",
 }  # fmt: skip
+
+
+@contextmanager
+def every_wait_ends() -> Iterator[None]:
+    """With the last of the brokers, that is, and the controller."""
+    watch_waits()
+    yield
+    left = open_waits()
+    watch_waits(False)
+    assert not left
 
 
 class Processes:

@@ -10,12 +10,12 @@ import pytest
 from kafkalite.broker import replicas
 from kafkalite.coordinators.cluster.brokers import AssignDirectories
 from kafkalite.coordinators.cluster.directories import directory_of
-from kafkalite.env.later import Later, open_waits, watch_waits
+from kafkalite.env.later import Later
 from kafkalite.log.checkpoints import write_properties
 from kafkalite.peers.wire_controller import WireController
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.replication.partition import Partition
-from tests.unit.broker.processes import CLUSTER_ID, Processes
+from tests.unit.broker.processes import CLUSTER_ID, Processes, every_wait_ends
 from tests.unit.log.making import batch
 
 
@@ -28,12 +28,8 @@ def processes() -> Iterator[Processes]:
 
 @pytest.fixture(autouse=True)
 def every_wait_ends_with_the_broker() -> Iterator[None]:
-    """With the last of them, that is, and the controller: see `test_member`."""
-    watch_waits()
-    yield
-    left = open_waits()
-    watch_waits(False)
-    assert not left
+    with every_wait_ends():
+        yield
 
 
 def replica(processes: Processes, node_id: int) -> Partition:

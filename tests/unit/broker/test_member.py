@@ -10,11 +10,10 @@ from kafkalite.coordinators.cluster.brokers import AllocateProducerIds
 from kafkalite.coordinators.cluster.configs import AlterConfigs, Operation, ResourceChange, Step
 from kafkalite.coordinators.cluster.directories import directory_of
 from kafkalite.coordinators.cluster.states import TOPIC, PartitionState
-from kafkalite.env.later import open_waits, watch_waits
 from kafkalite.log.checkpoints import write_properties
 from kafkalite.log.directory import WrongDirectory
 from kafkalite.protocol.errors import KafkaError
-from tests.unit.broker.processes import Processes
+from tests.unit.broker.processes import Processes, every_wait_ends
 
 
 @pytest.fixture
@@ -26,12 +25,8 @@ def processes() -> Iterator[Processes]:
 
 @pytest.fixture(autouse=True)
 def every_wait_ends_with_the_broker() -> Iterator[None]:
-    """With the last of them, that is, and the controller."""
-    watch_waits()
-    yield
-    left = open_waits()
-    watch_waits(False)
-    assert not left
+    with every_wait_ends():
+        yield
 
 
 def state(processes: Processes, node_id: int, topic: str = "t") -> PartitionState | None:
