@@ -140,6 +140,7 @@ hostile: $(VENV)/.dev ## peers that claim, drip, flood and bomb, 10,000 at a tim
 
 simulate: $(VENV)/.dev ## brokers and clients in simulated worlds, checked: SEEDS=200 SEED=1
 	@$(PY) -m kafkalite.sim --first $(SEED) --seeds $(SEEDS) $(ARGS)
+	@$(PY) -m pytest tests/unit/testing/test_explorer_bugs.py -m full
 
 test-compiled: setup $(COMPILED)/.made ## the tests of what is compiled, crashes and clients, against the compiled build
 	@PYTHONPATH=$(CURDIR)/$(COMPILED) KAFKALITE_COMPILED=1 $(PY) -m pytest -m "not full and not slow and not pure" --broker kafkalite \

@@ -21,7 +21,7 @@ from tests.compat.waiting import PATIENCE_S
 PATH = transcript.FOLDER / "acls.txt"
 CLASS = transcript.class_of("kafka-acls")
 
-pytestmark = [pytest.mark.compat, pytest.mark.xdist_group("java-tools")]
+pytestmark = [pytest.mark.compat, pytest.mark.xdist_group("java-tools"), pytest.mark.theirs_in_full]
 
 
 @pytest.mark.parametrize("scene", [

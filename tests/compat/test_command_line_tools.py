@@ -37,7 +37,7 @@ ELSEWHERE = {
 }
 MAIN = (b"\x01\x00\x04main", b"([Ljava/lang/String;)V")
 
-pytestmark = pytest.mark.xdist_group("java-tools")
+pytestmark = [pytest.mark.xdist_group("java-tools"), pytest.mark.theirs_in_full]
 
 Play = Callable[..., list[str]]
 

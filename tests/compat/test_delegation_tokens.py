@@ -30,6 +30,7 @@ from tests.compat.brokers import Broker, free_ports
 from tests.compat.sasl_talk import Raw, shake
 from tests.compat.sasl_talk import token as authenticate
 from tests.compat.waiting import eventually
+from tests.sampled import sampled
 
 TOOL = transcript.class_of("kafka-delegation-tokens")
 TOPICS = "org.apache.kafka.tools.TopicCommand"
@@ -233,7 +234,7 @@ def _shown(answer: Any) -> str:
     return str(shown)
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", sampled(STORIES, "version 3", "renewers"))
 def test_a_story_goes_as_with_apache_kafka(place, name):
     compare(place, name, place.port)
 

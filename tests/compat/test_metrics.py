@@ -119,6 +119,7 @@ def test_the_numbers_are_what_librdkafka_is_told(
     assert brokers == "1"
 
 
+@pytest.mark.theirs_in_full
 def test_it_serves_until_it_is_told_to_end(broker: Broker, topic: str) -> None:
     words = ["metrics", "-b", broker.bootstrap, "--listen", "127.0.0.1:0", "--look-every", "1"]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}

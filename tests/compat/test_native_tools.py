@@ -21,7 +21,7 @@ from tests.compat.transcript import Scene, Stage
 # Lines of calls and answers that are checked with a tool of ours: more with every tool.
 COVERED_LINES = 606
 
-pytestmark = pytest.mark.xdist_group("java-tools")
+pytestmark = [pytest.mark.xdist_group("java-tools"), pytest.mark.theirs_in_full]
 
 
 def ours(scene: Scene) -> list[transcript.Call]:

@@ -26,6 +26,7 @@ from tests.compat.brokers import TEST_JVM, Broker, free_ports
 from tests.compat.issuer import AUDIENCE, ISSUER, In, Issuer, at_moment, token
 from tests.compat.sasl_talk import METADATA, Raw, shake
 from tests.compat.sasl_talk import token as authenticate
+from tests.sampled import sampled
 from tests.unit.security.signing import part, signed, unsecured
 from tests.unit.security.signing import rsa_key as key_of
 
@@ -207,7 +208,7 @@ def test_a_client_is_let_in(place, client):
     assert CLIENTS[client](place, bearer("right")) == "written"
 
 
-@pytest.mark.parametrize("kind", WRONG)
+@pytest.mark.parametrize("kind", sampled(WRONG, "key"))
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_token_that_is_not_taken_is_the_same_error_to_a_client(place, client, kind):
     assert CLIENTS[client](place, bearer(kind)) == REFUSALS[client]
@@ -245,6 +246,7 @@ def test_javas_login_handler_is_refused(place, tmp_path, kind):
     assert told in java_says(place, tmp_path, kind)
 
 
+@pytest.mark.theirs_in_full
 def test_librdkafka_logs_in_again_before_its_token_expires(place):
     asked: list[float] = []
 

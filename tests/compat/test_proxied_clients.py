@@ -48,6 +48,7 @@ def read(bootstrap: str, topic: str) -> set[int]:
     return found
 
 
+@pytest.mark.theirs_in_full
 def test_a_client_gets_over_kills_of_the_broker_behind_the_proxy(
     broker_kind: str, tmp_path: Path
 ) -> None:

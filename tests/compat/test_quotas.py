@@ -386,6 +386,7 @@ def test_who_knows_of_it_is_refused(place: Place, topic: str, limited: Any) -> N
 # --- clients and tools ----------------------------------------------------------------------------
 
 
+@pytest.mark.theirs_in_full
 @pytest.mark.parametrize("is_ours", [False, True], ids=["theirs", "ours"])
 def test_kafka_configs_limits_a_user_who_logs_in(
     place: Place, tools: JavaTools, filled: str, *, is_ours: bool

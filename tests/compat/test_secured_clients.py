@@ -19,6 +19,7 @@ from kafkalite.testing.keys import Keys
 from tests.compat.java_tools import JavaTools
 from tests.compat.native_tools import NativeTools
 from tests.compat.secured_broker import SecuredBroker, secured_broker
+from tests.sampled import sampled
 
 PATIENCE_S = 30
 WAYS = {
@@ -37,7 +38,7 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module", params=list(WAYS))
+@pytest.fixture(scope="module", params=sampled(WAYS, "mutual", "scram"))
 def secured(request, broker_kind: str, tmp_path_factory) -> Iterator[SecuredBroker]:
     protocol, mechanism, is_mutual = WAYS[request.param]
     folder = tmp_path_factory.mktemp("secured")

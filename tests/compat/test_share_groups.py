@@ -132,6 +132,7 @@ def test_what_is_released_comes_again_and_what_is_rejected_does_not(
     assert found == Counter([(value, 1) for value in values] + [(value, 2) for value in again])
 
 
+@pytest.mark.theirs_in_full
 @pytest.mark.timeout(180)
 def test_so_many_records_and_no_more(
     broker: Broker, start: Start, make_topic, unique

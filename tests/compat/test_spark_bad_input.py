@@ -34,7 +34,7 @@ from tests.compat.spark_jobs import (
 from tests.compat.test_spark_read import delete_before
 
 __all__ = ["connector", "spark"]
-pytestmark = SPARK_MARKS
+pytestmark = [*SPARK_MARKS, pytest.mark.theirs_in_full]
 
 FRAME = b"\x00\x00\x00\x00"
 V1 = {"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}

@@ -30,7 +30,7 @@ from tests.compat.spark_jobs import commit, committed, fill_changelog, lake_of
 from tests.compat.test_spark_read import delete_before
 
 __all__ = ["connector", "spark"]
-pytestmark = SPARK_MARKS
+pytestmark = [*SPARK_MARKS, pytest.mark.theirs_in_full]
 
 Call = Callable[..., Result]
 

@@ -46,6 +46,7 @@ __all__ = ["connector", "spark"]
 pytestmark = [
     *(mark for mark in SPARK_MARKS if mark.name != "timeout"),
     pytest.mark.crash,
+    pytest.mark.theirs_in_full,
     pytest.mark.timeout(1_800),
 ]
 

@@ -49,7 +49,7 @@ from tests.compat.spark_jobs import (
 )
 
 __all__ = ["connector", "spark"]
-pytestmark = SPARK_MARKS
+pytestmark = [*SPARK_MARKS, pytest.mark.theirs_in_full]
 
 
 @pytest.mark.parametrize("table_format", ["delta", pytest.param("parquet", marks=pytest.mark.slow)])
@@ -279,6 +279,7 @@ def test_snapshot_of_an_earlier_time(connector: Connector, topic: str) -> None:
     assert _table(connector, snapshot) == {b"a": b"2"}
 
 
+@pytest.mark.full
 def test_followed_snapshot_takes_deletes_over(connector: Connector, topic: str) -> None:
     fill_changelog(connector, topic)
     snapshot = snapshot_of(connector, topic, options={"maxOffsetsPerTrigger": "2"})

@@ -33,7 +33,7 @@ SOON = {
     "group.streams.initial.rebalance.delay.ms": "1000",
 }  # fmt: skip
 
-pytestmark = pytest.mark.xdist_group("java-clients")
+pytestmark = [pytest.mark.xdist_group("java-clients"), pytest.mark.theirs_in_full]
 
 
 @pytest.fixture(scope="session")

@@ -35,6 +35,7 @@ from tests.compat import brokers
 from tests.compat.brokers import Broker
 from tests.compat.java_tools import JavaTools
 from tests.compat.tls_keys import Keys
+from tests.sampled import sampled
 
 LISTENERS = ("SSL", "MUTUAL", "INLINE")
 LARGE = b"x" * 1_000_000
@@ -194,7 +195,7 @@ WRONG = {
 }
 
 
-@pytest.fixture(params=list(WRONG))
+@pytest.fixture(params=sampled(WRONG, "a certificate of another root"))
 def wrong(request, guarded: Guarded) -> tuple[str, Issued | None, str | None]:
     """Where somebody comes, what it shows, and what it trusts."""
     listener, shown, trusts_another = WRONG[request.param]

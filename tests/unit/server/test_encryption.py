@@ -8,6 +8,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -212,29 +213,32 @@ def test_a_slow_exchange_of_keys_is_refused_in_one_line(start, caplog) -> None:
     assert "finite field of 4,096 bits or more" in caplog.text
 
 
-@pytest.mark.parametrize("words", [b"no TLS", b"\x16\x03\x01\x02\x00\x01", b""])
-def test_who_has_failed_leaves_nothing_to_the_collector(start, words) -> None:
-    guarded = start(kafkalite_frame_timeout_ms="50")
+@contextmanager
+def nothing_is_left_to_the_collector() -> Iterator[None]:
     gc.collect()
+    gc.freeze()
     gc.disable()
     try:
-        guarded.call(say, words)
-        guarded.until_empty()
+        yield
         assert not [each for each in gc.get_objects() if isinstance(each, (Handshake, TlsLink))]
     finally:
         gc.enable()
+        gc.unfreeze()
+
+
+@pytest.mark.parametrize("words", [b"no TLS", b"\x16\x03\x01\x02\x00\x01", b""])
+def test_who_has_failed_leaves_nothing_to_the_collector(start, words) -> None:
+    guarded = start(kafkalite_frame_timeout_ms="50")
+    with nothing_is_left_to_the_collector():
+        guarded.call(say, words)
+        guarded.until_empty()
 
 
 def test_who_was_let_in_leaves_nothing_to_the_collector(start) -> None:
     guarded = start()
-    gc.collect()
-    gc.disable()
-    try:
+    with nothing_is_left_to_the_collector():
         assert guarded.call(echo, context(), b"hello") == frame(b"hello")
         guarded.until_empty()
-        assert not [each for each in gc.get_objects() if isinstance(each, (Handshake, TlsLink))]
-    finally:
-        gc.enable()
 
 
 def test_a_stop_ends_handshakes_that_are_under_way(start, loop) -> None:
