@@ -31,12 +31,21 @@ XSS = '<img src=x onerror="window.wounded=1"><script>window.wounded=1</script>'
 
 
 @pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     if why := browsers.missing():
         pytest.skip(why)
     browser = Browser(tmp_path_factory.mktemp("browser"))
     yield browser
     browser.close()
+
+
+@pytest.fixture
+def chromium(window: Browser) -> Browser:
+    """Without what another test left in it."""
+    window.open("about:blank")
+    window.scheme("light")
+    window.said()
+    return window
 
 
 @contextmanager

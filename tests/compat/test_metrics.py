@@ -18,7 +18,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
-from kafkalite.cli._as_program import INTERRUPTED
+from kafkalite.cli._as_program import INTERRUPTED, NOBODY_ANSWERS
 from tests.compat.brokers import Broker
 from tests.compat.conftest import MakeTopic
 
@@ -170,7 +170,7 @@ def test_nobody_there_is_one_sentence() -> None:
         [sys.executable, "-m", "kafkalite", "metrics", "-b", "127.0.0.1:1", "--once"],
         capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
-    assert done.returncode == 1
+    assert done.returncode == NOBODY_ANSWERS
     assert len(done.stderr.splitlines()) == 1
     assert "127.0.0.1:1" in done.stderr
     assert done.stdout == ""

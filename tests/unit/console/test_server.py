@@ -259,18 +259,19 @@ def test_the_cluster(kafka: EmbeddedKafka, ask: Asker) -> None:
 
 
 def test_transactions(kafka: EmbeddedKafka, ask: Asker) -> None:
+    kafka.create_topic("payments")
     settings = {"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": "pay"}
     producer = Producer(settings)
     producer.init_transactions(10)
     producer.begin_transaction()
-    producer.produce("orders", b"open", partition=0)
+    producer.produce("payments", b"open", partition=0)
     producer.flush(10)
     [row] = [each for each in ask("transactions")["transactions"] if each["name"] == "pay"]
-    assert (row["state"], row["late"], row["partitions"]) == ("Ongoing", False, ["orders-0"])
-    [each] = ask("transactions/open", topic="orders", partition=0)["open"]
-    assert (each["name"], each["begins"]) == ("pay", 10)
+    assert (row["state"], row["late"], row["partitions"]) == ("Ongoing", False, ["payments-0"])
+    [each] = ask("transactions/open", topic="payments", partition=0)["open"]
+    assert (each["name"], each["begins"]) == ("pay", 0)
     producer.abort_transaction(10)
-    assert ask("transactions/open", topic="orders", partition=0)["open"] == []
+    assert ask("transactions/open", topic="payments", partition=0)["open"] == []
 
 
 # --- changing -------------------------------------------------------------------------------------
