@@ -40,16 +40,9 @@ ORDERS_OF_REFUSALS = {
     ("OffsetCommit", "topics[] order"),
     ("TxnOffsetCommit", "topics[] order"),
     ("OffsetDelete", "topics[] order"),
-    ("DescribeShareGroupOffsets", "groups[].topics[] order"),
     # By the coordinators' partitions, in the order of a hash map.
     ("ShareGroupDescribe", "groups[] order"),
 }
-# What is asked of share coordinators: Apache Kafka gathers the answers in hash maps, so that they
-# come in their order, and what was named twice once.
-STATE_REQUESTS = {
-    f"{verb}ShareGroupState" for verb in ("Initialize", "Read", "Write", "Delete")
-} | {"ReadShareGroupStateSummary", "DescribeShareGroupOffsets"}
-GATHERED = (" order", ".partitions[]")
 SHARING = {
     "share groups": "ShareGroupHeartbeat ShareGroupDescribe ShareFetch ShareAcknowledge"
     " DescribeShareGroupOffsets AlterShareGroupOffsets DeleteShareGroupOffsets Produce ListOffsets"
@@ -212,7 +205,6 @@ def _is_named(found: Difference, step: Step) -> bool:
     return (
         found.signature in ORDERS_OF_REFUSALS
         or _is_never_answered(found, step)
-        or (step.api in STATE_REQUESTS and found.path.endswith(GATHERED))
         or (step.api == "AlterShareGroupOffsets" and _has_negative_partition(step))
         or (step.api == "DescribeShareGroupOffsets" and _names_no_partition(step))
     )

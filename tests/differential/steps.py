@@ -16,7 +16,9 @@ from kafkalite.protocol.messages import (
     DescribeAclsRequest,
     DescribeProducersRequest,
     DescribeQuorumRequest,
+    DescribeShareGroupOffsetsRequest,
     FetchRequest,
+    FindCoordinatorRequest,
     InitProducerIdRequest,
     JoinGroupRequest,
     ListOffsetsRequest,
@@ -332,3 +334,26 @@ def twice_raised() -> Step:
         for level in (-1, 1)
     ]
     return Step(UpdateFeaturesRequest(feature_updates=updates, validate_only=True), 1)
+
+
+def share_coordinator() -> Step:
+    key = f"readers-RUN:{'A' * 22}:0"
+    return Step(FindCoordinatorRequest(key_type=2, coordinator_keys=[key]), 6)
+
+
+def states_told_twice(kind: Any) -> Step:
+    """Of one topic in two places, with a partition that stands in both."""
+    topics = [
+        kind.Topic(
+            topic_id=canonical_id(TOPIC_ID, 1),
+            partitions=[kind.Partition(partition=index) for index in indexes],
+        )
+        for indexes in ([1, 0, 1], [0])
+    ]
+    return Step(kind(group_id="readers-RUN", topics=topics), kind.SPEC.api.stable[-1])
+
+
+def offsets_of_shared_twice() -> Step:
+    kind = DescribeShareGroupOffsetsRequest
+    topics = [kind.Topic(topic_name=TOPIC, partitions=each) for each in ([1, 0, 1], [0])]
+    return Step(kind(groups=[kind.Group(group_id="readers-RUN", topics=topics)]), 1)

@@ -88,7 +88,7 @@ def _named(
     topics: list[DescribeShareGroupOffsetsRequest.Topic],
     may_see: Callable[[str], bool],
 ) -> Steps[Later[Response.Group]]:
-    known: Partitions = {}
+    known: dict[bytes, dict[int, None]] = {}
     names: dict[bytes, str] = {}
     unknown: list[Response.Topic] = []
     refused: list[Response.Topic] = []
@@ -99,7 +99,7 @@ def _named(
         elif found is None:
             unknown.append((yield from _unknown(topic, Error.NONE)))
         else:
-            known[found.topic_id] = tuple(topic.partitions)
+            known.setdefault(found.topic_id, {}).update(dict.fromkeys(topic.partitions))
             names[found.topic_id] = topic.topic_name
         if number % ELEMENTS_PER_STEP == 0:
             yield
@@ -108,7 +108,8 @@ def _named(
         described.topics += [*reversed(unknown), *refused]
         return described
 
-    return _summarized(context, answer, known, names).map(told)
+    asked = {topic_id: tuple(indexes) for topic_id, indexes in known.items()}
+    return _summarized(context, answer, asked, names).map(told)
 
 
 def _unknown(

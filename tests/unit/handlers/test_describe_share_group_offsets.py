@@ -46,6 +46,12 @@ def test_topics_that_are_not_there_are_told_so() -> None:
     assert topic.topic_id == bytes(16)
 
 
+def test_a_topic_that_is_named_twice_is_told_once_with_all_its_partitions() -> None:
+    desk = desk_with(1)
+    (topic,) = offsets(desk, [("t", [1, 0]), ("t", [0, 0])]).topics
+    assert [one.partition_index for one in topic.partitions] == [1, 0]
+
+
 def test_a_group_that_is_none_has_no_offsets() -> None:
     assert offsets(ShareDesk()).topics == []
     assert offsets(ShareDesk(), []).topics == []

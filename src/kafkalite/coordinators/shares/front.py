@@ -136,7 +136,8 @@ def name_of(key: ShareKey) -> str:
 
 
 def _told(kind: _Kind, asked: list[_Asked]) -> Steps[StateResponse]:
-    results: dict[bytes, list[Told]] = {}
+    """Each partition once: of one that was named more than once, what was answered last."""
+    results: dict[bytes, dict[int, Told]] = {}
     for number, (topic_id, entry, later) in enumerate(asked, 1):
         told: Told = kind.response.Partition(partition=entry.partition)
         answer = later.value
@@ -144,12 +145,12 @@ def _told(kind: _Kind, asked: list[_Asked]) -> Steps[StateResponse]:
             _refuse(told, answer, kind.failed)
         elif isinstance(answer, ShareState):
             _fill(told, answer)
-        results.setdefault(topic_id, []).append(told)
+        results.setdefault(topic_id, {})[entry.partition] = told
         if number % ELEMENTS_PER_STEP == 0:
             yield
     response: StateResponse = kind.response(
         results=[
-            kind.response.Result(topic_id=topic_id, partitions=partitions)
+            kind.response.Result(topic_id=topic_id, partitions=list(partitions.values()))
             for topic_id, partitions in results.items()
         ]
     )
