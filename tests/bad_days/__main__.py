@@ -8,8 +8,6 @@ mount small ones; without it they are left out, and a line says so.
 """
 
 import argparse
-import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -17,19 +15,18 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests import mounts
 from tests.bad_days import page
 from tests.bad_days.commands import COMMANDS, Case, Command
 from tests.bad_days.days import DAYS, Day, Outcome, run_cell
 from tests.bad_days.scene import Scene
 from tests.compat import brokers
 
-WITHIN = "KAFKALITE_BAD_DAYS_MOUNTS"
-
 
 def main() -> int:
     given = arguments()
-    if WITHIN not in os.environ and can_mount():
-        return within_mounts()
+    if not mounts.are_there() and mounts.can_be():
+        return mounts.run_within("tests.bad_days")
     outcomes = page.load()
     failed = 0
     for kind in brokers.BROKERS:
@@ -53,21 +50,6 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def can_mount() -> bool:
-    """Whether a process may have mounts of its own here."""
-    try:
-        found = subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False)
-    except FileNotFoundError:
-        return False
-    return found.returncode == 0
-
-
-def within_mounts() -> int:
-    """The same again, where what is mounted is nobody else's."""
-    call = ["unshare", "-rm", sys.executable, "-m", "tests.bad_days", *sys.argv[1:]]
-    return subprocess.run(call, env={**os.environ, WITHIN: "1"}, check=False).returncode
-
-
 def run_all(kind: str, given: argparse.Namespace) -> Iterator[tuple[Day, Command, Outcome]]:
     known = page.load().get(kind, {}) if given.missing else {}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -85,7 +67,7 @@ def run_all(kind: str, given: argparse.Namespace) -> Iterator[tuple[Day, Command
 
 def cells(given: argparse.Namespace) -> Iterator[tuple[Day, Command]]:
     for day in DAYS.values():
-        if "disk" in day.name and WITHIN not in os.environ:
+        if "disk" in day.name and not mounts.are_there():
             print(f"{day.name}: left out, no mounts of one's own here", flush=True)
             continue
         for name in day.of:

@@ -5,7 +5,6 @@ it is done, or until it has refused by name what cannot be done.
 """
 
 import re
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +15,7 @@ from pathlib import Path
 from tests.bad_days.commands import ALL, COMMANDS, DECODING, TO_TOPICS, Case
 from tests.bad_days.scene import EACH, MIDDLE, PARTITIONS, Done
 from tests.compat.schema_registry import SchemaRegistry, schema_registry
+from tests.mounts import Filler, mount, unmount
 
 DONE, FAILED, DIFFERENT, HELD = 0, 1, 3, 4
 # Of a driver that is killed again and again, how often at most.
@@ -149,34 +149,15 @@ def _disk_full(place: str) -> Callable[[Play], None]:
     return run
 
 
-class Disk:
-    """A file system that can be filled up."""
-
-    def __init__(self, place: Path) -> None:
-        self._filler = place / ".filler"
-
-    def fill(self) -> None:
-        with self._filler.open("wb", buffering=0) as file:
-            try:
-                while True:
-                    file.write(b"x" * 4096)
-            except OSError:
-                return
-
-    def free(self) -> None:
-        self._filler.unlink(missing_ok=True)
-
-
 @contextmanager
-def small_disk(place: Path) -> Iterator[Disk]:
+def small_disk(place: Path) -> Iterator[Filler]:
     """Needs a namespace of its own for mounts."""
     place.mkdir()
-    call = ["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", str(place)]
-    subprocess.run(call, check=True)
+    mount(place, DISK)
     try:
-        yield Disk(place)
+        yield Filler(place)
     finally:
-        subprocess.run(["umount", "--lazy", str(place)], check=True)
+        unmount(place)
 
 
 def _deleted(play: Play) -> None:

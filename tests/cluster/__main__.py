@@ -10,6 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests import mounts
 from tests.cluster.nodes import running
 from tests.cluster.rounds import Round, run
 from tests.compat.brokers import RUN_FOLDER
@@ -17,15 +18,18 @@ from tests.compat.brokers import RUN_FOLDER
 
 def main() -> int:
     options = _options()
+    if not mounts.are_there() and mounts.can_be():
+        return mounts.run_within("tests.cluster")
     home = Path(tempfile.mkdtemp(prefix="kafkalite-cluster-", dir=options.folder))
     keeper = _start_keeper()
     rounds: list[Round] = []
     with running(home, is_kafka=options.kafka) as cluster:
         for seed in range(options.seed, options.seed + options.rounds):
-            one = run(cluster, seed)
+            one = run(cluster, seed, only=options.only)
             rounds.append(one)
             _tell(one, home, is_kafka=options.kafka)
             if one.wrong:
+                _save(home)
                 break  # what comes next would be told of the same
     is_good = all(not each.wrong for each in rounds)
     _sum_up(rounds)
@@ -39,10 +43,17 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.cluster", description=__doc__)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1, help="of the first round")
+    parser.add_argument("--only", default="", help="faults with this in their names")
     parser.add_argument("--kafka", action="store_true", help="brokers of Apache Kafka 4.3.1")
     parser.add_argument("--folder", type=Path, help="where data and logs lie")
     parser.add_argument("--keep", action="store_true", help="leave them there, also of good rounds")
     return parser.parse_args()
+
+
+def _save(home: Path) -> None:
+    """From disks that are gone with this process."""
+    if mounts.are_there():
+        shutil.copytree(home / "data", home / "data-of-disks")
 
 
 def _start_keeper() -> subprocess.Popen[bytes]:

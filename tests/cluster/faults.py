@@ -17,6 +17,8 @@ from confluent_kafka.admin import AdminClient
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 
+from tests import mounts
+from tests.cluster.links import CONTROLLER, Link
 from tests.cluster.load import PARTITIONS, QUIET
 from tests.cluster.nodes import BROKERS, SESSION_MS, STOP_S, Cluster, Node, until
 
@@ -148,6 +150,60 @@ def lose_directory(scene: Scene) -> str:
     return f"lost the directory of {node.name}, all in sync after {scene.settle()} s"
 
 
+# --- links and disks ------------------------------------------------------------------------------
+
+
+def cut_one_off(scene: Scene) -> str:
+    """From the others and from the controller; clients reach it."""
+    one = scene.chance.choice(BROKERS)
+    others = [CONTROLLER, *(each for each in BROKERS if each != one)]
+    return _cut(scene, [(one, each) for each in others], both_ways=True)
+
+
+def cut_from_the_controller(scene: Scene) -> str:
+    return _cut(scene, [(scene.chance.choice(BROKERS), CONTROLLER)], both_ways=True)
+
+
+def cut_two_apart(scene: Scene) -> str:
+    first, second = scene.chance.sample(BROKERS, 2)
+    return _cut(scene, [(first, second)], both_ways=True)
+
+
+def cut_one_way(scene: Scene) -> str:
+    """What one of them says does not come to the other, which may be the controller."""
+    first, second = scene.chance.sample((CONTROLLER, *BROKERS), 2)
+    return _cut(scene, [(first, second)], both_ways=False)
+
+
+def _cut(scene: Scene, links: list[Link], *, both_ways: bool) -> str:
+    back = [(target, source) for source, target in links] if both_ways else []
+    scene.cluster.links.cut(*links, *back)
+    seconds = scene.wait(0.3, 2.5 * SESSION_S)
+    scene.cluster.links.mend()
+    named = ", ".join(f"{source or 'controller'}-{target or 'controller'}"
+                      for source, target in links)  # fmt: skip
+    return f"cut {named}{'' if both_ways else ' one way'} for {seconds:.1f} s"
+
+
+def fill_a_disk(scene: Scene) -> str:
+    """Until there is room again; Apache Kafka's broker ends for it, and is started again."""
+    node = scene.one()
+    if not mounts.are_there():
+        return "no disk to fill: no mounts of one's own here"
+    node.fill()
+    seconds = scene.wait(0.3, 2.5 * SESSION_S)
+    node.make_room()
+    told = f"filled the disk of {node.name} for {seconds:.1f} s"
+    if node.has_ended():
+        node.kill()
+        node.start()
+        told += ", for which it ended"
+    return told
+
+
+# --- what people do -------------------------------------------------------------------------------
+
+
 def admin_of(servers: str) -> AdminClient:
     return AdminClient({"bootstrap.servers": servers, **QUIET})
 
@@ -189,11 +245,15 @@ FAULTS: tuple[Callable[[Scene], str], ...] = (
     kill_one, kill_one, kill_two, kill_twice, kill_controller, kill_one_and_the_controller,
     kill_all, pause_briefly, pause_past_the_session, pause_past_the_session, pause_controller,
     pause_two, stop_one, stop_one, stop_controller, lose_directory, elect, reassign, reassign,
+    cut_one_off, cut_one_off, cut_from_the_controller, cut_two_apart, cut_one_way, fill_a_disk,
+    fill_a_disk,
 )  # fmt: skip
 
 
-def chosen(chance: Random) -> list[Callable[[Scene], str]]:
-    return [chance.choice(FAULTS) for _ in range(chance.randint(2, MOST_FAULTS))]
+def chosen(chance: Random, only: str = "") -> list[Callable[[Scene], str]]:
+    """Of those with this in their names."""
+    faults = [each for each in FAULTS if only in each.__name__]
+    return [chance.choice(faults) for _ in range(chance.randint(2, MOST_FAULTS))]
 
 
 def _names(nodes: list[Node]) -> str:

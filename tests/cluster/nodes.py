@@ -15,15 +15,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafkalite.cli._members import Member, members_of, prepare
+from kafkalite.cli._members import CONTROLLER_ID, Member, Members, members_of, prepare
 from kafkalite.config import parse_properties
 from kafkalite.jvm import jars, java
+from tests import mounts
+from tests.cluster.links import CONTROLLER, Links, linked
 from tests.compat import brokers
 
 BROKERS = (1, 2, 3)
 HEAP = "384M"
 START_S = 90
 STOP_S = 60
+DISK = "64m"  # of a broker, where it is one of its own
 SESSION_MS = 3_000
 SETTINGS = {
     "broker.heartbeat.interval.ms": "500",
@@ -31,7 +34,11 @@ SETTINGS = {
     "controller.quorum.append.linger.ms": "0",
     "default.replication.factor": "3",
     "group.initial.rebalance.delay.ms": "0",
+    "inter.broker.listener.name": "BETWEEN",
     "leader.imbalance.check.interval.seconds": "5",
+    "listener.security.protocol.map": (
+        "PLAINTEXT:PLAINTEXT,BETWEEN:PLAINTEXT,CONTROLLER:PLAINTEXT"
+    ),
     "log.segment.bytes": str(1 << 20),
     "min.insync.replicas": "2",
     "num.partitions": "6",
@@ -103,6 +110,12 @@ class Node:
             os.kill(self.pid, signal.SIGCONT)
             self.is_paused = False
 
+    def fill(self) -> None:
+        mounts.Filler(self.data).fill()
+
+    def make_room(self) -> None:
+        mounts.Filler(self.data).free()
+
     def has_ended(self) -> bool:
         """By itself, which nobody has asked for."""
         return self.is_up and brokers.gone(self.pid, 0.01)
@@ -125,12 +138,14 @@ class Cluster:
     controller: Node
     brokers: dict[int, Node]
     servers: str
+    links: Links
 
     @property
     def everybody(self) -> list[Node]:
         return [self.controller, *self.brokers.values()]
 
     def start(self) -> None:
+        self.links.mend()
         for each in self.everybody:
             each.resume()
             each.start()
@@ -142,19 +157,46 @@ class Cluster:
 @contextmanager
 def running(home: Path, *, is_kafka: bool = False) -> Iterator[Cluster]:
     """A cluster of its own, which is killed in the end."""
-    cluster = made(home, is_kafka=is_kafka)
-    try:
-        cluster.start()
-        yield cluster
-    finally:
-        for each in cluster.everybody:
-            each.kill()
-
-
-def made(home: Path, *, is_kafka: bool = False) -> Cluster:
-    """Nothing of it runs."""
-    port = brokers.ports_in_a_row(len(BROKERS) + 1, range(25_000, 28_000))
+    port = brokers.ports_in_a_row(2 * len(BROKERS) + 1, range(25_000, 28_000))
     members = members_of(len(BROKERS), "127.0.0.1", port, str(home / "data"), SETTINGS)
+    with _apart(members, port) as links:
+        cluster = _made(members, links, home, is_kafka=is_kafka)
+        try:
+            cluster.start()
+            yield cluster
+        finally:
+            for each in cluster.everybody:
+                each.kill()
+            for each in cluster.brokers.values():
+                if mounts.are_there():
+                    mounts.unmount(each.data)
+
+
+@contextmanager
+def _apart(members: Members, port: int) -> Iterator[Links]:
+    """Brokers reach each other, and their controller, over links that can be cut."""
+    between = {each: port + len(BROKERS) + each for each in BROKERS}
+    routes = {(0, each): between[each] for each in BROKERS}
+    routes |= {(each, CONTROLLER): port + len(BROKERS) for each in BROKERS}
+    with linked(routes) as (links, shown):
+        for each in members.brokers:
+            own, node_id = each.settings["listeners"], each.node_id
+            at_controller = f"{CONTROLLER_ID}@127.0.0.1:{shown[node_id, CONTROLLER]}"
+            each.settings.update({
+                "listeners": f"{own},BETWEEN://127.0.0.1:{between[node_id]}",
+                "advertised.listeners": f"{own},BETWEEN://127.0.0.1:{shown[0, node_id]}",
+                "controller.quorum.voters": at_controller,
+            })  # fmt: skip
+        members.controller.settings.pop("inter.broker.listener.name")
+        yield links
+
+
+def _made(members: Members, links: Links, home: Path, *, is_kafka: bool) -> Cluster:
+    """Nothing of it runs."""
+    if mounts.are_there():
+        for each in members.brokers:
+            Path(each.directory).mkdir(parents=True)
+            mounts.mount(Path(each.directory), DISK)
     prepare(members)
     everybody = (members.controller, *members.brokers)
     nodes = [
@@ -163,12 +205,11 @@ def made(home: Path, *, is_kafka: bool = False) -> Cluster:
         for each in everybody
     ]  # fmt: skip
     if is_kafka:
-        for each in nodes:
-            each.command = _kafka(each, "kafka.Kafka", each.member.properties)
+        for node in nodes:
+            node.command = _kafka(node, "kafka.Kafka", node.member.properties)
         _format(nodes[0])
-    return Cluster(
-        nodes[0], dict(zip(BROKERS, nodes[1:], strict=True)), ",".join(members.addresses)
-    )
+    by_id = dict(zip(BROKERS, nodes[1:], strict=True))
+    return Cluster(nodes[0], by_id, ",".join(members.addresses), links)
 
 
 def _kafka(node: Node, main_class: str, *arguments: str) -> list[str]:

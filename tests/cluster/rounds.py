@@ -34,6 +34,7 @@ from tests.cluster.replicas import differing
 from tests.compat.replicas import read_messages
 
 SETTLE_S = 90
+SOME = 100  # acknowledged, before anything goes wrong
 STUCK_S = 25  # without a commit, while nothing is wrong
 AWAY = ", reassigned"
 INTERNAL = {"__consumer_offsets": 4, "__transaction_state": 4}
@@ -57,8 +58,12 @@ class Round:
     seconds: float = 0.0
 
 
-def run(cluster: Cluster, seed: int, faults: list[Fault] | None = None) -> Round:
+def run(
+    cluster: Cluster, seed: int, faults: list[Fault] | None = None, only: str = ""
+) -> Round:
+    """With these faults, or with some that the seed chooses."""
     began, chance = time.monotonic(), Random(seed)
+    faults = chosen(chance, only) if faults is None else faults
     told = Round(seed)
     history, source, target = History(), f"round-{seed}", f"copies-{seed}"
     try:
@@ -89,11 +94,11 @@ def _create(cluster: Cluster, topics: dict[str, int]) -> None:
 def _delete(cluster: Cluster, topics: list[str]) -> None:
     admin = admin_of(cluster.servers)
     for each in admin.delete_topics(topics).values():
-        each.result(30)
+        each.result(SETTLE_S)
 
 
 def _work(
-    cluster: Cluster, chance: Random, faults: list[Fault] | None, told: Round, history: History,
+    cluster: Cluster, chance: Random, faults: list[Fault], told: Round, history: History,
     topics: tuple[str, str],
 ) -> None:  # fmt: skip
     source, target = topics
@@ -107,13 +112,20 @@ def _work(
     with _topics_come_and_go(cluster.servers), \
             _copying(cluster.servers, topics, told, history), \
             working(clients(history, cluster.servers, source), told.wrong):  # fmt: skip
-        time.sleep(1)
-        for fault in chosen(chance) if faults is None else faults:
+        until(lambda: _are_at_work(history, told), SETTLE_S, lambda: "not all clients get to work")
+        for fault in faults:
             told.faults.append(fault(scene))
             scene.wait(0, 2)
         cluster.start()
         settle()
         _see_all(history, cluster, source)
+
+
+def _are_at_work(history: History, told: Round) -> bool:
+    """Faults strike those who are at it, however slow the machine is."""
+    written = history.acknowledged
+    seen = min(len(history.reader(name).values) for name in ("group", "reader"))
+    return written >= SOME and seen > 0 and told.transactions > 0
 
 
 def settled(cluster: Cluster, topics: dict[str, int]) -> float:

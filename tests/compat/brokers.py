@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -325,20 +326,41 @@ def free_ports(count: int) -> list[int]:
 
 
 def ports_in_a_row(count: int, among: range) -> int:
-    """The first of so many that are free now."""
+    """The first of so many that are free now, and this process's as long as it lives: what is
+    started at them listens later, and again."""
     for first in among[::count]:
-        probes = [socket.socket() for _ in range(count)]
-        try:
-            for number, probe in enumerate(probes):
-                probe.bind(("127.0.0.1", first + number))
-        except OSError:
-            continue
-        else:
+        ports = range(first, first + count)
+        if _are_free(ports) and _claimed(ports):
             return first
-        finally:
-            for probe in probes:
-                probe.close()
     raise AssertionError("no ports are free")
+
+
+def _are_free(ports: range) -> bool:
+    probes = [socket.socket() for _ in ports]
+    try:
+        for port, probe in zip(ports, probes, strict=True):
+            probe.bind(("127.0.0.1", port))
+    except OSError:
+        return False
+    finally:
+        for probe in probes:
+            probe.close()
+    return True
+
+
+def _claimed(ports: range) -> bool:
+    """A lock for each, which other test runs of this machine look at, too."""
+    folder = Path(tempfile.gettempdir()) / f"kafkalite-ports-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    claims = [os.open(folder / str(port), os.O_CREAT | os.O_WRONLY) for port in ports]
+    try:
+        for each in claims:
+            fcntl.flock(each, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        for each in claims:
+            os.close(each)
+        return False
+    return True  # they stay open
 
 
 def gone(pid: int, timeout_s: float) -> bool:

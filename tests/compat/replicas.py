@@ -188,7 +188,7 @@ def read_messages(servers: str, topic: str, partitions: int) -> Iterator[Message
     consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
     left = {index: end_of(consumer, topic, index) for index in range(partitions)}
     while left:
-        message = consumer.poll(20)
+        message = consumer.poll(PATIENCE_S)
         assert message is not None, "nothing comes, not even an end"
         error = message.error()
         if error is None:
