@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from kafkalite.protocol import code_cache, files, spec, wheel_sources
+from kafkalite.protocol import code_cache, files, wheel_sources
 from kafkalite.protocol.runtime import Generated, Written, link
 
 Kind = Literal[
     "decode", "decode_prefix", "encode", "decode_in_steps", "encode_in_steps", "decode_few"
 ]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-
-
-def kinds_of(message: str) -> list[Kind]:
-    """Those that a broker may need: only what peers ask and are answered can be large."""
-    is_needless = {
-        "decode_in_steps": not message.endswith("Request"),
-        "encode_in_steps": not message.endswith("Response"),
-        "decode_few": not (message.endswith("Request") and spec.message(message).has_records),
-    }
-    return [kind for kind in KINDS if not is_needless.get(kind, False)]
 
 
 def function(kind: Kind, cls: type[Any], version: int) -> Callable[..., Any]:
