@@ -29,6 +29,7 @@ from kafkalite.protocol.messages import (
 )
 
 TIMEOUT_MS = 120_000
+LED_ATTEMPTS, LED_PAUSE_S = 1_200, 0.1  # Apache Kafka takes a minute for its logs on a busy disk
 TOPICS_PER_REQUEST = 500
 FILES_GO_SECONDS = 2.0
 ALREADY_GONE = 3  # UNKNOWN_TOPIC_OR_PARTITION: metadata may still tell of what a row has deleted
@@ -188,14 +189,14 @@ def _topic(name: str, partitions: int, settings: dict[str, str]) -> CreateTopics
 def produce_to_all(stage: Stage, topic: str, partitions: int, size: int = 100) -> None:
     """A record to each partition, in one request; again for those that are not led yet."""
     waiting = list(range(partitions))
-    for _ in range(200):
+    for _ in range(LED_ATTEMPTS):
         answer = stage.ask(produce_request(topic, waiting, size), PRODUCE_VERSION)
         answers = answer.responses[0].partition_responses
         failed = {one.index: Error(one.error_code).name for one in answers if one.error_code}
         if not failed:
             return
         waiting = list(failed)
-        time.sleep(0.1)
+        time.sleep(LED_PAUSE_S)
     raise AssertionError(f"{topic}: partitions take no records: {Counter(failed.values())}")
 
 
