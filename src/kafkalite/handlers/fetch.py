@@ -150,7 +150,7 @@ class _Attempt:
                 is_committed_only=self.request.isolation_level == READ_COMMITTED,
             )
             if self.follower is None
-            else _log_end_of,
+            else self.follower.end_offset,
         )
 
     def _find(self, wanted: Wanted) -> Partition:
@@ -433,6 +433,8 @@ class _Attempt:
             now_ms = self.context.env.clock.now_ms()
             sessions = self.context.fetch_sessions
             session_id = sessions.close(self.asked, self.request, version, now_ms)
+        if self.follower is not None:
+            self.follower.answered((wanted, length) for wanted, _, length in told)
         response = FetchResponse(session_id=session_id, responses=responses)
         if version >= LEADERS_VERSION and any(answer.error_code for _, answer, _ in told):
             leaders = self._name_leaders(told)
@@ -449,10 +451,6 @@ class _Attempt:
             if length:
                 self.context.fetch_sessions.served(asked, wanted, self.call.version)
         return told
-
-
-def _log_end_of(partition: Partition) -> int:
-    return partition.log.log_end_offset
 
 
 def _refuse(answer: FetchResponse.Partition, code: Error) -> None:
