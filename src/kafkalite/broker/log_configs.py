@@ -11,6 +11,7 @@ from dataclasses import fields
 from typing import Any
 
 from kafkalite.config import BrokerConfig, topic_values
+from kafkalite.config.setting import Value
 from kafkalite.log.config import LogConfig, LogSettings
 
 LOG_FIELDS = frozenset(field.name for field in fields(LogConfig))
@@ -43,8 +44,19 @@ def _make(config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
     for name, value in values.items():
         field = name.replace(".", "_")
         if field in LOG_FIELDS:
-            given[field] = tuple(value) if isinstance(value, list) else value
+            given[field] = _fixed(field, value)
     return LogConfig(**given, kafkalite_durability=config.get_str("kafkalite.durability"))
+
+
+def _fixed(field: str, value: Value) -> object:
+    if not isinstance(value, list):
+        return value
+    return frozenset(map(_replica, value)) if field.endswith("throttled_replicas") else tuple(value)
+
+
+def _replica(text: str) -> str:
+    """PARTITION:BROKER, as it is spelt here; `*` and nothing as they are."""
+    return ":".join(str(int(each)) for each in text.split(":")) if ":" in text else text
 
 
 def log_settings(config: BrokerConfig) -> LogSettings:

@@ -31,6 +31,7 @@ from kafkalite.replication.follower import Follower
 from kafkalite.replication.leader import NO_EPOCH, Altered, AlterPartition, Leader, Neighbours
 from kafkalite.replication.partition import Partition
 from kafkalite.replication.partitions import Partitions
+from kafkalite.replication.throttle import FOLLOWER, Throttle
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +69,7 @@ class Replicating:
             response_max_bytes=config.get_int("replica.fetch.response.max.bytes"),
             wait_max_ms=config.get_int("replica.fetch.wait.max.ms"),
         )
+        self._throttle = Throttle(config, env.clock, FOLLOWER)
         self._timeout_ms = config.get_int("replica.socket.timeout.ms")
         self._fetchers: dict[int, Fetcher] = {}
         self._following: dict[Partition, int] = {}  # and whom
@@ -120,7 +122,7 @@ class Replicating:
         if fetcher is None:
             way = self._way_to(leader_id, self._timeout_ms)
             fetcher = self._fetchers[leader_id] = Fetcher(
-                self._env, way, self._node_id, self._own_epoch, self._settings
+                self._env, way, self._node_id, self._own_epoch, self._settings, self._throttle
             )
         fetcher.add(partition)
 

@@ -35,6 +35,7 @@ from kafkalite.quotas.host_names import HostNames
 from kafkalite.replication.leader import AlterPartition
 from kafkalite.replication.partition import Partition
 from kafkalite.replication.partitions import Partitions
+from kafkalite.replication.throttle import LEADER, Throttle
 from kafkalite.replication.waiting import Waiting
 from kafkalite.security.authorizer import Authorizer
 from kafkalite.sharing.sharing import Sharing
@@ -75,6 +76,7 @@ class Context:
     authorizer: Authorizer | None = None
     long_work: LongWork = field(init=False)
     host_names: HostNames = field(init=False)
+    leader_throttle: Throttle = field(init=False)
     produce_order: ProduceOrder = field(default_factory=ProduceOrder)
     # Of the metadata log, where this process leads it for others.
     quorum: QuorumLeader | None = None
@@ -88,3 +90,4 @@ class Context:
     def __post_init__(self) -> None:
         self.long_work = LongWork(self.env.slices)
         self.host_names = HostNames(self.env)
+        self.leader_throttle = Throttle(self.config, self.env.clock, LEADER)

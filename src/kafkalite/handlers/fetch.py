@@ -19,6 +19,7 @@ from kafkalite.env.slicing import InSteps, Steps, finish, outcome_of
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.fetch_arrivals import Arrivals
+from kafkalite.handlers.fetch_consumers import ConsumerFetch
 from kafkalite.handlers.fetch_failed import TOPIC_ID_VERSION, failed
 from kafkalite.handlers.fetch_followers import follower_of
 from kafkalite.handlers.fetch_old import old_format
@@ -30,6 +31,7 @@ from kafkalite.handlers.fetch_sessions import (
     Wanted,
     named_in,
     named_in_steps,
+    says_more,
 )
 from kafkalite.handlers.isolation import ISOLATION_LEVELS, READ_COMMITTED
 from kafkalite.handlers.leaders import (
@@ -111,7 +113,7 @@ class _Attempt:
 
     __slots__ = (
         "_arrivals", "asked", "call", "context", "follower", "has_session", "later", "max_bytes",
-        "min_bytes", "request",
+        "min_bytes", "reader", "request",
     )
 
     def __init__(
@@ -124,6 +126,7 @@ class _Attempt:
         self.has_session = asked.opens is not None or asked.session is not None
         self.later: Later[Any] | None = None  # when it has to wait
         self.follower = follower_of(context, call, request)
+        self.reader = self.follower or ConsumerFetch(context, call, request)
         most = context.config.get_int("fetch.max.bytes")
         self.max_bytes = min(request.max_bytes, most) if call.version >= LIMITED_VERSION else most
         if call.meter is not None:
@@ -147,7 +150,7 @@ class _Attempt:
                 is_committed_only=self.request.isolation_level == READ_COMMITTED,
             )
             if self.follower is None
-            else _log_end_of,
+            else self.follower.end_offset,
         )
 
     def _find(self, wanted: Wanted) -> Partition:
@@ -305,7 +308,7 @@ class _Attempt:
             reading.size += length
             if answer.error_code not in _UNKNOWN:
                 reading.is_anything_there = True
-                if answer.error_code or answer.diverging_epoch.end_offset != -1:
+                if answer.error_code or says_more(answer):
                     reading.is_urgent = True
             reading.answers.append((wanted, answer, length))
 
@@ -331,14 +334,7 @@ class _Attempt:
         position.max_bytes = max_bytes = min(full_max_bytes, room)
         min_one = min_one or max_bytes < 0
         try:
-            if self.follower is not None:
-                found = self.follower.read(partition, wanted, min_one=min_one)
-            else:
-                found = partition.read(
-                    position,
-                    is_committed_only=self.request.isolation_level == READ_COMMITTED,
-                    min_one=min_one,
-                )
+            found = self.reader.read(partition, wanted, min_one=min_one)
         finally:
             position.max_bytes = full_max_bytes
         if max_bytes < 0 and found.records is not None:
@@ -366,6 +362,8 @@ class _Attempt:
             answer.diverging_epoch = FetchResponse.DivergingEpoch(
                 epoch=epoch, end_offset=end_offset
             )
+        if found.nearer is not None:
+            answer.preferred_read_replica = found.nearer
         if self.call.version <= LAST_OLD_FORMAT_VERSION:
             self._take_for_conversion(answer, partition, found)
         return answer
@@ -435,6 +433,8 @@ class _Attempt:
             now_ms = self.context.env.clock.now_ms()
             sessions = self.context.fetch_sessions
             session_id = sessions.close(self.asked, self.request, version, now_ms)
+        if self.follower is not None:
+            self.follower.answered((wanted, length) for wanted, _, length in told)
         response = FetchResponse(session_id=session_id, responses=responses)
         if version >= LEADERS_VERSION and any(answer.error_code for _, answer, _ in told):
             leaders = self._name_leaders(told)
@@ -451,10 +451,6 @@ class _Attempt:
             if length:
                 self.context.fetch_sessions.served(asked, wanted, self.call.version)
         return told
-
-
-def _log_end_of(partition: Partition) -> int:
-    return partition.log.log_end_offset
 
 
 def _refuse(answer: FetchResponse.Partition, code: Error) -> None:

@@ -53,7 +53,7 @@ class Wanted:
             or answer.error_code != Error.NONE
             or answer.high_watermark != self.told_high_watermark
             or answer.log_start_offset != self.told_log_start_offset
-            or answer.diverging_epoch.end_offset != -1
+            or says_more(answer)
         )
 
     def must_tell(self, answer: FetchResponse.Partition, length: int) -> bool:
@@ -219,6 +219,11 @@ class FetchSessions:
             session_id = self._random.randint(1, 2**31 - 1)
             if session_id not in self._sessions:
                 return session_id
+
+
+def says_more(answer: FetchResponse.Partition) -> bool:
+    """Whether it tells a reader to go elsewhere: back to where logs part, or to another replica."""
+    return answer.diverging_epoch.end_offset != -1 or answer.preferred_read_replica != -1
 
 
 def replica_id(request: FetchRequest) -> int:

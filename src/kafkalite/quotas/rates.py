@@ -95,16 +95,25 @@ class Rate:
                 sample.empty(now_ms)
             oldest_ms = min(oldest_ms, sample.began_ms)
             total += sample.amount
-        span_ms = now_ms - oldest_ms
-        missing = self._window.samples - 1 - span_ms // self._window.sample_ms
-        if missing > 0:
-            span_ms += missing * self._window.sample_ms
-        span_ms = max(span_ms, 1)
+        span_ms = self._span_ms(now_ms - oldest_ms)
         return total / (span_ms / 1000), span_ms
+
+    def _span_ms(self, passed_ms: int) -> int:
+        missing = self._window.samples - 1 - passed_ms // self._window.sample_ms
+        return max(passed_ms + max(missing, 0) * self._window.sample_ms, 1)
 
     def is_idle(self, now_ms: int) -> bool:
         last_ms = self._samples[self._current].last_ms if self._samples else now_ms
         return now_ms - last_ms >= self._window.duration_ms
+
+
+class SimpleRate(Rate):
+    """One that takes a first burst for a habit: it is of what has passed, and at least a sample."""
+
+    __slots__ = ()
+
+    def _span_ms(self, passed_ms: int) -> int:
+        return max(passed_ms, self._window.sample_ms)
 
 
 class _Sample:

@@ -26,10 +26,12 @@ from kafkalite.replication.fetching import FetchSettings
 from kafkalite.replication.follower import AskRange, Fetched, FetchFrom, Follower, State
 from kafkalite.replication.partition import Partition
 from kafkalite.replication.session import LOST, Session, Wanted
+from kafkalite.replication.throttle import Throttle
 
 logger = logging.getLogger(__name__)
 
 ASKED_PER_STEP = 32  # partitions
+HELD_BACK_MS = 100  # until a throttled partition is looked at again
 
 T = TypeVar("T")
 
@@ -50,9 +52,10 @@ class Fetcher:
         broker_id: int,
         broker_epoch: Callable[[], int],
         settings: FetchSettings,
+        throttle: Throttle,
     ) -> None:
         """`broker_id` and `broker_epoch` are those of who copies."""
-        self._env, self._way, self._settings = env, way, settings
+        self._env, self._way, self._settings, self._throttle = env, way, settings, throttle
         self._broker_id, self._broker_epoch = broker_id, broker_epoch
         self._session = Session()
         self._partitions: dict[Partition, None] = {}
@@ -158,11 +161,18 @@ class Fetcher:
                 return
         if partition not in self._partitions or self._has_to_last(partition):
             return
+        if self._is_held_back(partition, role):
+            role.delayed_until_ms = max(role.delayed_until_ms, self._now_ms() + HELD_BACK_MS)
         asked = role.ask(copy_of(partition), self._now_ms())
         if isinstance(asked, AskRange):
             self._ask_range(partition, asked)
         elif asked is not None:
             wanted[partition.topic_id, partition.index] = (partition, asked)
+
+    def _is_held_back(self, partition: Partition, role: Follower) -> bool:
+        """One that has all that is committed is asked for what comes, or would leave."""
+        has_all = role.lag == 0
+        return not has_all and self._throttle.concerns(partition) and self._throttle.is_exceeded
 
     def _has_to_last(self, partition: Partition) -> bool:
         """Whoever asks from an offset on says that it has all below it: on its disk, where that is
@@ -218,6 +228,8 @@ class Fetcher:
         if partition in self._partitions and isinstance(role, Follower):
             if found.records:  # an answer has an end: the others come first in the next round
                 self._partitions[partition] = self._partitions.pop(partition)
+                if self._throttle.concerns(partition):
+                    self._throttle.record(len(found.records))
             now_ms = self._now_ms()
             effects = role.fetched(asked, found, copy_of(partition), now_ms)
             yield from self._act(partition, follow(partition, effects, now_ms))

@@ -140,6 +140,7 @@ class Follower:
     state: State = State.STARTING
     backoff_ms: int = 1_000  # replica.fetch.backoff.ms
     delayed_until_ms: int = 0
+    lag: int | None = None  # behind what is committed, as of the last answer
 
     def take(self, said: Leadership) -> bool:
         """Takes over what the metadata says; True when that begins a new epoch."""
@@ -149,7 +150,7 @@ class Follower:
         self.partition_epoch = said.partition_epoch
         if is_new_epoch:
             self.leader_id, self.leader_epoch = said.leader_id, said.leader_epoch
-            self.state, self.delayed_until_ms = State.STARTING, 0
+            self.state, self.delayed_until_ms, self.lag = State.STARTING, 0, None
         return is_new_epoch
 
     def start(self, copy: Copy) -> list[Effect]:
@@ -258,6 +259,7 @@ class Follower:
     # --- rules ------------------------------------------------------------------------------------
 
     def _agreed(self, high_watermark: int, log_start_offset: int, copy: Copy) -> list[Effect]:
+        self.lag = max(0, high_watermark - copy.log_end_offset)
         effects: list[Effect] = []
         if min(high_watermark, copy.log_end_offset) > copy.high_watermark:
             effects.append(Committed(min(high_watermark, copy.log_end_offset)))

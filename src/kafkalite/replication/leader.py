@@ -12,7 +12,7 @@ so that whoever was in sync last has all of it).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from kafkalite.env.dataclasses import dataclass, field
 from kafkalite.protocol.errors import Error, KafkaError
@@ -240,6 +240,18 @@ class Leader:
             if broker_id in moment.neighbours.epochs
         ]
         return min([moment.log_start_offset, *starts])
+
+    def nearest(self, among: Container[int], offset: int) -> int | None:
+        """Of the followers among these the one that a reader at an offset is sent to: it is in
+        sync, has that offset, and is the furthest."""
+        found = [
+            (replica.end_offset, replica.caught_up_ms, broker_id)
+            for broker_id, replica in self.followers.items()
+            if broker_id in among
+            and broker_id in self.isr
+            and replica.log_start_offset <= offset <= replica.end_offset
+        ]
+        return max(found)[2] if found else None
 
     # --- events -----------------------------------------------------------------------------------
 

@@ -53,6 +53,7 @@ class PartitionRead:
     records: FileRange | None = None
     aborted: list[tuple[int, int]] | None = None
     diverging: tuple[int, int] | None = None
+    nearer: int | None = None  # who is to be read from instead
 
     @property
     def size(self) -> int:
@@ -105,12 +106,16 @@ class Partition:
 
     def check_leader(self, expected_epoch: int = NO_EPOCH) -> None:
         """Refuse a request that is not for this leader in this epoch."""
-        role = self.role
-        if expected_epoch != NO_EPOCH and expected_epoch != role.leader_epoch:
-            is_old = expected_epoch < role.leader_epoch
-            raise KafkaError(Error.FENCED_LEADER_EPOCH if is_old else Error.UNKNOWN_LEADER_EPOCH)
-        if role.leader_id != self.node_id:
+        self.check_epoch(expected_epoch)
+        if self.role.leader_id != self.node_id:
             raise KafkaError(Error.NOT_LEADER_OR_FOLLOWER)
+
+    def check_epoch(self, expected_epoch: int) -> None:
+        """Refuse a request that is not for any replica in this epoch."""
+        known_epoch = self.role.leader_epoch
+        if expected_epoch != NO_EPOCH and expected_epoch != known_epoch:
+            is_old = expected_epoch < known_epoch
+            raise KafkaError(Error.FENCED_LEADER_EPOCH if is_old else Error.UNKNOWN_LEADER_EPOCH)
 
     # --- the role ---------------------------------------------------------------------------------
 
@@ -284,12 +289,21 @@ class Partition:
         return self.log.last_stable_offset if is_committed_only else self.log.high_watermark
 
     def read(
-        self, position: FetchPosition, *, is_committed_only: bool, min_one: bool
+        self,
+        position: FetchPosition,
+        *,
+        is_committed_only: bool,
+        min_one: bool,
+        is_leaders: bool = True,
     ) -> PartitionRead:
-        """Records from a position on, as far as this isolation level may see."""
+        """Records from a position on, as far as this isolation level may see; of a follower, too,
+        where they need not be the leader's."""
         if self.traffic is not None:
             self.traffic.fetches += 1
-        self.check_leader(position.leader_epoch)
+        if is_leaders:
+            self.check_leader(position.leader_epoch)
+        else:
+            self.check_epoch(position.leader_epoch)
         log = self.log
         found = PartitionRead(
             log.high_watermark, log.last_stable_offset, log.log_start_offset
@@ -303,6 +317,16 @@ class Partition:
         if is_committed_only and not slice_.is_too_small:
             found.aborted = log.aborted_transactions(position.offset, slice_.end_offset)
         return found
+
+    def read_elsewhere(self, position: FetchPosition, nearer: int) -> PartitionRead:
+        """Where the log is, and the replica that its records are to be read from."""
+        if self.traffic is not None:
+            self.traffic.fetches += 1
+        self.check_epoch(position.leader_epoch)
+        log = self.log
+        return PartitionRead(
+            log.high_watermark, log.last_stable_offset, log.log_start_offset, nearer=nearer
+        )
 
     def read_as_replica(
         self, position: FetchPosition, *, min_one: bool = True

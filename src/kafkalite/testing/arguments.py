@@ -168,6 +168,18 @@ def broker_count(brokers: int) -> int:
     return number
 
 
+def racks(names: Iterable[str], given: Mapping[str, str], brokers: int) -> tuple[str, ...]:
+    """The rack of each broker; none where none are named."""
+    found = tuple(names)
+    if isinstance(names, str) or not all(isinstance(each, str) for each in found):
+        raise TypeError(f"racks={names!r}: expected a list with a name for each broker")
+    if found and len(found) != brokers:
+        raise ValueError(f"racks={names!r}: {brokers} brokers have {brokers} racks")
+    if found and "broker.rack" in given:
+        raise ValueError("racks and settings['broker.rack'] both say where brokers are: give one")
+    return found
+
+
 def port_number(port: int) -> int:
     """A port, 0 for one that is free."""
     number = _whole("port", port)

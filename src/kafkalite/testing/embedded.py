@@ -26,7 +26,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 from kafkalite.security.acl import Acl
-from kafkalite.testing import acting, arguments, several
+from kafkalite.testing import acting, arguments
 from kafkalite.testing.arguments import Settings, Topics
 from kafkalite.testing.asking import Asking
 from kafkalite.testing.chosen import Explored
@@ -34,6 +34,7 @@ from kafkalite.testing.clock import Shift
 from kafkalite.testing.faults import Act, Fault, Faults, When, api_name, check_times, error_named
 from kafkalite.testing.numbers import Numbers
 from kafkalite.testing.observing import Observer, Observers
+from kafkalite.testing.one_of_several import OneOfSeveral
 from kafkalite.testing.plan import CONTROLLER, BrokerFailed, Controls, Plan
 from kafkalite.testing.running import Run
 from kafkalite.testing.secured import secured
@@ -69,7 +70,7 @@ class Snapshot:
             raise ValueError(f"the snapshot is of {self.brokers} brokers, and here are {brokers}")
 
 
-class EmbeddedKafka(Asking):
+class EmbeddedKafka(Asking, OneOfSeveral):
     """One broker or a few; `start` and `stop`, or a `with` block.
 
     data_dir: a directory (str or Path) to keep data in; in memory without one.
@@ -78,6 +79,7 @@ class EmbeddedKafka(Asking):
     settings: of a server.properties, {"num.partitions": 3, "auto.create.topics.enable": False}.
     host, port: where the first broker listens; port 0 is one that is free.
     brokers: how many there are.
+    racks: the `broker.rack` of each, ["a", "b", "b"].
     security: "ssl", "sasl_ssl" or "sasl_plaintext"; certificates are made.
     mechanism, users: of logins: "PLAIN", "SCRAM-SHA-256" or "SCRAM-SHA-512", {"alice": "secret"}.
         The first is who `client_config` and the helpers are.
@@ -97,6 +99,7 @@ class EmbeddedKafka(Asking):
         host: str = "127.0.0.1",
         port: int = 0,
         brokers: int = 1,
+        racks: Iterable[str] = (),
         profile: str | None = None,
         security: str | None = None,
         mechanism: str | None = None,
@@ -123,6 +126,7 @@ class EmbeddedKafka(Asking):
             arguments.profile(profile),
             acls=arguments.acls(acls, texts, is_secured=security is not None),
             is_counted=self._numbers.are_counted,
+            racks=arguments.racks(racks, texts, count),
         )
         self._plan.secured = secured(
             security, mechanism, users, client_certificates,
@@ -374,54 +378,6 @@ class EmbeddedKafka(Asking):
         """Keeps what is said from here on, the last 16 MB of it; what was kept before is gone."""
         self._controls.observers.clear()
         self._controls.observers.is_kept = is_on
-
-    # --- one of several ---------------------------------------------------------------------
-
-    def stop_broker(self, node_id: int) -> None:
-        """Stops one of several brokers: the others go on, and lead from here on what they are in
-        sync with; a partition without another replica has no leader until `start_broker`. Without
-        the controller, broker 1, nothing about the cluster changes: who asks for that waits for
-        it, for a minute at most."""
-        run = self._one_of_several(node_id)
-        run.ask(f"stop broker {node_id}", partial(several.stop_one, run, node_id))
-
-    def kill_broker(self, node_id: int) -> None:
-        """The same as `kill -9`: it hands nothing over, and writes nothing more. The others lead
-        what it led as soon as the controller has noticed, which is when this returns; when it is
-        the controller that is killed, nobody notices until it is back."""
-        run = self._one_of_several(node_id)
-        run.ask(f"kill broker {node_id}", partial(several.kill_one, run, node_id))
-
-    def _one_of_several(self, node_id: int) -> Run:
-        run = self._member(node_id)
-        if run.serving == [node_id]:
-            raise BrokerFailed(f"broker {node_id} is the only one that serves: stop() ends it")
-        return run
-
-    def start_broker(self, node_id: int) -> None:
-        """Starts a broker that was stopped or killed, or that ended because its disk failed, with
-        its data and on its port."""
-        run = self._member(node_id)
-        run.ask(f"start broker {node_id}", partial(several.start_one, run, node_id))
-
-    def move_leader(self, topic: str, partition: int = 0, *, to: int) -> None:
-        """Has another replica of a partition lead it, which is in sync; clients learn of it when
-        they ask the one that led. Who leads already begins a new epoch."""
-        arguments.topic("topic", topic)
-        run = self._member(to)
-        what = f"have broker {to} lead {topic}-{partition}"
-        run.ask(what, partial(acting.move_leader, run, topic, partition, to))
-
-    @property
-    def stopped_brokers(self) -> list[int]:
-        """The ids of those that do not serve while the others do."""
-        return self._running().away
-
-    def _member(self, node_id: int) -> Run:
-        count = len(self._plan.ports)
-        if node_id not in range(1, count + 1):
-            raise ValueError(f"there is no broker {node_id!r}: their ids are 1 to {count}")
-        return self._running()
 
     def _reached(self) -> Run:
         """As far as clients go, which in a forked child reach the broker of its parent."""

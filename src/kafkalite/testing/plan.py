@@ -48,6 +48,7 @@ class Plan:
     secured: Secured | None = None  # how clients log in
     acls: tuple[Acl, ...] = ()  # that are there from the beginning
     is_counted: bool = False  # whether brokers count what they do
+    racks: tuple[str, ...] = ()  # of each broker, or none
 
     @property
     def names_directories(self) -> bool:
@@ -69,6 +70,7 @@ class Plan:
             **({} if "broker.id" in self.settings else {"node.id": str(node_id)}),
             "listeners": f"{protocol}://{host}:{self.ports[node_id - 1]}",
             **({} if self.names_directories else {"log.dirs": directory}),
+            **({"broker.rack": self.racks[node_id - 1]} if self.racks else {}),
             **(FEW_PARTITIONS if self.is_in_memory else {}),
             **(self.settings if self.secured is None else self.secured.settings(self.settings)),
         }

@@ -78,7 +78,7 @@ def test_takes_the_shipped_file():
         ("partitions", "3", Verdict.IGNORED, "nearest is num.partitions"),
         ("authorizer.class", "x", Verdict.REFUSED, "nearest is authorizer.class.name"),
         ("num.partitions", "none", Verdict.REFUSED, "Not a number of type INT"),
-        ("leader.replication.throttled.rate", "1", Verdict.IGNORED, "not throttled"),
+        ("leader.replication.throttled.rate", "1", Verdict.IGNORED, "set it with AlterConfigs"),
     ],
 )
 def test_judges_each_key(key, value, verdict, reason):

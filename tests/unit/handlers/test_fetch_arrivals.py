@@ -152,8 +152,18 @@ def test_a_topic_that_goes_ends_the_waiting(broker: WholeBroker) -> None:
     assert only(came.value).error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_a_leader_that_goes_ends_the_waiting(broker: WholeBroker) -> None:
-    came = broker.send(request(max_wait_ms=500), 12)
+@pytest.mark.parametrize(
+    ("version", "epoch", "error"),
+    [
+        (10, -1, Error.NOT_LEADER_OR_FOLLOWER),
+        (12, 0, Error.FENCED_LEADER_EPOCH),
+        (12, -1, Error.NONE),  # any replica serves it
+    ],
+)
+def test_a_leader_that_goes_ends_the_waiting(
+    broker: WholeBroker, version: int, epoch: int, error: Error
+) -> None:
+    came = broker.send(request(max_wait_ms=500, epochs=(epoch, -1)), version)
     broker.stop_leading()
     broker.clock.advance(0)
-    assert only(came.value).error_code == Error.NOT_LEADER_OR_FOLLOWER
+    assert only(came.value).error_code == error

@@ -6,8 +6,9 @@ is known to have bytes in the version that was asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from kafkalite import handlers
@@ -160,12 +161,17 @@ class World:
         node_ids: tuple[int, ...] = (1,),
         settings: dict[str, str] | None = None,
         disk: MemoryDisk | None = None,
+        own: Mapping[int, dict[str, str]] = MappingProxyType({}),
     ) -> None:
+        """With settings of all, and of some that are their own."""
         self.env = manual_env(7, disk)
         self.unreachable: set[int] = set()  # for other brokers
         assert isinstance(self.env.clock, ManualClock)
         self.clock = self.env.clock
-        self.nodes = {each: Node(self.env, each, settings or {}) for each in node_ids}
+        self.nodes = {
+            each: Node(self.env, each, {**(settings or {}), **own.get(each, {})})
+            for each in node_ids
+        }
         first = self.nodes[node_ids[0]]
         self.context = first.context
         self.connection = ConnectionInfo("PLAINTEXT", ("10.0.0.1", 9092), ("10.0.0.9", 40000))

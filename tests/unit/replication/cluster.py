@@ -19,8 +19,11 @@ SOME = 20  # turns of the loop, for news to come through
 class Cluster(World):
     """Broker 1 is the controller's, and stays."""
 
-    def __init__(self, settings: dict[str, str] | None = None) -> None:
-        super().__init__((1, 2, 3), settings)
+    def __init__(
+        self, settings: dict[str, str] | None = None, racks: tuple[str, ...] = ()
+    ) -> None:
+        own = {node_id: {"broker.rack": rack} for node_id, rack in enumerate(racks, 1)}
+        super().__init__((1, 2, 3), settings, own=own)
         self.settings = settings or {}
 
     # --- brokers ----------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from kafkalite.config import BrokerConfig
+from kafkalite.env import Env
 from kafkalite.env.background import QueuedBackground
 from kafkalite.env.later import Later
 from kafkalite.protocol.errors import Error, KafkaError
@@ -17,6 +19,7 @@ from kafkalite.replication.fetching import FetchSettings
 from kafkalite.replication.follower import Follower
 from kafkalite.replication.leader import Leadership
 from kafkalite.replication.partition import Partition
+from kafkalite.replication.throttle import FOLLOWER, Throttle
 from tests.unit.log.making import TOPIC_ID, World, batch
 
 ROUND_MS = 1_000
@@ -30,6 +33,10 @@ def records(first: int, count: int = 1) -> bytearray:
         one[:8] = offset.to_bytes(8, "big")
         made += one
     return made
+
+
+def no_throttle(env: Env) -> Throttle:
+    return Throttle(BrokerConfig(), env.clock, FOLLOWER)
 
 
 class Line:
@@ -85,7 +92,9 @@ class Copying:
     def __init__(self, count: int) -> None:
         self.world, self.line = World(), Line()
         env = self.world.env
-        self.fetcher = Fetcher(env, self.line, 2, lambda: 20, FetchSettings())
+        self.fetcher = Fetcher(
+            env, self.line, 2, lambda: 20, FetchSettings(), no_throttle(env)
+        )
         self.partitions = [
             Partition("t", index, TOPIC_ID, 2, self.world.log(partition=index))
             for index in range(count)
@@ -175,7 +184,8 @@ def test_a_new_leader_is_asked_when_the_cut_for_the_one_before_is_over(copying: 
     copying.line.diverge(0, (0, 3))
     first.take(Leadership(1, 1, 1, (1, 2), (1, 2)))
     other = Line()
-    fetcher = Fetcher(copying.world.env, other, 2, lambda: 20, FetchSettings())
+    env = copying.world.env
+    fetcher = Fetcher(env, other, 2, lambda: 20, FetchSettings(), no_throttle(env))
     copying.fetcher.remove(first)
     fetcher.add(first)
     copying.turns()

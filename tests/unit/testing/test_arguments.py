@@ -61,6 +61,10 @@ def test_none_leaves_a_setting_as_it_is() -> None:
         ({"brokers": -1}, "brokers=-1: expected 1 to 100"),
         ({"brokers": True}, "brokers=True: expected a whole number"),
         ({"brokers": "3"}, "brokers='3': expected a whole number"),
+        ({"brokers": 3, "racks": ["a", "b"]}, "3 brokers have 3 racks"),
+        ({"brokers": 2, "racks": ["a", None]}, "expected a list with a name"),
+        ({"racks": "a"}, "expected a list with a name"),
+        ({"racks": ["a"], "settings": {"broker.rack": "b"}}, "both say where brokers are"),
         ({"port": 70_000}, "port=70000: expected 0 (one that is free) to 65535"),
     ],
 )

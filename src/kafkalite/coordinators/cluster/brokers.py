@@ -6,8 +6,7 @@ the offset of its registration.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from kafkalite.coordinators.cluster.directories import directory_of, is_online
@@ -24,7 +23,7 @@ from kafkalite.coordinators.cluster.view import View, decided, decided_in_steps
 from kafkalite.coordinators.effects import Effects
 from kafkalite.coordinators.events import Event
 from kafkalite.env.dataclasses import dataclass, field
-from kafkalite.env.slicing import Steps
+from kafkalite.env.slicing import Steps, chosen
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     BrokerRegistrationChangeRecord,
@@ -107,28 +106,31 @@ def register_broker(view: View, asked: RegisterBroker) -> Steps[Effects]:
         log_dirs=tuple(sorted(asked.log_dirs)),
         cordoned_log_dirs=tuple(asked.cordoned_log_dirs),
     )
-    return decided_in_steps(view, chain([registration_of(broker)], _back(view, asked)), epoch)
+    changed = yield from each_partition_of(
+        view, asked.broker_id, lambda state: _back(view, state, asked)
+    )
+    return (yield from decided_in_steps(view, [registration_of(broker), *changed], epoch))
 
 
-def _back(view: View, asked: RegisterBroker) -> Iterator[PartitionChangeRecord]:
+def _back(
+    view: View, state: PartitionState, asked: RegisterBroker
+) -> Iterator[PartitionChangeRecord]:
     """What changes with a broker that is back. One whose directory is not there is led by others,
     or by nobody; a log that may have lost its tail is in sync no more, unless nobody else is: then
     it goes on in a new leader epoch. A leader that is not up yet, but about to be, is left."""
-    broker_id = asked.broker_id
-    for state in partitions_of(view, broker_id):
-        record = None
-        is_alone = state.isr == (broker_id,) and not state.elr
-        if not is_online(directory_of(state, broker_id), asked.log_dirs):
-            yield from without(view, state, broker_id)
-        elif state.leader == broker_id and is_alone and not asked.was_clean:
-            record = _led_anew(state)
-        elif state.leader == NO_LEADER or not asked.was_clean:
-            target = _target_with(view, state, broker_id)
-            if not asked.was_clean:
-                _drop_unclean(view, target, broker_id)
-            record = change_partition(view, state, target)
-        if record is not None:
-            yield record
+    broker_id, record = asked.broker_id, None
+    is_alone = state.isr == (broker_id,) and not state.elr
+    if not is_online(directory_of(state, broker_id), asked.log_dirs):
+        yield from without(view, state, broker_id)
+    elif state.leader == broker_id and is_alone and not asked.was_clean:
+        record = _led_anew(state)
+    elif state.leader == NO_LEADER or not asked.was_clean:
+        target = _target_with(view, state, broker_id)
+        if not asked.was_clean:
+            _drop_unclean(view, target, broker_id)
+        record = change_partition(view, state, target)
+    if record is not None:
+        yield record
 
 
 def back_again(
@@ -188,13 +190,12 @@ def fence_broker(view: View, asked: FenceBroker) -> Steps[Effects]:
     mark = BrokerRegistrationChangeRecord(
         broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=RAISE
     )
-    left = _left(view, asked.broker_id) if asked.leaves_partitions else ()
-    return (yield from decided_in_steps(view, chain(left, [mark]), None))
+    left = (yield from _left(view, asked.broker_id)) if asked.leaves_partitions else []
+    return (yield from decided_in_steps(view, [*left, mark], None))
 
 
-def _left(view: View, broker_id: int) -> Iterable[PartitionChangeRecord]:
-    for state in partitions_of(view, broker_id):
-        yield from without(view, state, broker_id)
+def _left(view: View, broker_id: int) -> Steps[list[object]]:
+    return each_partition_of(view, broker_id, lambda state: without(view, state, broker_id))
 
 
 def without(
@@ -275,21 +276,18 @@ def _registered(view: View, broker_id: int) -> BrokerState:
     return broker
 
 
-def partitions_of(view: View, broker_id: int) -> Iterator[PartitionState]:
-    for topic in view.image.topics.values():
-        for state in topic.partitions.values():
-            if broker_id in state.replicas:
-                yield state
-
-
 def each_partition_of(
     view: View,
     broker_id: int,
     change: Callable[[PartitionState], Iterator[PartitionChangeRecord]],
 ) -> Steps[list[object]]:
     """What becomes of the partitions that a broker has a replica of."""
+    every = (
+        state for topic in view.image.topics.values() for state in topic.partitions.values()
+    )
+    held = yield from chosen(every, lambda state: broker_id in state.replicas)
     records: list[object] = []
-    for count, state in enumerate(partitions_of(view, broker_id), 1):
+    for count, state in enumerate(held, 1):
         records += change(state)
         if count % PARTITIONS_AT_ONCE == 0:
             yield
@@ -300,7 +298,8 @@ def unregister_broker(view: View, asked: UnregisterBroker) -> Steps[Effects]:
     """Forgets a broker; its replicas are fenced first."""
     broker = _registered(view, asked.broker_id)
     gone = UnregisterBrokerRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch)
-    return decided_in_steps(view, chain(_left(view, asked.broker_id), [gone]), None)
+    left = yield from _left(view, asked.broker_id)
+    return (yield from decided_in_steps(view, [*left, gone], None))
 
 
 def allocate_producer_ids(view: View, asked: AllocateProducerIds) -> Effects:

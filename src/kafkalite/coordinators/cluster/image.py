@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from kafkalite.coordinators.cluster.changes import Changes
 from kafkalite.coordinators.cluster.states import (
+    NO_LEADER,
     RESOURCE,
     TOPIC,
     BrokerState,
@@ -50,6 +51,7 @@ class Image:
     unified: dict[str, dict[str, None]] = field(default_factory=dict)
     configs: dict[RESOURCE, dict[str, str]] = field(default_factory=dict)
     brokers: dict[int, BrokerState] = field(default_factory=dict)
+    led: dict[int, int] = field(default_factory=dict)  # how many partitions, by who leads any
     controllers: dict[int, m.RegisterControllerRecord] = field(default_factory=dict)
     features: dict[str, int] = field(default_factory=dict)
     quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
@@ -194,7 +196,8 @@ def _remove_topic(image: Image, record: m.RemoveTopicRecord, changes: Changes) -
     image.configs.pop((TOPIC, topic.name), None)
     changes.deleted[topic.topic_id] = topic
     changes.created.pop(topic.topic_id, None)
-    for index in topic.partitions:
+    for index, state in topic.partitions.items():
+        _leads(image, state.leader, -1)
         changes.partitions.pop((topic.topic_id, index), None)
 
 
@@ -215,8 +218,22 @@ def _put(image: Image, state: PartitionState, changes: Changes) -> None:
     if not image.has_own(topic.topic_id):
         topic = replace(topic, partitions=dict(topic.partitions))
         image.topics[topic.name] = image.by_id[topic.topic_id] = topic
+    old = topic.partitions.get(state.index)
     topic.partitions[state.index] = state
+    _leads(image, state.leader, 1)
+    if old is not None:
+        _leads(image, old.leader, -1)
     changes.partitions[state.topic_id, state.index] = None
+
+
+def _leads(image: Image, broker_id: int, more: int) -> None:
+    if broker_id == NO_LEADER:
+        return
+    count = image.led.get(broker_id, 0) + more
+    if count:
+        image.led[broker_id] = count
+    else:
+        del image.led[broker_id]
 
 
 def _set_partition(image: Image, record: m.PartitionRecord, changes: Changes) -> None:

@@ -202,7 +202,7 @@ def _standing(broker: BrokerState) -> Standing:
 def _next(view: View, broker: BrokerState, asked: BrokerHeartbeat) -> Standing:
     """As Apache Kafka's controller has it."""
     request, now = asked.request, _standing(broker)
-    leads = request.want_shut_down and now is not Standing.FENCED and _leads(view, broker.broker_id)
+    leads = now is not Standing.FENCED and broker.broker_id in view.image.led
     if now is Standing.CONTROLLED_SHUTDOWN:
         may_end = not leads and asked.sessions.may_end(broker.broker_id)
         return Standing.SHUTDOWN_NOW if may_end else now
@@ -212,14 +212,6 @@ def _next(view: View, broker: BrokerState, asked: BrokerHeartbeat) -> Standing:
         return Standing.FENCED
     is_caught_up = request.current_metadata_offset >= broker.epoch
     return Standing.UNFENCED if is_caught_up else now
-
-
-def _leads(view: View, broker_id: int) -> bool:
-    return any(
-        state.leader == broker_id
-        for topic in view.image.topics.values()
-        for state in topic.partitions.values()
-    )
 
 
 def _cordoned(

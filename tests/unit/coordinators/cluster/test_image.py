@@ -84,6 +84,23 @@ def test_topics_come_and_go_with_their_settings():
     assert [topic.name for topic in changes.deleted.values()] == ["a.b"]
 
 
+def test_how_much_each_broker_leads_is_known_without_a_count():
+    def led(*records):
+        fold(*records, image=image)
+        return image.led
+
+    image, _ = fold(TopicRecord(name="t", topic_id=A), partition(0), partition(1))
+    fold(TopicRecord(name="u", topic_id=B), image=image)
+    assert image.led == {1: 2}
+    assert led(partition(0, B, (2, 1))) == {1: 2, 2: 1}
+    assert led(change(isr=[1, 2])) == {1: 2, 2: 1}
+    assert led(change(leader=2)) == {1: 1, 2: 2}
+    assert led(change(leader=2)) == {1: 1, 2: 2}
+    assert led(change(leader=-1)) == {1: 1, 2: 1}
+    assert led(change(leader=3)) == {1: 1, 2: 1, 3: 1}
+    assert led(RemoveTopicRecord(topic_id=A)) == {2: 1}
+
+
 def test_a_leader_that_is_said_begins_an_epoch_also_when_it_is_the_same():
     image, _ = fold(TopicRecord(name="t", topic_id=A), partition())
 
