@@ -8,12 +8,14 @@ Apache Kafka, with the heap of its own start scripts.
 from __future__ import annotations
 
 import argparse
+import select
 import socket
 import ssl
 import struct
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,14 +25,16 @@ from bench.fairness import Waits, bystander
 from bench.large.stage import BYSTANDERS_TOPIC
 from bench.raw_client import RawClient, frame_of, make_topic
 from kafkalite.client.cluster import ClientFailed
-from kafkalite.protocol.messages import SaslHandshakeRequest
+from kafkalite.protocol.messages import SaslAuthenticateRequest, SaslHandshakeRequest
 from tests.compat import brokers
 from tests.compat.every_listener import MECHANISM, Place, every_listener
 from tests.hostile.peers import allow_open_files, crowd, report, resident_bytes, send_to_all
 
 MEGABYTE = 1_000_000
 MOST_RECEIVED = 524_288  # sasl.server.max.receive.size
+MECHANISMS = ("PLAIN", MECHANISM, "OAUTHBEARER")
 DRIPS, DRIP_S = 10, 0.3
+SENT_AT_ONCE = 65_536
 STAY_S = 3.0
 AT_ONCE, PAUSE_S = 200, 0.01
 
@@ -69,6 +73,42 @@ def words_of(protocol: str, way: str) -> list[bytes]:
     }[way]
 
 
+def login_of(mechanism: str) -> bytes:
+    """A whole first message of a login, as large as may be, by which nobody comes in."""
+    room = MOST_RECEIVED - 1_000
+    said = {
+        "PLAIN": b"\0alice\0" + b"p" * room,
+        "SCRAM-SHA-512": b"n,,n=" + b"u" * room + b",r=nonce",
+        "OAUTHBEARER": b"n,,\1auth=Bearer " + b"e30." + b"e" * (room - 300) + b".e30\1\1",
+    }[mechanism]
+    first = frame_of(SaslHandshakeRequest(mechanism=mechanism), 1, 1)
+    return first + frame_of(SaslAuthenticateRequest(auth_bytes=said), 2, 2)
+
+
+def flood(peers: list[socket.socket], words: list[bytes], until_s: float) -> int:
+    """Each sends its words as far as they are taken, until then; how many are through."""
+    poller, left = select.poll(), dict[int, tuple[socket.socket, memoryview]]()
+    for peer, message in zip(peers, words, strict=True):
+        left[peer.fileno()] = peer, memoryview(message)
+        poller.register(peer, select.POLLOUT)
+    through = 0
+    while left and (rest_s := until_s - time.monotonic()) > 0:
+        for number, _ in poller.poll(rest_s * 1000):
+            peer, said = left[number]
+            try:
+                said = said[peer.send(said[:SENT_AT_ONCE]) :]
+            except BlockingIOError:
+                continue
+            except OSError:  # its connection has ended
+                said = said[:0]
+            left[number] = peer, said
+            if not said:
+                through += 1
+                poller.unregister(peer)
+                del left[number]
+    return through
+
+
 WAYS = ("claims", "drips", "stalls", "halves")
 
 
@@ -98,13 +138,12 @@ class Attack:
     place: Place
     protocol: str
     count: int
+    has_topic: bool = False  # of an attack before this one
 
     def run(self, *ways: str) -> Findings:
         """Each way has its share of the crowd."""
         broker = self.place.broker
-        with closing(RawClient(broker.host, broker.port)) as client:
-            make_topic(client, BYSTANDERS_TOPIC)
-        found = Findings(resident_bytes(broker))
+        found = self._begun()
         with bystander(broker.host, broker.port, found.waits), self._crowd(found) as peers:
             share = len(peers) // len(ways)
             said = [
@@ -123,6 +162,32 @@ class Attack:
                 self._look(found)
                 time.sleep(0.1)
         return found
+
+    def _begun(self) -> Findings:
+        broker = self.place.broker
+        if not self.has_topic:
+            with closing(RawClient(broker.host, broker.port)) as client:
+                make_topic(client, BYSTANDERS_TOPIC)
+        return Findings(resident_bytes(broker))
+
+    def flood(self, rounds: int, round_s: float) -> tuple[Findings, int]:
+        """Whole messages instead, by crowd after crowd; and how many of them were taken."""
+        broker, through = self.place.broker, 0
+        found = self._begun()
+        kinds = [login_of(mechanism) for mechanism in MECHANISMS]
+        words = [kinds[number % len(kinds)] for number in range(self.count)]
+        with bystander(broker.host, broker.port, found.waits):
+            for _ in range(rounds):
+                with self._crowd(found) as peers:
+                    ends = time.monotonic() + round_s
+                    with ThreadPoolExecutor(1) as beside:
+                        sending = beside.submit(flood, peers, words[: len(peers)], ends)
+                        while not sending.done():
+                            self._come_in(found)
+                            self._look(found)
+                            time.sleep(0.1)
+                        through += sending.result()
+        return found, through
 
     @contextmanager
     def _crowd(self, found: Findings) -> Iterator[list[socket.socket]]:

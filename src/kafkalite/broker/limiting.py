@@ -21,7 +21,7 @@ from kafkalite.quotas.host_names import HostNames, address_in
 
 log = logging.getLogger(__name__)
 
-CHANGED_PER_STEP = 64
+CHANGED_PER_STEP = 8
 
 
 def follow(
@@ -55,9 +55,8 @@ class _Followed:
             self.host_names.look_up(name).then(partial(self._found, name))
 
     def _found(self, name: str, address: str | None) -> None:
-        if address is not None:
-            self.quotas.is_at(name, address)
-        elif not self.is_over:
+        self.quotas.is_at(name, address)
+        if address is None and not self.is_over:
             log.warning(
                 "the quota of new connections from %s holds for nobody: that name cannot be "
                 "looked up; set it again once it can", name

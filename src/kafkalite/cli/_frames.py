@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from kafkalite.cli._log_files import describe_batches
 from kafkalite.client.internal_records import raw_record
 from kafkalite.client.rendering import Plain, plain_message
+from kafkalite.client.secrets import without_secrets
 from kafkalite.protocol import codec, headers, spec
 from kafkalite.protocol.framing import MAX_FRAME_BYTES, SIZE_BYTES, FrameCutter
 from kafkalite.protocol.messages import ResponseHeader, message_class
@@ -41,6 +42,7 @@ def describe_request(frame: bytes) -> dict[str, Plain]:
     api = spec.api(header.request_api_key)
     version = header.request_api_version
     body = codec.decode(message_class(f"{api.name}Request"), version, frame, position)
+    without_secrets(body)
     return {
         "request": api.name,
         "version": version,
@@ -54,6 +56,7 @@ def describe_response(frame: bytes, api: spec.Api, version: int) -> dict[str, Pl
     header_version = headers.response_header_version(api.key, version)
     header, position = codec.decode_prefix(ResponseHeader, header_version, frame)
     body = codec.decode(message_class(f"{api.name}Response"), version, frame, position)
+    without_secrets(body)
     return {
         "response": api.name,
         "version": version,

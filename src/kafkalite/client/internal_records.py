@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from kafkalite.client.rendering import Plain, plain_bytes, plain_message
+from kafkalite.client.secrets import METADATA_TOPIC, without_secrets
 from kafkalite.protocol import codec, messages, spec
 from kafkalite.protocol.errors import MalformedFrame
 from kafkalite.records import control
@@ -18,7 +19,6 @@ from kafkalite.records.record import Record
 
 DescribeRecord = Callable[[Record], dict[str, Plain]]
 
-METADATA_TOPIC = "__cluster_metadata"
 # Topic to the folder of its records' specs.
 KEYED_TOPICS = {
     "__consumer_offsets": "consumer_offsets",
@@ -41,7 +41,7 @@ _CONTROL_VALUES = {
 def describer(topic: str | None) -> DescribeRecord:
     """What shows the key and value of this topic's records; of other topics as they stand."""
     if topic == METADATA_TOPIC:
-        return _unless_malformed(_metadata_record)
+        return _unless_malformed(_metadata_record, _size)
     if topic in KEYED_TOPICS:
         folder = KEYED_TOPICS[topic]
         return _unless_malformed(lambda record: _keyed_record(record, folder))
@@ -66,12 +66,19 @@ def control_record(record: Record) -> dict[str, Plain]:
     return {"control": kind.name, "value": plain_message(message, version)}
 
 
-def _unless_malformed(describe: DescribeRecord) -> DescribeRecord:
+def _size(record: Record) -> dict[str, Plain]:
+    """Of what may be secret."""
+    return {"key": plain_bytes(record.key), "bytes": len(record.value or b"")}
+
+
+def _unless_malformed(
+    describe: DescribeRecord, otherwise: DescribeRecord = raw_record
+) -> DescribeRecord:
     def described(record: Record) -> dict[str, Plain]:
         try:
             return describe(record)
         except (MalformedFrame, ValueError, KeyError, IndexError) as reason:
-            return {"unreadable": str(reason) or type(reason).__name__, **raw_record(record)}
+            return {"unreadable": str(reason) or type(reason).__name__, **otherwise(record)}
 
     return described
 
@@ -83,6 +90,7 @@ def _metadata_record(record: Record) -> dict[str, Plain]:
     _, number, version = record.value[:3]
     cls = _classes("cluster_metadata")[(number, "")]
     message = codec.decode(cls, version, record.value, 3)
+    without_secrets(message)
     return {"type": cls.SPEC.name, "version": version, "value": plain_message(message, version)}
 
 

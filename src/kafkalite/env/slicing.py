@@ -88,6 +88,19 @@ def chosen(items: Iterable[T], is_wanted: Callable[[T], bool]) -> Steps[list[T]]
     return found
 
 
+def emptied(what: dict[Any, Any] | list[Any]) -> Steps[None]:
+    """Lets go of what lies in it, some in each step; nobody else may need it. To free a hundred
+    thousand objects at once takes 10 ms."""
+    while len(what) > LOOKS_PER_STEP:
+        if isinstance(what, list):
+            del what[-LOOKS_PER_STEP:]
+        else:
+            for _ in range(LOOKS_PER_STEP):
+                what.popitem()
+        yield
+    what.clear()
+
+
 def outcome_of(answer: Any) -> Steps[Any]:
     """The answer itself, whichever way it comes."""
     return (yield from answer.steps) if type(answer) is InSteps else answer

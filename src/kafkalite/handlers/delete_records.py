@@ -13,7 +13,7 @@ from typing import Any
 
 from kafkalite.coordinators.cluster.view import INTERNAL_TOPICS
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import InSteps, Steps
+from kafkalite.env.slicing import LOOKS_PER_STEP, InSteps, Steps, emptied
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.leaders import find_partition
@@ -37,7 +37,8 @@ def _delete_all(
 ) -> Steps[DeleteRecordsResponse | Later[Any]]:
     response = DeleteRecordsResponse()
     moves: list[_Move] = []
-    for name, offsets in _by_topic(request).items():
+    named = yield from _by_topic(request)
+    for name, offsets in named.items():
         topic = DeleteRecordsResponse.Topic(name=name)
         for index, offset in offsets.items():
             topic.partitions.append(_delete(context, call, name, index, offset, moves))
@@ -46,6 +47,7 @@ def _delete_all(
         if topic.partitions:
             response.topics.append(topic)
         yield
+    yield from emptied(named)
     left = [each for each in moves if each.is_waiting()]
     return _once_moved(context, request, response, left) if left else response
 
@@ -72,12 +74,20 @@ def _once_moved(
     return reply
 
 
-def _by_topic(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
+def _by_topic(request: DeleteRecordsRequest) -> Steps[dict[str, dict[int, int]]]:
     """The offset that is named last for each partition."""
     found: dict[str, dict[int, int]] = {}
+    looked_at = 0
     for topic in request.topics:
         offsets = found.setdefault(topic.name, {})
-        offsets.update({asked.partition_index: asked.offset for asked in topic.partitions})
+        for asked in topic.partitions:
+            offsets[asked.partition_index] = asked.offset
+            looked_at += 1
+            if looked_at % LOOKS_PER_STEP == 0:
+                yield
+        looked_at += 1
+        if looked_at % LOOKS_PER_STEP == 0:
+            yield
     return found
 
 

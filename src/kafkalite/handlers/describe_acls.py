@@ -6,7 +6,7 @@ answer is SECURITY_DISABLED.
 
 from __future__ import annotations
 
-from kafkalite.env.slicing import InSteps, Steps
+from kafkalite.env.slicing import InSteps, Steps, emptied
 from kafkalite.handlers.acl_kinds import refuse_unknown
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
@@ -73,6 +73,6 @@ def _describe(acls: list[Acl], wanted: AclFilter) -> Steps[DescribeAclsResponse]
             )
         if number % MATCHED_PER_STEP == 0:
             yield
-    return DescribeAclsResponse(
-        error_code=Error.NONE, error_message="", resources=list(resources.values())
-    )
+    found = list(resources.values())
+    yield from emptied(resources)
+    return DescribeAclsResponse(error_code=Error.NONE, error_message="", resources=found)

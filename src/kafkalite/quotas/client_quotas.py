@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 from kafkalite.config.broker import BrokerConfig
 from kafkalite.env.clock import Clock
+from kafkalite.quotas.connection_rates import ConnectionRates
 from kafkalite.quotas.gauges import Gauges
-from kafkalite.quotas.host_names import address_in
 from kafkalite.quotas.limits import NOBODY, Key
 from kafkalite.quotas.meter import Kinds, Meter
 from kafkalite.quotas.permits import Mutations
@@ -41,14 +41,14 @@ class ClientQuotas:
             clock, Gauges(Rate, window, clock), Gauges(Rate, window, clock),
             Gauges(Rate, window, clock), mutations,
         )  # fmt: skip
-        self._connection_rates: dict[str | None, float] = {}  # by address, or a name without one
-        self._addresses: dict[str, str] = {}  # of names
+        self._connections = ConnectionRates()
 
     def set(self, entity: Entity, values: Mapping[str, float]) -> None:
         """All that is said of an entity from now on."""
         names = dict(entity)
         if IP in names:
-            self._set_connection_rate(names[IP], values.get(CONNECTIONS))
+            rate = values.get(CONNECTIONS)
+            self._connections.set(names[IP], None if rate is None else _whole(rate))
             return
         kinds = self._kinds
         user, client_id = names.get(USER, NOBODY), names.get(CLIENT_ID, NOBODY)
@@ -81,31 +81,15 @@ class ClientQuotas:
         """For a request of so many bytes."""
         return Meter(self._kinds, principal, size)
 
-    def _set_connection_rate(self, host: str | None, rate: float | None) -> None:
-        address = None if host is None else self._addresses.get(host, address_of(host))
-        if rate is None:
-            self._connection_rates.pop(address, None)
-            self._addresses.pop(host or "", None)
-        else:
-            self._connection_rates[address] = 0 if math.isnan(rate) else int(rate)
-
-    def is_at(self, name: str, address: str) -> None:
-        """What is said of a host by its name holds for this address."""
-        before, now = self._addresses.get(name, name), address_of(address)
-        rate = self._connection_rates.pop(before, None)
-        if rate is not None:
-            self._addresses[name] = now
-            self._connection_rates[now] = rate
+    def is_at(self, name: str, address: str | None) -> None:
+        """What is said of a host by its name holds for this address, or for nobody."""
+        self._connections.is_at(name, address)
 
     def connection_rate(self, host: str) -> float | None:
         """How many connections an address may make in a second, if somebody has said so."""
-        rates = self._connection_rates
-        if not rates:
-            return None
-        rate = rates.get(address_of(host))
-        return rates.get(None) if rate is None else rate
+        return self._connections.of(host)
 
 
-def address_of(host: str) -> str:
-    """One way to write an address, of all there are; a name stays as it is."""
-    return address_in(host) or host
+def _whole(rate: float) -> float:
+    """As Java makes an int of it."""
+    return 0 if math.isnan(rate) else int(rate)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -10,12 +11,16 @@ from kafkalite.cli.main import main
 from kafkalite.protocol import codec, headers
 from kafkalite.protocol.messages import (
     ApiVersionsResponse,
+    ConfigRecord,
+    CreateDelegationTokenResponse,
     MetadataRequest,
     OffsetCommitKey,
     OffsetCommitValue,
     ProduceRequest,
     RequestHeader,
+    SaslAuthenticateRequest,
     TopicRecord,
+    UserScramCredentialRecord,
 )
 from kafkalite.records.control import ControlType, EndTransactionMarker, build_marker_batch
 from kafkalite.records.record import BatchBuilder
@@ -101,6 +106,37 @@ def test_batches_inside_a_request_are_shown() -> None:
     [row] = dump_rows("frame", given=request_frame(request, 9))
     [shown] = row["body"]["topic_data"][0]["partition_data"][0]["records"]
     assert [record["value"] for record in shown["records"]] == ["hello", None]
+
+
+def test_what_is_secret_is_not_shown(tmp_path: Path) -> None:
+    secret = "hunter2"
+    password = ConfigRecord(resource_type=4, resource_name="1", name="ssl.key.password")
+    password.value = secret
+    records: list[Any] = [
+        password,
+        UserScramCredentialRecord(
+            name="alice", mechanism=1, iterations=4096, salt=b"s", stored_key=secret.encode(),
+            server_key=secret.encode(),
+        ),
+    ]  # fmt: skip
+    values = [bytes([1, each.SPEC.type, 0]) + codec.encode(each, 0) for each in records]
+    values += [values[0][:-1], b"\1\x7f\0" + secret.encode()]  # cut off, and of another kind
+    path = tmp_path / "__cluster_metadata-0" / "00000000000000000000.log"
+    path.parent.mkdir()
+    path.write_bytes(batch(*values))
+    assert secret in path.read_text("latin-1")
+    shown = dump("segment", path)
+    assert secret not in shown
+    assert secret.encode().hex() not in shown
+    assert "[hidden]" in shown
+    assert "ssl.key.password" in shown
+    token = SaslAuthenticateRequest(auth_bytes=b"\0alice\0" + secret.encode())
+    assert dump_rows("frame", given=request_frame(token, 2))[0]["body"] == {"auth_bytes": ""}
+    made = CreateDelegationTokenResponse(token_id="an-id", hmac=secret.encode())
+    frame = headers.encode_response_header(38, 3, 7) + codec.encode(made, 3)
+    told = dump("frame", "--response", "38", "--version", 3, given=frame)
+    assert "an-id" in told
+    assert secret not in told
 
 
 def test_what_is_no_frame_is_refused_in_a_sentence() -> None:

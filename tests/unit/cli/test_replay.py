@@ -21,7 +21,11 @@ from hypothesis import strategies as st
 
 from kafkalite.cli.main import main
 from kafkalite.client.wire import Wire, request_frame
-from kafkalite.protocol.messages import MetadataRequest, ProduceRequest
+from kafkalite.protocol.messages import (
+    IncrementalAlterConfigsRequest,
+    MetadataRequest,
+    ProduceRequest,
+)
 from kafkalite.testing.comparison import reaching
 from kafkalite.testing.comparison.replaying import Exchange, Replay
 from kafkalite.testing.comparison.side import Side
@@ -177,6 +181,20 @@ def saved(folder: Path, said: list[Said]) -> Path:
     path = folder / "trace.jsonl"
     path.write_text("".join(f"{to_json(each)}\n" for each in said), encoding="utf-8")
     return path
+
+
+def test_a_secret_setting_is_not_set_to_what_stands_for_it(
+    tmp_path: Path, oracle: EmbeddedKafka
+) -> None:
+    kind = IncrementalAlterConfigsRequest
+    config = kind.Config(name="sasl.jaas.config", value="hunter2")
+    resource = kind.Resource(resource_type=4, resource_name="1", configs=[config])
+    with EmbeddedKafka() as recorded, Recorder(recorded.bootstrap_servers) as recorder:
+        ask(recorder.proxy.port, (kind(resources=[resource]), 1))
+    assert all("hunter2" not in to_json(each) for each in recorder.said)
+    with EmbeddedKafka() as against:
+        done = replay(saved(tmp_path, recorder.said), against, oracle)
+    assert counts(done) == [1, 0, 0, 1]
 
 
 def recorded_of_a_cluster() -> list[Said]:

@@ -58,14 +58,15 @@ def listening(shown: Keys, folder: Path, **more: str) -> str:
     })
 
 
-def application(config: dict[str, Any]) -> None:
+def application(config: dict[str, Any], topic: str = "orders") -> None:
     """Writes, reads in a group."""
     producer = Producer(config)
     for number in range(COUNT):
-        producer.produce("orders", f"order {number}")
+        producer.produce(topic, f"order {number}")
     assert producer.flush(10) == 0
-    consumer = Consumer({**config, "group.id": "clerks", "auto.offset.reset": "earliest"})
-    consumer.subscribe(["orders"])
+    group = {"group.id": f"clerks-of-{topic}", "auto.offset.reset": "earliest"}
+    consumer = Consumer({**config, **group})
+    consumer.subscribe([topic])
     found = 0
     for _ in range(POLLS):
         found += consumer.poll(POLL_S) is not None
@@ -116,10 +117,15 @@ def test_clients_with_tls_and_a_login_of_their_own(
 
 
 def replayed(trace: Path, *places: tuple[EmbeddedKafka, str]) -> Result:
+    return replay_of(trace, *((kafka.bootstrap_servers, config) for kafka, config in places))
+
+
+def replay_of(trace: Path, *places: tuple[str, str]) -> Result:
+    """To two brokers, each with the file of its login."""
     (ours, our_config), (theirs, their_config) = places
     return CliRunner().invoke(main, [
-        "replay", str(trace), "--against", ours.bootstrap_servers, "--against-config", our_config,
-        "--oracle", theirs.bootstrap_servers, "--oracle-config", their_config,
+        "replay", str(trace), "--against", ours, "--against-config", our_config,
+        "--oracle", theirs, "--oracle-config", their_config,
     ])
 
 

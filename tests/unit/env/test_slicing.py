@@ -4,6 +4,7 @@ import pytest
 
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.slicing import (
+    LOOKS_PER_STEP,
     SLICE_MS,
     STEPS_AT_ONCE,
     STEPS_PER_SHARE,
@@ -11,6 +12,7 @@ from kafkalite.env.slicing import (
     Pace,
     Slices,
     Work,
+    emptied,
 )
 
 Seen = list[tuple[str, int]]
@@ -35,6 +37,30 @@ class Turns(ManualClock):
         for _, _, timer in sorted(due):
             if timer.callback is not None:
                 timer.callback()
+
+
+class Kept:
+    """Counts how many of it there are."""
+
+    left = 0
+
+    def __init__(self):
+        Kept.left += 1
+
+    def __del__(self):
+        Kept.left -= 1
+
+
+@pytest.mark.parametrize("make", [list, lambda kept: dict(enumerate(kept))])
+def test_some_are_let_go_of_in_each_step(make):
+    many = 10 * LOOKS_PER_STEP + 7
+    what, freed = make(Kept() for _ in range(many)), []
+    before = Kept.left
+    for _ in emptied(what):
+        freed.append(before - Kept.left)
+        before = Kept.left
+    freed.append(before - Kept.left)
+    assert (sum(freed), max(freed), Kept.left) == (many, LOOKS_PER_STEP, 0)
 
 
 def test_what_is_short_is_done_at_once():

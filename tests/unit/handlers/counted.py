@@ -51,3 +51,14 @@ def asked(broker: WholeBroker, request: Any, version: int, within_ms: int = 0) -
     clock.advance(within_ms)
     assert 500 < clock.heaviest.calls < MOST_CALLS, clock.heaviest
     return came()
+
+
+def counted(broker: WholeBroker, request: Any, version: int) -> Any:
+    """The answer to what is asked once, for which no turn did more than one may."""
+    clock = broker.clock
+    assert isinstance(clock, CountingClock)
+    clock.begin()
+    came = begun(broker, request, version)
+    clock.advance(0)
+    assert clock.heaviest.calls < MOST_CALLS, clock.heaviest
+    return came()

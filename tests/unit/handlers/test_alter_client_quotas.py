@@ -101,6 +101,17 @@ def test_a_name_holds_for_its_address_until_it_is_taken_back():
     assert quotas.connection_rate("127.0.0.1") is None
 
 
+def test_a_name_that_moves_leaves_what_is_said_of_its_new_address():
+    broker, places = WholeBroker(), {"host.test": "10.0.0.1"}
+    broker.env.address_of = places.__getitem__
+    alter(broker, [("ip", "10.0.0.2")], ("connection_creation_rate", 3.0))
+    alter(broker, [("ip", "host.test")], ("connection_creation_rate", 5.0))
+    places["host.test"] = "10.0.0.2"
+    alter(broker, [("ip", "host.test")], ("connection_creation_rate", 6.0))
+    rate_of = broker.context.quotas.connection_rate
+    assert (rate_of("10.0.0.1"), rate_of("10.0.0.2")) == (None, 3)
+
+
 def test_a_name_that_is_nobodys_any_more_is_told(caplog):
     broker = WholeBroker()
     alter(broker, [("ip", "localhost")], ("connection_creation_rate", 5.0))

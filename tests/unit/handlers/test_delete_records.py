@@ -12,6 +12,8 @@ from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import DeleteRecordsRequest, DeleteRecordsResponse
+from kafkalite.sim.effort import MOST_CALLS, CountingClock
+from tests.unit.handlers.counted import counted
 from tests.unit.handlers.test_fetch import fetch, values
 from tests.unit.handlers.whole_broker import WholeBroker
 from tests.unit.handlers.writer import writer
@@ -110,6 +112,12 @@ def test_what_is_not_there(broker: WholeBroker) -> None:
 
 def test_a_topic_without_partitions_is_not_answered(filled: WholeBroker) -> None:
     assert filled.ask(DeleteRecordsRequest(topics=[Topic(name="t")]), 2).topics == []
+
+
+def test_of_very_many_topics_a_slice_is_looked_at_per_turn() -> None:
+    broker = WholeBroker(clock=CountingClock())
+    topics = [Topic(name=f"no-{number}") for number in range(2 * MOST_CALLS)]
+    assert counted(broker, DeleteRecordsRequest(topics=topics), 2).topics == []
 
 
 def test_what_fails_later_by_a_mistake_is_answered(

@@ -15,8 +15,8 @@ from kafkalite.protocol.messages import (
 )
 from kafkalite.security import acl as rules
 from kafkalite.security.acl import Acl, acl_of
-from kafkalite.sim.effort import MOST_CALLS, CountingClock
-from tests.unit.handlers.counted import asked, begun
+from kafkalite.sim.effort import CountingClock
+from tests.unit.handlers.counted import asked, counted
 from tests.unit.handlers.test_acls import ALICE, ROOT, SETTINGS, creation
 from tests.unit.handlers.whole_broker import WholeBroker
 
@@ -48,17 +48,6 @@ def broker() -> WholeBroker:
     return broker
 
 
-def counted(broker: WholeBroker, request: Any) -> Any:
-    """The answer, for which no turn did more than one may."""
-    clock = broker.clock
-    assert isinstance(clock, CountingClock)
-    clock.begin()
-    came = begun(broker, request, 3)
-    clock.advance(0)
-    assert clock.heaviest.calls < MOST_CALLS, clock.heaviest
-    return came()
-
-
 def described(**wanted: Any) -> DescribeAclsRequest:
     return DescribeAclsRequest(**{**ANYTHING, **wanted})
 
@@ -84,18 +73,20 @@ def test_those_that_mean_a_name_are_found_among_them(broker: WholeBroker) -> Non
 
 
 def test_hundreds_are_removed_from_among_them(broker: WholeBroker) -> None:
-    counted(broker, deleted(principal_filter="User:nobody"))
-    answer = counted(broker, deleted(principal_filter="User:7"))
+    own = [READS._replace(name=f"own-{number}", principal="User:own") for number in range(240)]
+    broker.ask(CreateAclsRequest(creations=[creation(each) for each in own]), 3)
+    counted(broker, deleted(principal_filter="User:nobody"), 3)
+    answer = counted(broker, deleted(principal_filter="User:own"), 3)
     [result] = answer.filter_results
-    assert len(result.matching_acls) == MANY // 50
-    assert counted(broker, described(principal_filter="User:7")).resources == []
+    assert len(result.matching_acls) == len(own)
+    assert counted(broker, described(principal_filter="User:own"), 3).resources == []
 
 
 def test_more_than_a_request_may_change_are_not_removed(broker: WholeBroker) -> None:
-    answer = counted(broker, deleted())
+    answer = counted(broker, deleted(), 3)
     [result] = answer.filter_results
     assert result.error_code != Error.NONE
-    assert counted(broker, described(principal_filter="User:8")).resources
+    assert counted(broker, described(principal_filter="User:8"), 3).resources
 
 
 def test_a_question_costs_no_more_than_among_few(broker: WholeBroker) -> None:

@@ -14,7 +14,6 @@ from kafkalite.coordinators.transactions.events import InitProducerId
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     AddPartitionsToTxnRequest,
-    AlterClientQuotasRequest,
     AlterUserScramCredentialsRequest,
     ConsumerGroupDescribeRequest,
     CreatePartitionsRequest,
@@ -317,20 +316,6 @@ def test_names_of_many_topics(broker: WholeBroker, monkeypatch: pytest.MonkeyPat
     request = ListConfigResourcesRequest(resource_types=[2])
     found = asked(broker, request, 1).config_resources
     assert [resource.resource_name for resource in found] == names
-
-
-def test_quotas_of_many_users(broker: WholeBroker) -> None:
-    kind = AlterClientQuotasRequest
-    op = kind.Op(key="producer_byte_rate", value=1e6, remove=False)
-    entries = [
-        kind.Entry(entity=[kind.Entity(entity_type="user", entity_name=name)], ops=[op])
-        for name in (*MANY_NAMES, MANY_NAMES[0])
-    ]
-    found = asked(broker, kind(entries=entries), 1).entries
-    codes = {entry.entity[0].entity_name: entry.error_code for entry in found}
-    refused = codes.pop(MANY_NAMES[0])  # named a second time at the end
-    assert (refused, codes) == (Error.INVALID_REQUEST, dict.fromkeys(MANY_NAMES[1:], 0))
-    assert len(broker.context.metadata.image.quotas) == len(MANY_NAMES)
 
 
 def test_credentials_of_many_users(broker: WholeBroker) -> None:

@@ -28,7 +28,9 @@ from kafkalite.client.addresses import addresses
 from kafkalite.client.cluster import Cluster
 from kafkalite.protocol.messages import (
     CreateDelegationTokenRequest,
+    DescribeConfigsRequest,
     DescribeDelegationTokenRequest,
+    IncrementalAlterConfigsRequest,
 )
 from kafkalite.testing.embedded import BrokerFailed, EmbeddedKafka
 from kafkalite.testing.recording.recorder import Recorder
@@ -236,3 +238,40 @@ def test_no_delegation_token_is_anywhere(
         proof.decode("latin-1"), USERS["alice"],
     ):  # fmt: skip
         assert shown not in text
+
+
+def test_no_setting_that_is_secret_is_anywhere(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither one that is taken nor one that is not, but for the log in which it has to be."""
+    caplog.set_level(logging.DEBUG)
+    kind = IncrementalAlterConfigsRequest
+    taken = {
+        "listener.name.other.ssl.key.password": WORDS[0], "what.nobody.knows": WORDS[1],
+        "sasl.jaas.config": WORDS[2],
+    }  # fmt: skip
+    refused = {"ssl.key.password": WORDS[3], "log.retention.ms": "x"}
+    said: list[str] = []
+    with EmbeddedKafka(tmp_path / "data") as kafka, Recorder(kafka.bootstrap_servers) as recorder:
+        kafka.keep_exchanges()
+        with closing(Cluster(addresses(recorder.bootstrap_servers))) as cluster:
+            for changes, are_taken in ((taken, True), (refused, False)):
+                configs = [kind.Config(name=name, value=text) for name, text in changes.items()]
+                for each in ([config] for config in configs):
+                    resource = kind.Resource(resource_type=4, resource_name="1", configs=each)
+                    [answer] = cluster.ask_any(kind(resources=[resource])).responses
+                    assert (not answer.error_code) is are_taken, answer
+                    said.append(repr(answer))
+            own = DescribeConfigsRequest.Resource(resource_type=4, resource_name="1")
+            said.append(repr(cluster.ask_any(DescribeConfigsRequest(resources=[own]))))
+        said += [repr(each) for each in kafka.exchanges]
+        said += [repr(each) + to_json(each) for each in recorder.said]
+    said.append(caplog.text)
+    logs = list((tmp_path / "data").rglob("__cluster_metadata-0/*.log"))
+    logs += (tmp_path / "data").rglob("*.checkpoint")
+    assert any(WORDS[0] in file.read_text("latin-1") for file in logs)
+    said += [CliRunner().invoke(main, ["dump", "segment", str(file)]).output for file in logs]
+    text = "\n".join(said)
+    assert "listener.name.other.ssl.key.password" in text
+    for secret in WORDS:
+        assert secret not in text, text[max(0, text.find(secret) - 200) :][:300]

@@ -1,4 +1,4 @@
-"""What is written down of a login: that it was, and nothing that is secret."""
+"""What is written down of logins and of what is secret: that it was, and nothing of it."""
 
 import json
 
@@ -7,12 +7,20 @@ import pytest
 from kafkalite.client.wire import request_frame
 from kafkalite.protocol import codec, headers
 from kafkalite.protocol.messages import (
+    AlterConfigsRequest,
     AlterUserScramCredentialsRequest,
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
     DescribeDelegationTokenRequest,
     DescribeDelegationTokenResponse,
+    EnvelopeRequest,
+    EnvelopeResponse,
     ExpireDelegationTokenRequest,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    IncrementalAlterConfigsRequest,
     MetadataRequest,
     RenewDelegationTokenRequest,
     SaslAuthenticateRequest,
@@ -21,6 +29,7 @@ from kafkalite.protocol.messages import (
     SaslHandshakeResponse,
 )
 from kafkalite.testing.recording.conversation import Conversation, Peer
+from kafkalite.testing.recording.said import frame_of
 from kafkalite.testing.recording.trace import from_json, to_json
 
 SECRET = b"hunter2"
@@ -125,3 +134,71 @@ def test_proofs_of_delegation_tokens_are_left_out(conversation, version):
         for request in (RenewDelegationTokenRequest, ExpireDelegationTokenRequest):
             said = line(conversation.request(asked(request(hmac=SECRET), version), 0))
             assert said["fields"]["hmac"] == ""
+
+
+SETTINGS = {
+    "ssl.key.password": False, "listener.name.outside.ssl.keystore.key": False,
+    "listener.name.outside.plain.sasl.jaas.config": False, "what.nobody.knows": False,
+    "log.retention.ms": True, "listener.name.outside.ssl.keystore.location": True,
+    "retention.ms": True, "consumer.session.timeout.ms": True, "interval.ms": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [AlterConfigsRequest, IncrementalAlterConfigsRequest])
+def test_what_secret_settings_are_set_to_is_left_out(conversation, kind):
+    configs = [kind.Config(name=name, value=SECRET.decode()) for name in SETTINGS]
+    configs.append(kind.Config(name="ssl.key.password", value=None))
+    resource = kind.Resource(resource_type=4, resource_name="1", configs=configs)
+    said = conversation.request(asked(kind(resources=[resource]), 1), 0)
+    [left] = said.message.resources
+    shown = {each.name: each.value for each in left.configs[:-1]}
+    assert shown == {
+        name: SECRET.decode() if is_shown else "[hidden]" for name, is_shown in SETTINGS.items()
+    }
+    assert left.configs[-1].value is None
+    left.configs = [each for each in left.configs if not SETTINGS[each.name]]
+    said.frame = frame_of(said)
+    line(said)
+
+
+def test_levels_of_loggers_and_settings_that_are_none_stay_byte_for_byte(conversation):
+    kind = IncrementalAlterConfigsRequest
+    config = kind.Config(name="kafka.what", value=SECRET.decode())
+    resource = kind.Resource(resource_type=8, resource_name="1", configs=[config])
+    frame = asked(kind(resources=[resource]), 1)
+    assert conversation.request(frame, 0).frame == frame
+
+
+def test_of_settings_that_cannot_be_read_nothing_is_kept(conversation):
+    frame = asked(AlterConfigsRequest(), 2) + b"?" + SECRET
+    assert line(conversation.request(frame, 0))["frame"] == ""
+    start = len(frame).to_bytes(4, "big") + frame[:-1]
+    assert line(conversation.unreadable("request", start, "it has ended", 0))["frame"] == ""
+
+
+def test_what_a_broker_forwards_and_what_it_copies_of_the_metadata_is_left_out(conversation):
+    for request, response, version in (
+        (
+            EnvelopeRequest(request_data=SECRET, client_host_address=b"1234"),
+            EnvelopeResponse(response_data=SECRET), 0,
+        ),
+        (FetchRequest(), fetched(topic_id=bytes(15) + b"\1"), 13),
+        (FetchRequest(), fetched(topic="__cluster_metadata"), 12),
+        (FetchSnapshotRequest(), snapshot(), 0),
+    ):  # fmt: skip
+        line(conversation.request(asked(request, version), 0))
+        line(conversation.response(answered(response, version), 0))
+    conversation.request(asked(FetchRequest(), 12), 0)
+    frame = answered(fetched(topic="orders"), 12)
+    assert conversation.response(frame, 0).frame == frame
+
+
+def fetched(**names):
+    partition = FetchResponse.Partition(records=SECRET)
+    return FetchResponse(responses=[FetchResponse.Response(partitions=[partition], **names)])
+
+
+def snapshot():
+    kind = FetchSnapshotResponse
+    partition = kind.Partition(snapshot_id=kind.SnapshotId(), unaligned_records=SECRET)
+    return kind(topics=[kind.Topic(name="__cluster_metadata", partitions=[partition])])

@@ -37,7 +37,7 @@ from kafkalite.env import Env
 from kafkalite.env.clock import Timer
 from kafkalite.env.dataclasses import dataclass
 from kafkalite.env.later import Later
-from kafkalite.env.slicing import Steps, caught, finish
+from kafkalite.env.slicing import Steps, caught, emptied, finish
 from kafkalite.log.directory import WrongDirectory
 from kafkalite.log.home import LogHome
 from kafkalite.protocol.errors import Error, KafkaError
@@ -226,6 +226,7 @@ class LocalController:
             return _Enacted(effects.reply, None)
         batch = yield from self.log.batch_of(effects.records)
         prepared = yield from self.shard.prepare(effects.records)
+        yield from emptied(effects.records)
         return self._commit(batch, prepared, effects.reply)
 
     def _commit(

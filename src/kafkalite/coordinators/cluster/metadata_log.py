@@ -43,7 +43,7 @@ DIRECTORY = f"{TOPIC}-0"
 TOPIC_ID = bytes(15) + b"\x01"
 # Kafka's own bound on a batch of metadata; a decision is one batch, so this bounds decisions.
 MAX_BATCH_BYTES = 8 << 20
-_AT_ONCE = 64  # records
+_AT_ONCE = 32  # records
 
 
 @dataclass(slots=True, frozen=True)

@@ -6,7 +6,6 @@ Owns Kafka's rules for which entities there are and which values they may have.
 from __future__ import annotations
 
 from collections.abc import Set
-from itertools import chain
 from typing import Final
 
 from kafkalite.config import Kind
@@ -15,7 +14,7 @@ from kafkalite.coordinators.cluster.image import quota_entity
 from kafkalite.coordinators.cluster.states import QuotaEntity
 from kafkalite.coordinators.cluster.view import View, decided_in_steps, text_of
 from kafkalite.coordinators.effects import Effects
-from kafkalite.env.slicing import ELEMENTS_PER_STEP, LOOKS_PER_STEP, Steps, in_steps
+from kafkalite.env.slicing import ELEMENTS_PER_STEP, LOOKS_PER_STEP, Steps, emptied, in_steps
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.protocol.messages import (
     AlterClientQuotasRequest,
@@ -38,14 +37,14 @@ def alter_client_quotas(view: View, event: AlterClientQuotas) -> Steps[Effects]:
     """Sets and removes quotas; an entity is changed whole or not at all."""
     request = event.request
     answers: dict[QuotaEntity, AlterClientQuotasResponse.Entry] = {}
-    changes: list[list[ClientQuotaRecord]] = []
+    changes: list[ClientQuotaRecord] = []
     for number, entry in enumerate(request.entries, 1):
-        changes.append((yield from _change(view, entry, answers, event.no_hosts)))
+        changes += yield from _change(view, entry, answers, event.no_hosts)
         if number % ELEMENTS_PER_STEP == 0:
             yield
     response = AlterClientQuotasResponse(entries=list(answers.values()))
-    records = () if request.validate_only else chain.from_iterable(changes)
-    return (yield from decided_in_steps(view, records, response))
+    yield from emptied(answers)
+    return (yield from decided_in_steps(view, () if request.validate_only else changes, response))
 
 
 def _change(
@@ -63,16 +62,26 @@ def _change(
     answer = answers.setdefault(entity, answer)
     if len(parts) > LOOKS_PER_STEP:
         yield
-    keys = [op.key for op in entry.ops]
     try:
-        if is_twin or len(set(keys)) < len(keys):
+        if (yield from _has_twins(entry.ops)) or is_twin:
             # What was said of it first is done all the same.
             why = f"Ignoring duplicate entity {_shown(entry)}"
             raise KafkaError(Error.INVALID_REQUEST, why)
-        return _alter_entity(view, entry, entity, no_hosts)
+        return (yield from _alter_entity(view, entry, entity, no_hosts))
     except KafkaError as error:
         answer.error_code, answer.error_message = error.code, text_of(error)
         return []
+
+
+def _has_twins(ops: list[AlterClientQuotasRequest.Op]) -> Steps[bool]:
+    keys: dict[str, None] = {}
+    for number, op in enumerate(ops, 1):
+        keys[op.key] = None
+        if number % LOOKS_PER_STEP == 0:
+            yield
+    is_one_twice = len(keys) < len(ops)
+    yield from emptied(keys)
+    return is_one_twice
 
 
 def _answer(entry: AlterClientQuotasRequest.Entry) -> Steps[AlterClientQuotasResponse.Entry]:
@@ -95,11 +104,13 @@ def _shown(entry: AlterClientQuotasRequest.Entry) -> str:
 
 def _alter_entity(
     view: View, entry: AlterClientQuotasRequest.Entry, entity: QuotaEntity, no_hosts: Set[str]
-) -> list[ClientQuotaRecord]:
+) -> Steps[list[ClientQuotaRecord]]:
     allowed = _keys_of(entity, no_hosts)
     current = view.image.quotas.get(entity, {})
     records = []
-    for op in entry.ops:
+    for number, op in enumerate(entry.ops, 1):
+        if number % LOOKS_PER_STEP == 0:
+            yield
         if op.remove and op.key in current:
             records.append(_record(entity, op.key, 0.0, is_removed=True))
         elif not op.remove:

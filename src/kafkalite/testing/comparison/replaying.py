@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kafkalite.client.secrets import hides_settings
 from kafkalite.client.wire import NoReply
 from kafkalite.protocol.messages import MetadataRequest, ProduceRequest
 from kafkalite.testing.comparison import differences, settling
@@ -39,6 +40,7 @@ UNREAD = "could not be read when it was recorded"
 NOT_ON_THE_WIRE = "cannot be put on the wire"
 A_LOGIN = "was a login: each broker has its own, which is said beside the trace"
 TOO_EARLY = "was answered “not yet” when it was recorded"
+A_SECRET = "sets something secret, which was not written down"
 UNANSWERED = "has no answer in the trace"
 SILENT = "was answered by neither broker in time"
 UNREADABLE = "was answered by both in a way that cannot be read"
@@ -138,6 +140,8 @@ class Replay:
             return UNREAD
         if exchange.api in (HANDSHAKE, LOGIN):
             return A_LOGIN
+        if hides_settings(exchange.asked.message):
+            return A_SECRET
         try:
             frame_of(exchange.asked)
         except ValueError:

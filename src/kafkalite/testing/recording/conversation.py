@@ -12,14 +12,14 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kafkalite.client.secrets import may_hold_secrets
 from kafkalite.protocol import codec, headers, spec
 from kafkalite.protocol.errors import MalformedFrame
 from kafkalite.protocol.framing import SIZE_BYTES
 from kafkalite.protocol.messages import ResponseHeader, message_class
 from kafkalite.testing.recording.said import REQUEST, RESPONSE, Said
 from kafkalite.testing.recording.secrets import (
-    SECRETIVE,
-    TOKEN,
+    SECRET,
     as_token,
     begins_secretively,
     begins_tokens,
@@ -87,13 +87,13 @@ class Conversation:
         said = self._said(kind, data, now_ms)
         said.reason = reason
         if self._has_tokens or self._is_start_of_secret(kind, data):
-            said.frame, said.reason = b"", f"{reason}; {TOKEN}"
+            said.frame, said.reason = b"", f"{reason}; {SECRET}"
         return said
 
     def _is_start_of_secret(self, kind: str, data: bytes) -> bool:
         if kind == REQUEST:
             return begins_secretively(data[SIZE_BYTES:])
-        return any(asked.api in SECRETIVE for asked in self._unanswered)
+        return any(may_hold_secrets(asked.api) for asked in self._unanswered)
 
     def _said(self, kind: str, frame: bytes, now_ms: int) -> Said:
         peer = self._peer

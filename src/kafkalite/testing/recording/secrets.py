@@ -1,35 +1,27 @@
-"""What of a login is not written down: tokens, what stands for a password, proofs of tokens.
+"""What would let somebody in is not written down: what is secret, and tokens without any header.
 
-Owns which fields of which messages these are. What is left says that something was there, never
-what; a frame is made anew of what is left.
+Which fields that are is `client/secrets.py`'s. Owns what becomes of frames: one is made anew of
+what is left of its message, and of one that cannot be read and may hold a secret nothing is kept.
 """
 
 from __future__ import annotations
 
+from kafkalite.client import secrets
 from kafkalite.protocol import spec
 from kafkalite.testing.recording.said import Said, frame_of
 
-LOGIN, USERS, HANDSHAKE = "SaslAuthenticate", "AlterUserScramCredentials", "SaslHandshake"
-TOKEN_APIS = tuple(f"{verb}DelegationToken" for verb in ("Create", "Renew", "Expire", "Describe"))
-SECRETIVE = (LOGIN, USERS, *TOKEN_APIS)
+LOGIN, HANDSHAKE = "SaslAuthenticate", "SaslHandshake"
 TOKEN = "a token of a login, which is not written down"
+SECRET = "what may be secret is not written down"
 
 
 def without_secrets(said: Said) -> Said:
     """The same without what would let somebody else in."""
-    if said.api not in SECRETIVE:
-        return said
-    if said.message is None:
-        said.frame, said.reason = b"", f"{said.reason}; {TOKEN}"
-        return said
-    if said.api == LOGIN:
-        said.message.auth_bytes = b""
-    for each in (said.message, *getattr(said.message, "tokens", ())):
-        if hasattr(each, "hmac"):
-            each.hmac = b""
-    for upsertion in getattr(said.message, "upsertions", ()):
-        upsertion.salt = upsertion.salted_password = b""
-    said.frame = frame_of(said)
+    if said.message is not None:
+        if secrets.without_secrets(said.message):
+            said.frame = frame_of(said)
+    elif secrets.may_hold_secrets(said.api):
+        said.frame, said.reason = b"", f"{said.reason}; {SECRET}"
     return said
 
 
@@ -48,6 +40,7 @@ def as_token(said: Said) -> Said:
 def begins_secretively(start: bytes) -> bool:
     """Whether the start of a request, without its size, is of one that is not written down."""
     try:
-        return spec.api(int.from_bytes(start[:2], "big", signed=True)).name in SECRETIVE
+        api = spec.api(int.from_bytes(start[:2], "big", signed=True)).name
     except KeyError:
         return False
+    return secrets.may_hold_secrets(api)
