@@ -18,8 +18,8 @@ from kafkalite.sim.tasks import READS, Workers, Working
 from kafkalite.sim.world import World
 
 SEEDS = 6
-# Others that have shown a defect, of the broker or of the judgement, or that catch a planted one.
-FOUND = (9, 12, 97)
+# Others that have shown a defect, of the broker or of the judgement.
+FOUND = (12, 97)
 LOCK_MS, MOST = 1_000, 3
 RECORD = 0, 7
 
