@@ -56,6 +56,7 @@ SUITES = (
           True),
     Suite("clients", "clients", True, False, "stock clients end to end"),
     Suite("groups", "groups", True, True, "rebalances and commits"),
+    Suite("sharing", "sharing", True, False, "share groups and streams groups"),
     Suite("transactions", "transactions", True, False, "what exactly-once costs"),
     Suite("start", "startup", False, True, "start to first acknowledgement, memory"),
     Suite("stand-in", "stand_in", False, False, "what a test suite pays for its broker"),

@@ -11,6 +11,7 @@ from tests.unit.handlers.streams_desk import (
     joining,
     subtopology,
     task_ids,
+    tasks,
     topic,
     topology,
 )
@@ -44,10 +45,25 @@ def test_who_is_there_joins_again(talks: list[Talk]) -> None:
         talk.beat(group, joining(A, what))
         talk.beat(group, joining(A, what))
         talk.beat(group, joining(A, what, process_id="another"))
-        talk.beat(group, beating(A, 3, task_ids(_0=[0])))
+        talk.beat(group, beating(A, 3, task_ids(_0=[0, 1])))
         talk.describe(group)
 
     same(talks, conversation)
+
+
+def test_who_has_missed_its_tasks(talks: list[Talk]) -> None:
+    """Apache Kafka says nothing more of them; ours tells them once more."""
+    for talk, is_ours in zip(talks, (True, False), strict=True):
+        source = talk.unique("source")
+        talk.create(source, 2)
+        group = talk.group("group")
+        talk.beat(group, joining(A, topology(subtopology(source_topics=[source]))))
+        for said in ([], task_ids(_0=[1])):
+            answer = talk.beat(group, beating(A, 2, said))
+            assert (answer.error_code, answer.member_epoch) == (0, 2)
+            assert tasks(answer.active_tasks) == ({"0": [0, 1]} if is_ours else None)
+        answer = talk.beat(group, beating(A, 2, task_ids(_0=[0, 1])))
+        assert tasks(answer.active_tasks) is None
 
 
 def test_tasks_said_twice(talks: list[Talk]) -> None:

@@ -11,6 +11,7 @@ from kafkalite.protocol.messages import (
     JoinGroupRequest,
     OffsetDeleteRequest,
     ProduceRequest,
+    StreamsGroupHeartbeatRequest,
     TxnOffsetCommitRequest,
     WriteTxnMarkersRequest,
 )
@@ -40,6 +41,11 @@ ODD_REQUESTS: dict[str, dict[str, Any]] = {
     "JoinGroup": {"a protocol twice": JoinGroupRequest(protocols=[_PROTOCOL, _PROTOCOL])},
     "ConsumerGroupHeartbeat": {
         "a pattern": ConsumerGroupHeartbeatRequest(subscribed_topic_regex="a.*")
+    },
+    "StreamsGroupHeartbeat": {
+        "what it has": StreamsGroupHeartbeatRequest(
+            member_epoch=5, active_tasks=[], standby_tasks=[], warmup_tasks=[]
+        )
     },
     "Produce": {
         "null records": _produced(None),

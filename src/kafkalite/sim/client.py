@@ -68,6 +68,11 @@ class Client:
     def is_running(self) -> bool:
         return self._script is not None
 
+    @property
+    def link(self) -> object:
+        """The connection that it has now."""
+        return self._link
+
     def start(self, script: Script) -> None:
         self._script = script
         self._timer = self._world.clock.call_later(0, lambda: self._go_on(None))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+CLIENTS, GROUPS = "clients", "groups"
+
 # So many seeds together meet what is common, and so many also what is rare.
 A_FEW_SEEDS, MANY_SEEDS = 12, 300
 
@@ -45,7 +47,26 @@ RARE = (
 )  # fmt: skip
 
 
-def missing(counts: Mapping[str, int], seeds: int) -> list[str]:
+GROUPS_COMMON = (
+    "kills", "power cuts", "stops", "jumps back", "jumps ahead", "disk paces", "link paces",
+    "cut links", "client kills", "committed", "aborted", "plain", "idempotent",
+    "members of a share group", "members of a streams group", "members that left", "member kills",
+    # what becomes of records that are shared
+    "shared records: accepted", "shared records: released", "shared records: rejected",
+    "shared records: renewed", "shared records: gaps", "shared records: again",
+    "shared records: INVALID_RECORD_STATE", "share fetches without an answer",
+    # on the way of tasks from one to another
+    "streams groups: Stable", "streams groups: Reconciling", "streams members: STABLE",
+    "streams members: UNREVOKED_TASKS", "streams members: UNRELEASED_TASKS",
+)  # fmt: skip
+
+GROUPS_RARE = ("troubles", "failed disks", "starts that failed")
+
+_LISTS = {CLIENTS: (COMMON, RARE), GROUPS: (GROUPS_COMMON, GROUPS_RARE)}
+
+
+def missing(counts: Mapping[str, int], seeds: int, play: str) -> list[str]:
     """What so many seeds should have met, and never did."""
-    due = (COMMON if seeds >= A_FEW_SEEDS else ()) + (RARE if seeds >= MANY_SEEDS else ())
+    common, rare = _LISTS[play]
+    due = (common if seeds >= A_FEW_SEEDS else ()) + (rare if seeds >= MANY_SEEDS else ())
     return [what for what in due if not counts.get(what)]

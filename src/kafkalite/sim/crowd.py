@@ -1,77 +1,28 @@
-"""The members of one group in a world: who comes, dies, leaves and comes back as another kind.
+"""The members of one group that reads: which of them is of which kind.
 
-Owns their fates, and the judgement on the group once everybody has had peace for long: each
-partition has one owner, who subscribed to it, and nothing that was committed is lost.
+Owns the judgement on the group once everybody has had peace for long: each partition has one owner,
+who subscribed to it, and nothing that was committed is lost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import OffsetFetchRequest
 from kafkalite.sim.client import Ask, Client, Script, Sleep
-from kafkalite.sim.members import GROUP, ClassicMember, ConsumerMember, Member, Membership
-
-if TYPE_CHECKING:
-    from kafkalite.sim.world import World
-
-SIZE = 3
-BACK_MS = 400
-Anomaly = tuple[str, str]
+from kafkalite.sim.members import GROUP, ClassicMember, ConsumerMember, Membership, Reader
+from kafkalite.sim.places import Anomaly, Places
 
 
 @dataclass(slots=True)
-class Place:
-    """Where one member follows another, by whichever protocol."""
-
-    number: int
-    member: Member
-    client: Client
-    incarnations: int = 1
-    is_awaited: bool = False  # the one who follows
-
-
-@dataclass(slots=True)
-class Crowd:
+class Crowd(Places[Reader]):
     """All members of the group."""
 
-    world: World
     membership: Membership
-    places: list[Place] = field(default_factory=list)
 
-    def come(self) -> None:
-        for number in range(SIZE):
-            member = self._member(number, 1)
-            place = Place(number, member, self.world.client(may_be_late=False))
-            self.places.append(place)
-            place.client.start(member.script())
-
-    def strike(self) -> None:
-        """Somebody dies or leaves, and another follows some time later."""
-        place = self.world.random.choice(self.places)
-        if place.is_awaited:
-            return
-        place.is_awaited = True
-        if self.world.random.random() < 0.5:
-            place.client.kill()
-            self.world.history.count("member kills")
-        else:
-            place.member.is_leaving = lambda: True
-            self.world.history.count("members that left")
-        delay_ms = self.world.random.randrange(BACK_MS)
-        self.world.clock.call_later(delay_ms, lambda: self._follow(place))
-
-    def _follow(self, place: Place) -> None:
-        place.incarnations += 1
-        place.is_awaited = False
-        place.member = self._member(place.number, place.incarnations)
-        place.client = self.world.client(may_be_late=False)
-        place.client.start(place.member.script())
-
-    def _member(self, number: int, incarnation: int) -> Member:
+    def make(self, number: int, incarnation: int, client: Client) -> Reader:
         random = self.world.random
         kind = random.choice((ClassicMember, ConsumerMember))
         count = self.world.history.count
@@ -92,7 +43,6 @@ class Crowd:
     # --- the judgement ----------------------------------------------------------------------------
 
     def check(self) -> Iterator[Anomaly]:
-        """After long peace, while they still live."""
         owners: dict[int, list[str]] = {}
         for place in self.places:
             member = place.member

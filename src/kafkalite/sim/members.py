@@ -7,9 +7,8 @@ protocol and back. What they own and what they commit goes into a `Membership`, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from random import Random
 from typing import Any
 
 from kafkalite.coordinators.groups.consumer_protocol import (
@@ -22,33 +21,20 @@ from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
     ConsumerProtocolSubscription,
-    FindCoordinatorRequest,
     HeartbeatRequest,
     JoinGroupRequest,
     LeaveGroupRequest,
     OffsetCommitRequest,
     SyncGroupRequest,
 )
-from kafkalite.sim.client import Ask, Script, Sleep
-from kafkalite.sim.history import History, Partition
-from kafkalite.sim.producers import GROUP_KEY, PASSING
+from kafkalite.sim.client import Ask, Script
+from kafkalite.sim.history import Partition
+from kafkalite.sim.member import FORGOTTEN, OUTDATED, REBALANCE_MS, SESSION_MS, Member
+from kafkalite.sim.producers import PASSING
 
 GROUP = "readers"
-SESSION_MS = 2_000
-REBALANCE_MS = 1_000
-BEAT_MS, PEACEFUL_BEAT_MS = 120, 900
 PROTOCOL = "range"
 LEAVES, LEAVES_FOR_A_WHILE = -1, -2
-
-# A member that is told one of these begins again, and owns nothing until it has joined.
-FORGOTTEN = (
-    Error.UNKNOWN_MEMBER_ID,
-    Error.FENCED_INSTANCE_ID,
-    Error.FENCED_MEMBER_EPOCH,
-    Error.GROUP_ID_NOT_FOUND,
-)
-# ... and one of these has its place, and joins the next generation.
-OUTDATED = (Error.REBALANCE_IN_PROGRESS, Error.ILLEGAL_GENERATION, Error.STALE_MEMBER_EPOCH)
 
 
 @dataclass(slots=True)
@@ -61,6 +47,7 @@ class Membership:
     # By partition: what the group may have, the last acknowledged commit and what came behind it.
     commits: dict[Partition, list[int]] = field(default_factory=dict)
     committed: int = 0
+    group_id: str = GROUP
     is_peaceful: bool = False
     is_over: bool = False
 
@@ -80,55 +67,21 @@ class Membership:
 
 
 @dataclass(slots=True)
-class Member:
-    """One incarnation of a member."""
+class Reader(Member):
+    """One incarnation of a member that reads."""
 
-    name: str
-    random: Random
-    history: History
     membership: Membership
     instance_id: str | None
     subscribed: bool
-    member_id: str = ""
-    epoch: int = -1
     owned: set[int] = field(default_factory=set)
-    is_steady: bool = False
-    is_leaving: Callable[[], bool] = lambda: False
 
-    def script(self) -> Script:
-        yield from self._find_coordinator()
-        self.forget()
-        while not (self.is_leaving() or self.membership.is_over):
-            yield from self.live()
-        if self.member_id:
-            yield from self.leave()
-        self.owned, self.is_steady = set(), False
-
-    def live(self) -> Script:
-        raise NotImplementedError
-
-    def leave(self) -> Script:
-        raise NotImplementedError
-
-    def forget(self) -> None:
-        self.owned, self.is_steady = set(), False
+    def has_left(self) -> None:
+        Member.has_left(self)
+        self.owned = set()
 
     @property
     def topics(self) -> list[str]:
         return [self.membership.topic] if self.subscribed else []
-
-    def beat(self) -> Sleep:
-        longest_ms = PEACEFUL_BEAT_MS if self.membership.is_peaceful else BEAT_MS
-        return Sleep(self.random.randrange(longest_ms // 3, longest_ms))
-
-    def told(self, code: Error, what: str) -> None:
-        """Nothing that is not expected of a member in this world."""
-        self.is_steady = False
-        if code in FORGOTTEN:
-            self.forget()
-        elif code not in PASSING and code not in OUTDATED:
-            self.history.complain(f"{self.name}: {what} got {code.name}")
-            self.forget()
 
     def commit(self) -> Script:
         """Only what it owns, as it believes."""
@@ -156,22 +109,14 @@ class Member:
         elif code not in PASSING:
             self.history.complain(f"{self.name}: OffsetCommit got {code.name}")
 
-    def _find_coordinator(self) -> Script:
-        request = FindCoordinatorRequest(key_type=GROUP_KEY, coordinator_keys=[GROUP])
-        while True:
-            [answer] = yield Ask([(request, 4)])
-            if answer is not None and answer.coordinators[0].error_code == Error.NONE:
-                return
-            yield self.beat()
 
-
-class ClassicMember(Member):
+class ClassicMember(Reader):
     """Joins, syncs, and beats until a rebalance."""
 
     __slots__ = ("_has_joined",)
 
     def forget(self) -> None:
-        Member.forget(self)
+        Reader.forget(self)
         self.member_id, self.epoch, self._has_joined = "", -1, False
 
     def live(self) -> Script:
@@ -259,7 +204,7 @@ class ClassicMember(Member):
         yield Ask([(LeaveGroupRequest(group_id=GROUP, members=[leaving]), 5)])
 
 
-class ConsumerMember(Member):
+class ConsumerMember(Reader):
     """Beats, and takes what each answer says."""
 
     # An assignment is told once: as Apache Kafka's consumer, whoever has missed an answer tells
@@ -267,7 +212,7 @@ class ConsumerMember(Member):
     __slots__ = ("_has_missed", "_life")
 
     def forget(self) -> None:
-        Member.forget(self)
+        Reader.forget(self)
         self._has_missed = False
         self._life = getattr(self, "_life", 0) + 1
         self.member_id, self.epoch = f"{self.name}-{self._life}", 0

@@ -6,9 +6,10 @@ The same seed gives the same run to the byte.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Protocol
 
 from kafkalite.env.clock import ManualClock
 from kafkalite.env.later import watch_waits
@@ -49,6 +50,12 @@ class Verdict:
     anomalies: Anomalies
     counts: dict[str, int]
     logical_ms: int
+
+
+class Mortal(Protocol):
+    """Whoever may die and be followed by another."""
+
+    def strike(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -121,19 +128,21 @@ class Renewal:
 def simulate(seed: int, clock: ManualClock | None = None) -> Verdict:
     """Runs it and judges it."""
     durability = "fsync" if seed % 2 else "page-cache"
-    world = World(seed, durability, clock=clock or ManualClock())
+    return judge(World(seed, durability, clock=clock or ManualClock()), _play)
+
+
+def judge(world: World, play: Callable[[World, Anomalies], None]) -> Verdict:
+    """What comes of it, to a clean stop, and what must hold meanwhile."""
     anomalies = Anomalies()
     vigil = Vigil(world)
     vigil.begin()
     watch_waits()
     try:
-        finals, committed_offset = _run(world, anomalies)
+        play(world, anomalies)
         _stop(world)
     except Stuck as stuck:
         anomalies.add("stuck", str(stuck))
     else:
-        check(world.history, finals, anomalies)
-        check_chain(finals[SOURCE], finals[TARGET], committed_offset, anomalies)
         for place, count in world.waits.items():
             anomalies.add("open wait", f"{count} made at {place} were open when the broker stopped")
     finally:
@@ -141,10 +150,10 @@ def simulate(seed: int, clock: ManualClock | None = None) -> Verdict:
     for kind, what in vigil.found:
         anomalies.add(kind, what)
     counts = {**world.history.counts, "values": len(world.history.sent)}
-    return Verdict(seed, anomalies, counts, world.clock.monotonic_ms())
+    return Verdict(world.seed, anomalies, counts, world.clock.monotonic_ms())
 
 
-def _run(world: World, anomalies: Anomalies) -> tuple[dict[Partition, Final], int]:
+def _play(world: World, anomalies: Anomalies) -> None:
     world.run_until(lambda: world.is_up, "the broker starts")
     shared = [("t", index) for index in range(world.random.randrange(1, 4))]
     world.create_topic("t", len(shared))
@@ -162,15 +171,23 @@ def _run(world: World, anomalies: Anomalies) -> tuple[dict[Partition, Final], in
     partitions = [each for each in shared if each[0] != RENEWED] + [SOURCE, TARGET]
     _start_consumers(world, partitions)
     world.begin_faults(FAULT_EVERY_MS)
-    _begin_strikes(world, roles)
+    begin_strikes(world, roles)
     world.run(RUN_MS)
     clients = [client for role in roles for client in role.clients]
     crowd.membership.is_peaceful = True
-    _make_peace(world, [*clients, renewal.client])
-    _end_group(world, crowd, anomalies)
+    make_peace(world, [*clients, renewal.client], max(TRANSACTION_TIMEOUTS_MS))
+    crowd.settle(anomalies)
+    found: dict[int, int] = {}
+    finish(world, read_commits(crowd.membership, found), "the group's commits are read")
+    for kind, what in crowd.check_commits(found):
+        anomalies.add(kind, what)
     last = world.history.topics.current(RENEWED)
     assert last is not None, "a topic is made anew whenever it was deleted"
-    return _read_all(world, [*partitions, *last.partitions])
+    finals = read_all(world, [*partitions, *last.partitions])
+    offset: list[int] = []
+    finish(world, _committed_offset(offset), "the group's offset is read")
+    check(world.history, finals, anomalies)
+    check_chain(finals[SOURCE], finals[TARGET], offset[0], anomalies)
 
 
 def _begin_group(world: World, topic: str, partition_count: int) -> Crowd:
@@ -179,23 +196,6 @@ def _begin_group(world: World, topic: str, partition_count: int) -> Crowd:
     crowd.come()
     world.departures.append(crowd.strike)
     return crowd
-
-
-def _end_group(world: World, crowd: Crowd, anomalies: Anomalies) -> None:
-    """Judged while its members live, and its commits when they have left."""
-    try:
-        world.run_until(lambda: not list(crowd.check()), "the group settles")
-    except Stuck:
-        for kind, what in crowd.check():
-            anomalies.add(kind, what)
-    crowd.membership.is_over = True
-    world.run_until(
-        lambda: not any(each.client.is_running for each in crowd.places), "every member leaves"
-    )
-    found: dict[int, int] = {}
-    _finish(world, read_commits(crowd.membership, found), "the group's commits are read")
-    for kind, what in crowd.check_commits(found):
-        anomalies.add(kind, what)
 
 
 def _begin_renewals(world: World) -> Renewal:
@@ -209,37 +209,38 @@ def _begin_renewals(world: World) -> Renewal:
     return renewal
 
 
+def role(
+    world: World, kind: type[Producer], partitions: list[Partition], name: str, **fields: object
+) -> Role:
+    def make(incarnation: str) -> Producer:
+        made = kind(
+            incarnation, world.random, world.clock.now_ms, world.history, partitions,
+            lambda: world.is_ending,
+        )
+        for key, value in fields.items():
+            setattr(made, key, value)
+        return made
+
+    return Role(world, name, make, may_be_late=bool(fields.get("is_new", True)))
+
+
 def _roles(world: World, shared: list[Partition]) -> list[Role]:
-    def producer(
-        kind: type[Producer], partitions: list[Partition], name: str, **fields: object
-    ) -> Role:
-        def make(incarnation: str) -> Producer:
-            made = kind(
-                incarnation, world.random, world.clock.now_ms, world.history, partitions,
-                lambda: world.is_ending,
-            )
-            for key, value in fields.items():
-                setattr(made, key, value)
-            return made
-
-        return Role(world, name, make, may_be_late=bool(fields.get("is_new", True)))
-
     random = world.random
     roles = [
-        producer(PlainProducer, shared, "plain"),
-        producer(IdempotentProducer, shared, "idempotent"),
-        producer(IdempotentProducer, [SOURCE], "feeder"),
+        role(world, PlainProducer, shared, "plain"),
+        role(world, IdempotentProducer, shared, "idempotent"),
+        role(world, IdempotentProducer, [SOURCE], "feeder"),
     ]
     roles += [
-        producer(
-            TransactionalProducer, shared, f"transactional-{number}",
+        role(
+            world, TransactionalProducer, shared, f"transactional-{number}",
             is_new=random.random() < 0.6, transactional_id=f"id-{number}",
             timeout_ms=random.choice(TRANSACTION_TIMEOUTS_MS),
         )
         for number in range(random.randrange(1, 4))
     ]
-    roles.append(producer(
-        Chain, [TARGET], "chain", is_new=random.random() < 0.6, transactional_id="chain",
+    roles.append(role(
+        world, Chain, [TARGET], "chain", is_new=random.random() < 0.6, transactional_id="chain",
     ))
     return roles
 
@@ -252,16 +253,16 @@ def _start_consumers(world: World, partitions: list[Partition]) -> None:
             client.start(consume(world.history, reading, lambda _: world.is_ending))
 
 
-def _begin_strikes(world: World, roles: list[Role]) -> None:
+def begin_strikes(world: World, whom: Sequence[Mortal]) -> None:
     def strike() -> None:
         if not world.is_ending:
-            world.random.choice(roles).strike()
+            world.random.choice(whom).strike()
             world.clock.call_later(world.random.randrange(2 * FAULT_EVERY_MS), strike)
 
     world.clock.call_later(world.random.randrange(2 * FAULT_EVERY_MS), strike)
 
 
-def _make_peace(world: World, clients: list[Client]) -> None:
+def make_peace(world: World, clients: list[Client], longest_ms: int) -> None:
     """No more faults; everybody comes to an end, and what died leaves nothing open."""
     world.is_ending = True
     world.end_trouble(world.trouble)
@@ -272,7 +273,7 @@ def _make_peace(world: World, clients: list[Client]) -> None:
     world.network.slowest_ms = 4
     world.life.slowest_job_ms = SLOWEST_JOB_MS
     world.run_until(lambda: not any(each.is_running for each in clients), "every client ends")
-    world.run(PEACE_MS + max(TRANSACTION_TIMEOUTS_MS))
+    world.run(PEACE_MS + longest_ms)  # until transactions that nobody ends have ended
 
 
 def _stop(world: World) -> None:
@@ -281,21 +282,19 @@ def _stop(world: World) -> None:
     world.run_until(lambda: not world.life.is_alive, "the broker stops")
 
 
-def _read_all(world: World, partitions: list[Partition]) -> tuple[dict[Partition, Final], int]:
+def read_all(world: World, partitions: list[Partition]) -> dict[Partition, Final]:
     finals: dict[Partition, Final] = {}
     for partition in partitions:
         committed, everything = Reading(partition, True), Reading(partition, False)
         tops: list[tuple[int, int]] = []
         reading = _read(world.history, committed, everything, tops)
-        _finish(world, reading, f"{partition} is read")
+        finish(world, reading, f"{partition} is read")
         high_watermark, last_stable_offset = tops[0]
         finals[partition] = Final(committed, everything, high_watermark, last_stable_offset)
-    offset: list[int] = []
-    _finish(world, _committed_offset(offset), "the group's offset is read")
-    return finals, offset[0]
+    return finals
 
 
-def _finish(world: World, script: Script, what: str) -> None:
+def finish(world: World, script: Script, what: str) -> None:
     client = world.client()
     client.start(script)
     world.run_until(lambda: not client.is_running, what)

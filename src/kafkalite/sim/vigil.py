@@ -15,6 +15,7 @@ from kafkalite.coordinators.asked import State as RuntimeState
 from kafkalite.coordinators.groups.classic_group import ClassicGroup
 from kafkalite.coordinators.groups.consumer_group import ConsumerGroup
 from kafkalite.coordinators.groups.shard import GroupShard
+from kafkalite.coordinators.groups.streams_group import StreamsGroup
 from kafkalite.coordinators.transactions.events import WriteMarkers
 from kafkalite.coordinators.transactions.shard import TransactionShard
 from kafkalite.coordinators.transactions.transaction import PREPARED, State, Transaction
@@ -81,23 +82,22 @@ class Vigil:
     def _given_up(self) -> Iterator[tuple[Case, int]]:
         """A coordinator whose log could not be read once is never asked for it again."""
         context = self.world.broker.context
-        for shards in (context.groups, context.transactions):
+        for shards in (context.groups, context.transactions, context.shares):
             for index, runtime in shards.runtimes.items():
                 if runtime.state is RuntimeState.FAILED and self.world.trouble is None:
                     yield ("given up", f"{shards.topic}-{index}"), UNLOADED_MS
 
     def _held_twice(self) -> Iterator[tuple[Case, int]]:
-        """Two members of a consumer group have, or have yet to give back, the same partition."""
+        """Two members of a group have, or have yet to give back, the same partition or task."""
         for runtime in self.world.broker.context.groups.runtimes.values():
             if runtime.state is not RuntimeState.ACTIVE:
                 continue
             assert isinstance(runtime.shard, GroupShard)
             for name, group in runtime.shard.state.groups.items():
                 self._note_kind(name, group)
-                if isinstance(group, ConsumerGroup):
-                    held = [place for each in group.members.values() for place in each.holds()]
-                    if len(held) != len(set(held)):
-                        yield ("held twice", f"{sorted(held)} in {name}"), -1
+                held = list(_held(group))
+                if len(held) != len(set(held)):
+                    yield ("held twice", f"{sorted(map(str, held))} in {name}"), -1
 
 
     # --- what was met -----------------------------------------------------------------------------
@@ -117,7 +117,23 @@ class Vigil:
             if before is ConsumerGroup:
                 self._note("downgrades")
             self._note(f"classic groups: {group.state.value}")
+        elif isinstance(group, StreamsGroup):
+            self._note(f"streams groups: {group.state.value}")
+            for member in group.members.values():
+                self._note(f"streams members: {member.state.name}")
         self._kinds[name] = type(group)
+
+
+def _held(group: object) -> Iterator[object]:
+    """What one member of the group alone may have, of each who has it or has yet to give it back;
+    of a streams group these are active tasks."""
+    if isinstance(group, ConsumerGroup):
+        for each in group.members.values():
+            yield from each.holds()
+    elif isinstance(group, StreamsGroup):
+        for member in group.members.values():
+            for tasks in (member.assigned.active, member.pending_revocation.active):
+                yield from ((name, index) for name, indexes in tasks.items() for index in indexes)
 
 
 def _name_of(each: Transaction) -> str:

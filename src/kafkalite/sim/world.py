@@ -9,7 +9,7 @@ with it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -64,6 +64,7 @@ class World:
     seed: int
     durability: str = "page-cache"
     directories: str = DATA
+    settings: Mapping[str, str] = field(default_factory=dict)  # besides
     clock: ManualClock = field(default_factory=ManualClock)
     disk: CrashDisk = field(default_factory=CrashDisk)
     history: History = field(default_factory=History)
@@ -110,6 +111,7 @@ class World:
         config = BrokerConfig(
             {
                 **SETTINGS,
+                **self.settings,
                 "log.dirs": self.directories,
                 "kafkalite.durability": self.durability,
             }

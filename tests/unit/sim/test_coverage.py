@@ -6,6 +6,7 @@ import errno
 import logging
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from random import Random
 
 import pytest
@@ -13,7 +14,16 @@ from click.testing import CliRunner
 
 from kafkalite.sim import __main__, world
 from kafkalite.sim.checker import Anomalies
-from kafkalite.sim.coverage import A_FEW_SEEDS, COMMON, MANY_SEEDS, RARE, missing
+from kafkalite.sim.coverage import (
+    A_FEW_SEEDS,
+    CLIENTS,
+    COMMON,
+    GROUPS_COMMON,
+    GROUPS_RARE,
+    MANY_SEEDS,
+    RARE,
+    missing,
+)
 from kafkalite.sim.run import Verdict, simulate
 from kafkalite.sim.trouble import CODES, Trouble
 from kafkalite.sim.world import World
@@ -32,7 +42,7 @@ def test_a_few_seeds_meet_all_that_is_common() -> None:
     met: Counter[str] = Counter()
     for seed in range(FIRST_SEED, FIRST_SEED + A_FEW_SEEDS):
         met.update(simulate(seed).counts)
-    assert missing(met, A_FEW_SEEDS) == []
+    assert missing(met, A_FEW_SEEDS, CLIENTS) == []
 
 
 def test_every_fault_has_a_share() -> None:
@@ -43,12 +53,15 @@ def test_every_fault_has_a_share() -> None:
 def test_a_search_in_which_a_fault_never_came_about_fails_by_its_name(
     monkeypatch: pytest.MonkeyPatch, seeds: int
 ) -> None:
-    counts = dict.fromkeys((*COMMON, *RARE), 1)
+    counts = dict.fromkeys((*COMMON, *RARE, *GROUPS_COMMON, *GROUPS_RARE), 1)
     del counts["power cuts"], counts["EIO at a start"]
-    monkeypatch.setattr(__main__, "simulate", lambda seed: Verdict(seed, Anomalies(), counts, 1))
+    for play in __main__.PLAYS:
+        verdict = partial(Verdict, anomalies=Anomalies(), counts=counts, logical_ms=1)
+        monkeypatch.setitem(__main__.PLAYS, play, verdict)
     ended = CliRunner().invoke(__main__.main, ["--seeds", str(seeds)])
     assert ended.exit_code == (seeds >= A_FEW_SEEDS)
-    assert ("never met: power cuts" in ended.output) == (seeds >= A_FEW_SEEDS)
+    assert ("clients, never met: power cuts" in ended.output) == (seeds >= A_FEW_SEEDS)
+    assert ("groups, never met: power cuts" in ended.output) == (seeds >= A_FEW_SEEDS)
     assert ("EIO at a start" in ended.output) == (seeds >= MANY_SEEDS)
 
 
@@ -94,3 +107,4 @@ def test_a_trouble_that_is_over_before_the_broker_has_ended_for_it_is_made_up_fo
 
 def test_all_that_is_looked_for_is_looked_for_once() -> None:
     assert len({*COMMON, *RARE}) == len(COMMON) + len(RARE)
+    assert len({*GROUPS_COMMON, *GROUPS_RARE}) == len(GROUPS_COMMON) + len(GROUPS_RARE)

@@ -21,6 +21,7 @@ from kafkalite.coordinators.groups.streams_endpoints import endpoints_of
 from kafkalite.coordinators.groups.streams_group import (
     NO_TASKS,
     Held,
+    HeldTasks,
     Places,
     StreamsGroup,
     StreamsMember,
@@ -250,6 +251,17 @@ def _places(said: list[StreamsGroupHeartbeatRequest.TaskIds]) -> Places:
     return places
 
 
+def _says_otherwise(owned: Tasks | None, assigned: HeldTasks) -> bool:
+    """Whether a member that says what it has says something else than what was given to it."""
+    if owned is None:
+        return False
+    return any(
+        {name: set(has) for name, has in said.items() if has}
+        != {name: tasks.keys() for name, tasks in held.items() if tasks}
+        for said, held in zip(owned, assigned, strict=True)
+    )
+
+
 # -- the answer ------------------------------------------------------------------------------------
 
 
@@ -260,7 +272,8 @@ def _answer(
     old: StreamsMember,
     new: StreamsMember,
 ) -> Steps[Response]:
-    """The assignment is told when it has changed, and to a member that joins."""
+    """The assignment is told when it has changed, and to a member that joins; and once more to one
+    that has missed it, which Apache Kafka leaves as it is until the group changes."""
     group = draft.group
     response = Response(
         member_id=new.member_id,
@@ -268,12 +281,13 @@ def _answer(
         heartbeat_interval_ms=state.settings.streams_heartbeat_interval_ms(group.group_id),
         status=_statuses(draft),
     )
-    if request.member_epoch == JOINING_EPOCH or old.assigned != new.assigned:
+    is_news = request.member_epoch == JOINING_EPOCH or old.assigned != new.assigned
+    if is_news or _says_otherwise(_owned(request), new.assigned):
         response.active_tasks = _told(new.assigned.active)
         response.standby_tasks = _told(new.assigned.standby)
         response.warmup_tasks = _told(new.assigned.warmup)
-        if new.endpoint is not None:
-            group.endpoint_epoch += 1
+    if is_news and new.endpoint is not None:
+        group.endpoint_epoch += 1
     if group.endpoint_epoch != request.endpoint_information_epoch:
         members = [one for one in group.members.values() if one.member_id != new.member_id]
         response.partitions_by_user_endpoint = yield from endpoints_of(

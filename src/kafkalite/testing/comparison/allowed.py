@@ -20,6 +20,7 @@ from kafkalite.testing.comparison.conditions import (
     is_kept_marker,
     is_latest_of_this_moment,
     is_told_later,
+    is_told_once_more,
     lacks_an_epoch,
     marked,
     names_a_protocol_twice,
@@ -384,6 +385,14 @@ ALLOWED: tuple[Allowed, ...] = (
         of_each("DescribeConfigs", "results[].configs[].documentation"),
         "Settings are documented in kafkalite's own words, which also tell which have no effect.",
         two_texts,
+    ),
+    Allowed(
+        "tasks once more",
+        of_each("StreamsGroupHeartbeat", "active_tasks", "standby_tasks", "warmup_tasks"),
+        "A member of a streams group says what it has, and that is not what it was given: it has"
+        " missed the answer. Apache Kafka does not tell it again, and until the group changes"
+        " nobody works on what it missed.",
+        is_told_once_more,
     ),
     Allowed(
         "old versions",

@@ -196,6 +196,17 @@ def is_told_later(difference: Difference) -> bool:
     return any(each in (None, ABSENT) for each in (difference.ours, difference.theirs))
 
 
+def is_told_once_more(difference: Difference) -> bool:
+    """To a member that is in its group and says what it has."""
+    asked = difference.asked
+    return (
+        asked.member_epoch > 0
+        and None not in (asked.active_tasks, asked.standby_tasks, asked.warmup_tasks)
+        and difference.ours is not None
+        and difference.theirs is None
+    )
+
+
 def same_records_of_a_part(difference: Difference) -> bool:
     return _are_parts(*difference.around[-1])
 
