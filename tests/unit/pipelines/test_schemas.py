@@ -166,7 +166,9 @@ def test_a_registry_that_is_silent_ends_the_run(monkeypatch: pytest.MonkeyPatch)
 def test_a_registry_that_hangs_up_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schemas, "PAUSE_S", 0)
     with socket.create_server(("127.0.0.1", 0)) as rude:
-        hung_up = threading.Thread(target=_hang_up, args=(rude, schemas.ATTEMPTS))
+        hung_up = threading.Thread(
+            target=_hang_up, args=(rude, schemas.ATTEMPTS), daemon=True
+        )
         hung_up.start()
         url = f"http://127.0.0.1:{rude.getsockname()[1]}"
         with pytest.raises(PipelineError, match="did not answer in 3 attempts"):
@@ -181,7 +183,9 @@ def test_an_answer_that_never_ends_ends_the_run(
     monkeypatch.setattr(schemas, "PAUSE_S", 0)
     head = f"HTTP/1.1 {status} X\r\nContent-Length: 1000\r\n\r\n".encode()
     with socket.create_server(("127.0.0.1", 0)) as slow:
-        dripping = threading.Thread(target=_drip, args=(slow, head, schemas.ATTEMPTS))
+        dripping = threading.Thread(
+            target=_drip, args=(slow, head, schemas.ATTEMPTS), daemon=True
+        )
         dripping.start()
         url = f"http://127.0.0.1:{slow.getsockname()[1]}"
         with pytest.raises(PipelineError, match="in 3 attempts: it took longer than"):
@@ -205,7 +209,7 @@ def test_a_login_is_for_the_registry_alone(registry: SchemaRegistry) -> None:
     registry.has(7, RECORD)
     there = f"Location: {registry.url}/schemas/ids/7"
     with socket.create_server(("127.0.0.1", 0)) as elsewhere:
-        sending = threading.Thread(target=_send_away, args=(elsewhere, there))
+        sending = threading.Thread(target=_send_away, args=(elsewhere, there), daemon=True)
         sending.start()
         url = f"http://user:secret@127.0.0.1:{elsewhere.getsockname()[1]}"
         assert _learned(url, 7)[0] == [7]
@@ -216,7 +220,9 @@ def test_a_login_is_for_the_registry_alone(registry: SchemaRegistry) -> None:
 def test_an_answer_that_is_cut_off_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schemas, "PAUSE_S", 0)
     with socket.create_server(("127.0.0.1", 0)) as rude:
-        cutting = threading.Thread(target=_cut_off, args=(rude, schemas.ATTEMPTS))
+        cutting = threading.Thread(
+            target=_cut_off, args=(rude, schemas.ATTEMPTS), daemon=True
+        )
         cutting.start()
         url = f"http://127.0.0.1:{rude.getsockname()[1]}"
         with pytest.raises(PipelineError, match=r"in 3 attempts: .*cut off"):
