@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kafkalite.client import transactions as asked
 from kafkalite.client.cluster import TryAgain
 from kafkalite.client.transactions import Listed
 from kafkalite.console import transactions
@@ -27,8 +28,8 @@ def test_a_coordinator_that_is_away_is_not_waited_for_once_more_for_each(
 
     rows = [Listed(f"t{each}", 1, each, "Ongoing") for each in range(MANY)]
     monkeypatch.setattr(transactions, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
-    monkeypatch.setattr(transactions.transactions, "listed", lambda *given: iter(rows))
-    monkeypatch.setattr(transactions.transactions, "described", away)
+    monkeypatch.setattr(asked, "listed", lambda *given: iter(rows))
+    monkeypatch.setattr(asked, "described", away)
     found = transactions.listed(None, Given({}))  # type: ignore[arg-type]
     assert [each["state"] for each in found["transactions"]] == ["Ongoing"] * MANY
     assert now_s[0] - 100 < MOST_SECONDS + PATIENCE_SECONDS
