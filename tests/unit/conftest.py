@@ -15,7 +15,7 @@ from kafkalite.env.turns import LongTurn, watch
 # Of the loop's own computing, which a busy machine does not make more.
 LONGEST_TURN_CPU_MS = 200
 # What is done once in a process, or once on a machine: importing, and generating code.
-ONCE = ("importlib", "kafkalite.protocol.compiler", "kafkalite.protocol.layout")
+ONCE = ("<module>", "importlib", "kafkalite.protocol.compiler", "kafkalite.protocol.layout")
 
 
 class Waits:

@@ -35,6 +35,7 @@ CALLED_BY_OTHERS = {
     "io.RawIOBase": ("writable",),
     "Console": ("on_broken_pipe",),
     "StreamingQueryListener": ("onQuery",),
+    "urllib.request.HTTPRedirectHandler": ("redirect_request",),
     "Subconstruct": ("_emit",),
 }
 FOUND_BY_DECORATOR = ("command", "pytest.fixture", "atexit.register")

@@ -30,7 +30,8 @@ class Prompt(H11Protocol):
 
     def _look(self) -> None:
         cycle: RequestResponseCycle | None = self.cycle
-        is_our_turn = cycle is not None and not cycle.more_body and not cycle.response_complete
+        is_ours = cycle is not None and not cycle.more_body and not cycle.response_complete
+        is_our_turn = is_ours and not self.flow.write_paused  # else an answer before it waits
         seen = cycle, self.transport.get_write_buffer_size()
         if seen == self._seen and not is_our_turn:
             self.transport.abort()

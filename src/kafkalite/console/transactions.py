@@ -12,20 +12,22 @@ from kafkalite.console.given import Given
 
 PATIENCE_SECONDS = 5.0
 MOST_DESCRIBED = 200
+MOST_SECONDS = 5.0  # of asking for more of each
 UNDER_WAY = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
 def listed(cluster: Cluster, given: Given) -> dict[str, Any]:
     """All transactional ids; of those under way since when, where, and whether for longer than
-    they may."""
+    they may, as far as that is told in time."""
     admin = Admin(cluster, timeout_s=PATIENCE_SECONDS)
-    rows, described = [], 0
+    rows, described, until_s = [], 0, time.monotonic() + MOST_SECONDS
     for each in transactions.listed(admin, cluster):
         row: dict[str, Any] = {
             "name": each.transactional_id, "state": each.state, "producer": each.producer_id,
             "coordinator": each.coordinator,
         }  # fmt: skip
-        if each.state in UNDER_WAY and described < MOST_DESCRIBED:
+        is_enough = described >= MOST_DESCRIBED or time.monotonic() >= until_s
+        if each.state in UNDER_WAY and not is_enough:
             described += 1
             row |= _more(admin, each.transactional_id)
         rows.append(row)

@@ -2,7 +2,7 @@
 
 Owns the asking, which blocks and so is for a worker alone, and its bounds: in time, in bytes, in
 how often it is sent elsewhere, and never to another scheme. Proxies of the environment are not
-asked.
+asked. Invariant: headers that somebody gave are said to whom they were meant for, and nobody else.
 """
 
 from __future__ import annotations
@@ -22,14 +22,20 @@ OK, REDIRECTS = 200, (301, 302, 303, 307, 308)
 _ACCEPTED = {"Accept": "application/json"}
 
 
-def fetched(url: str, context: ssl.SSLContext | None, patience_s: float, most: int) -> bytes:
+def fetched(
+    url: str, context: ssl.SSLContext | None, patience_s: float, most: int,
+    headers: Mapping[str, str] = _ACCEPTED,
+) -> bytes:  # fmt: skip
     """With a context by TLS. Raises OSError, HTTPException or ValueError."""
     until = time.monotonic() + patience_s
     for _ in range(1 + MOST_REDIRECTS):
-        with _asked(url, context, until) as response:
+        with _asked(url, context, until, headers=headers) as response:
             if response.status not in REDIRECTS:
                 return _body(response, until, most)
-            url = _elsewhere(url, response)
+            there = _elsewhere(url, response)
+            if urlsplit(there).netloc != urlsplit(url).netloc:
+                headers = _ACCEPTED
+            url = there
     raise ValueError(f"it was sent elsewhere more than {MOST_REDIRECTS} times")
 
 

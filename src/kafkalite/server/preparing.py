@@ -1,17 +1,18 @@
 """What the first request of each API has made, made before it comes: a little now and then.
 
-Owns what is left to be made: the modules of handlers, and the classes and code of the newest
-version of their messages. All of that is the whole process's; who asks first makes it in a turn of
-its own otherwise, ten to thirty milliseconds of it. One thing at a time with a pause behind it, on
-the loop: while a thread imports, each of the loop's system calls waits for the interpreter.
+Owns what is left to be made: the modules of handlers and of groups, and the classes and code of the
+newest version of their messages. All of that is the whole process's; who asks first makes it in a
+turn of its own otherwise, ten to thirty milliseconds of it. One thing at a time with a pause behind
+it, on the loop: while a thread imports, each of the loop's system calls waits for the interpreter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 from kafkalite import handlers
+from kafkalite.config.listeners import BROKER
 from kafkalite.env.clock import Clock, Timer
 from kafkalite.env.importing import imported
 from kafkalite.handlers.api_set import ApiSet
@@ -21,6 +22,10 @@ from kafkalite.protocol.messages import message_class
 # What a start brings along comes first.
 BEGIN_MS = 1_000
 PAUSE_MS = 20
+# What their coordinator has imported once it has a partition of their topic.
+OF_GROUPS = ("kafkalite.coordinators.groups.shard", "kafkalite.coordinators.groups.state")
+
+Make = Callable[[int, tuple[ApiSet, ...]], Iterator[None]]
 
 
 class Preparing:
@@ -50,11 +55,20 @@ def made_ready(sets: Iterable[ApiSet]) -> Iterator[str]:
     """Makes one thing after the other, and says what of. Classes come first: modules name those of
     many APIs, which would else be made in one go."""
     sets = tuple(sets)
-    for make in (_classes, _handler_and_code):
-        for key, path in sorted(spec.api_files().items()):
-            with suppress(Exception):  # whoever asks for it is told, and the log
-                for _ in make(key, sets):
-                    yield path.stem
+    yield from _of_each_api(_classes, sets)
+    if any(each.kind == BROKER for each in sets):
+        for name in OF_GROUPS:
+            with suppress(Exception):
+                for _ in imported(name):
+                    yield name
+    yield from _of_each_api(_handler_and_code, sets)
+
+
+def _of_each_api(make: Make, sets: tuple[ApiSet, ...]) -> Iterator[str]:
+    for key, path in sorted(spec.api_files().items()):
+        with suppress(Exception):  # whoever asks for it is told, and the log
+            for _ in make(key, sets):
+                yield path.stem
 
 
 def _classes(key: int, sets: tuple[ApiSet, ...]) -> Iterator[None]:

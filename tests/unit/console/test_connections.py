@@ -65,12 +65,13 @@ def ends(peer: socket.socket) -> bool:
         return True
 
 
-def test_an_answer_that_nobody_reads(port: int) -> None:
+@pytest.mark.parametrize("requests", [1, 2], ids=["one", "another-behind-it"])
+def test_an_answer_that_nobody_reads(port: int, requests: int) -> None:
     with closing(socket.socket()) as peer:
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         peer.connect(("127.0.0.1", port))
         peer.settimeout(20)
-        peer.sendall(b"GET /large HTTP/1.1\r\nhost: x\r\n\r\n")
+        peer.sendall(requests * b"GET /large HTTP/1.1\r\nhost: x\r\n\r\n")
         time.sleep(4 * LOOK_SECONDS)
         read = 0
         try:

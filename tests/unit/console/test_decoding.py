@@ -295,7 +295,8 @@ def test_a_schema_that_is_not_to_be_had_is_asked_for_again_later() -> None:
     assert len(registry.asked) == 2
 
 
-@pytest.mark.parametrize("url", ["", "registry:8081", "ftp://x", "http://", "file:///etc/passwd"])
+@pytest.mark.parametrize("url", ["", "registry:8081", "ftp://x", "http://", "file:///etc/passwd",
+                                 "http://h:99999", "http://h:0", "http://[h"])  # fmt: skip
 def test_what_is_no_address_of_a_registry(url: str) -> None:
     with pytest.raises(ValueError, match="expected http"):
         of_registry(url)

@@ -12,6 +12,7 @@ from kafkalite.protocol.messages import (
     DeleteRecordsRequest,
     ShareFetchRequest,
 )
+from kafkalite.server.connection_info import ConnectionInfo
 from kafkalite.sharing.reading import Walk, walk
 from kafkalite.sharing.shared_partition import SharedPartition
 from tests.unit.handlers.share_desk import (
@@ -212,18 +213,21 @@ def test_what_a_client_had_that_has_gone_is_free_and_nothing_is_handed_to_it() -
 def test_who_goes_while_its_records_are_looked_for_is_handed_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    desk = desk_with(2)
+    desk = desk_with(0)
+    desk.acquired()  # by whom the partition is shared on, whoever goes
+    desk.append(b"0", b"1")
+    going = desk.connection = ConnectionInfo("PLAINTEXT", ("10.0.0.1", 9092), ("10.0.0.9", 40_001))
 
     def gone_meanwhile(*given: Any) -> Steps[Walk]:
         found = yield from walk(*given)
-        desk.connection.has_gone()
+        going.has_gone()
         return found
 
     with monkeypatch.context() as patch:
         patch.setattr("kafkalite.handlers.share_fetch.walk", gone_meanwhile)
         assert desk.acquired(OTHER) == []
     desk.clock.advance(0)
-    assert desk.acquired() == [(0, 1, 1)]
+    assert desk.acquired(epoch=1) == [(0, 1, 1)]
 
 
 def test_all_that_a_session_had_is_freed_whatever_is_still_told_of_it(

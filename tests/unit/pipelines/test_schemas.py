@@ -4,7 +4,9 @@ import io
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -164,12 +166,84 @@ def test_a_registry_that_is_silent_ends_the_run(monkeypatch: pytest.MonkeyPatch)
 def test_a_registry_that_hangs_up_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schemas, "PAUSE_S", 0)
     with socket.create_server(("127.0.0.1", 0)) as rude:
-        hung_up = threading.Thread(target=_hang_up, args=(rude, schemas.ATTEMPTS))
+        hung_up = threading.Thread(
+            target=_hang_up, args=(rude, schemas.ATTEMPTS), daemon=True
+        )
         hung_up.start()
         url = f"http://127.0.0.1:{rude.getsockname()[1]}"
         with pytest.raises(PipelineError, match="did not answer in 3 attempts"):
             _learned(url, 1)
         hung_up.join()
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_an_answer_that_never_ends_ends_the_run(
+    monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    monkeypatch.setattr(schemas, "PAUSE_S", 0)
+    head = f"HTTP/1.1 {status} X\r\nContent-Length: 1000\r\n\r\n".encode()
+    with socket.create_server(("127.0.0.1", 0)) as slow:
+        dripping = threading.Thread(
+            target=_drip, args=(slow, head, schemas.ATTEMPTS), daemon=True
+        )
+        dripping.start()
+        url = f"http://127.0.0.1:{slow.getsockname()[1]}"
+        with pytest.raises(PipelineError, match="in 3 attempts: it took longer than"):
+            _learned(url, 1, timeout_s=0.2)
+        dripping.join()
+
+
+def _drip(server: socket.socket, head: bytes, times: int) -> None:
+    """For two seconds, which is much longer than it is waited for."""
+    for _ in range(times):
+        connection, _ = server.accept()
+        with connection, suppress(OSError):
+            connection.recv(4096)
+            connection.sendall(head)
+            for _ in range(40):
+                connection.sendall(b" ")
+                time.sleep(0.05)
+
+
+def test_a_login_is_for_the_registry_alone(registry: SchemaRegistry) -> None:
+    registry.has(7, RECORD)
+    there = f"Location: {registry.url}/schemas/ids/7"
+    with socket.create_server(("127.0.0.1", 0)) as elsewhere:
+        sending = threading.Thread(target=_send_away, args=(elsewhere, there), daemon=True)
+        sending.start()
+        url = f"http://user:secret@127.0.0.1:{elsewhere.getsockname()[1]}"
+        assert _learned(url, 7)[0] == [7]
+        sending.join()
+    assert registry.logins == [None]
+
+
+def test_an_answer_that_is_cut_off_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schemas, "PAUSE_S", 0)
+    with socket.create_server(("127.0.0.1", 0)) as rude:
+        cutting = threading.Thread(
+            target=_cut_off, args=(rude, schemas.ATTEMPTS), daemon=True
+        )
+        cutting.start()
+        url = f"http://127.0.0.1:{rude.getsockname()[1]}"
+        with pytest.raises(PipelineError, match=r"in 3 attempts: .*cut off"):
+            _learned(url, 1)
+        cutting.join()
+
+
+def _cut_off(server: socket.socket, times: int) -> None:
+    for _ in range(times):
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(4096)
+            connection.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"schema": "')
+
+
+def _send_away(server: socket.socket, there: str) -> None:
+    connection, _ = server.accept()
+    with connection:
+        assert b"Authorization: Basic" in connection.recv(4096)
+        head = f"HTTP/1.1 302 Found\r\n{there}\r\nContent-Length: 0\r\n\r\n"
+        connection.sendall(head.encode())
 
 
 def _hang_up(server: socket.socket, times: int) -> None:

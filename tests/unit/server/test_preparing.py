@@ -23,6 +23,7 @@ import importlib, sys
 from tests.unit.handlers.whole_broker import WholeBroker
 from kafkalite import handlers
 from kafkalite.protocol import classes, compiler, spec
+from kafkalite.protocol.messages import FindCoordinatorRequest
 from kafkalite.server.preparing import made_ready
 
 made = []
@@ -53,6 +54,10 @@ for api in served:
 assert not made, made
 assert set(sys.modules) == modules, set(sys.modules) - modules
 assert len(served) > 70, len(served)
+asked = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])  # whose topic is made for it
+assert not broker.ask(asked, 4).coordinators[0].error_code
+later = {each for each in set(sys.modules) - modules if each.startswith("kafkalite.")}
+assert not later, later
 broker.close()
 """
 

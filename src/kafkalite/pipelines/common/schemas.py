@@ -31,6 +31,7 @@ TIMEOUT_S = 30.0
 ATTEMPTS = 3
 PAUSE_S = 0.5
 MAX_BYTES = 16 * 1024 * 1024
+_PIECE = 64 * 1024
 # A topic with more schemas than this is not framed Avro, but bytes that look like it.
 MAX_SCHEMAS = 1_000
 
@@ -238,21 +239,48 @@ class _Registry:
         for attempt in range(ATTEMPTS):
             time.sleep(PAUSE_S * attempt)
             try:
-                request = urllib.request.Request(url, headers=self._headers)
-                with urllib.request.urlopen(request, timeout=self._timeout_s) as reply:
-                    return reply.status, reply.read(MAX_BYTES)
-            except urllib.error.HTTPError as refused:
-                with refused:
-                    if refused.code < 500 and refused.code != _TRY_AGAIN:
-                        return refused.code, refused.read(MAX_BYTES)
-                trouble = f"HTTP {refused.code}"
+                status, body = self._answer(url)
             except urllib.error.URLError as error:
                 trouble = str(error.reason)
             except (OSError, http.client.HTTPException) as error:
                 trouble = str(error) or type(error).__name__
+            else:
+                if status < 500 and status != _TRY_AGAIN:
+                    return status, body
+                trouble = f"HTTP {status}"
         raise PipelineError(
             f"the schema registry at {self._url} did not answer in {ATTEMPTS} attempts: {trouble}"
         )
+
+    def _answer(self, url: str) -> tuple[int, bytes]:
+        until = time.monotonic() + self._timeout_s
+        request = urllib.request.Request(url, headers=self._headers)
+        reply: Any
+        try:
+            reply = urllib.request.build_opener(_Elsewhere).open(request, timeout=self._timeout_s)
+        except urllib.error.HTTPError as refused:  # which is an answer, too
+            reply = refused
+        with reply:
+            body = b""
+            while len(body) < MAX_BYTES and (piece := reply.read1(_PIECE)):
+                body += piece
+                if time.monotonic() >= until:
+                    raise TimeoutError(f"it took longer than {self._timeout_s:g} s")
+            if reply.length and len(body) < MAX_BYTES:
+                raise http.client.HTTPException("its answer was cut off")
+            return reply.status, body
+
+
+class _Elsewhere(urllib.request.HTTPRedirectHandler):
+    """A login is said to the registry alone, not to whom its answers name."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        there = super().redirect_request(req, fp, code, msg, headers, newurl)
+        if there is not None and urlsplit(newurl).netloc != urlsplit(req.full_url).netloc:
+            there.remove_header("Authorization")
+        return there
 
 
 def _parsed(body: bytes) -> dict[str, Any]:
