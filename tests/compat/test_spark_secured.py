@@ -6,14 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from click.testing import CliRunner
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-from kafkalite.cli.pipeline import command
-from tests.compat.brokers import Broker
 from tests.compat.secured_broker import SecuredBroker, secured_broker
-from tests.compat.spark_connector import SPARK_MARKS, Connector, numbers, spark, values
+from tests.compat.spark_connector import SPARK_MARKS, numbers, spark, values
 
 __all__ = ["spark"]
 pytestmark = [*SPARK_MARKS, pytest.mark.theirs_in_full]
@@ -55,33 +52,3 @@ def test_what_a_batch_wrote_a_batch_and_a_stream_read(job: Job, topic: str, tmp_
     )  # fmt: skip
     assert query.awaitTermination(60)
     assert values(streamed) == numbers(0, 50)
-
-
-def run(*words: object) -> None:
-    done = CliRunner().invoke(command, [str(each) for each in words])
-    assert done.exit_code == 0, done.output
-
-
-@pytest.mark.full
-def test_commands_go_between_a_secured_cluster_and_another(
-    spark: SparkSession, secured: SecuredBroker, broker: Broker, topic: str, tmp_path
-) -> None:
-    """What reaches the source is said by `--option`, what reaches the target by `--to-option`."""
-    outside = Connector(spark, broker, tmp_path)
-    outside.create(topic)
-    outside.produce(topic, numbers(0, 20))
-    told = secured.client_config("spark")
-    address = told.pop("kafka.bootstrap.servers")
-    source, target = (
-        [word for name, value in told.items() for word in (option, f"{name}={value}")]
-        for option in ("--option", "--to-option")
-    )
-    copy, back, lake = f"{topic}-copy", f"{topic}-back", tmp_path / "lake"
-    there = ["-b", broker.bootstrap, "--to-bootstrap-servers", address, *target]
-    run("mirror", topic, *there, "--rename", copy, "--checkpoint", tmp_path / "there")
-    inside = [copy, "-b", address, *source]
-    run("to-lake", *inside, "--path", lake, "--format", "parquet")
-    run("audit", *inside, "--path", lake, "--format", "parquet")
-    home = ["--to-bootstrap-servers", broker.bootstrap, "--checkpoint", tmp_path / "home"]
-    run("mirror", *inside, *home, "--rename", back)
-    assert values(outside.read("batch", {"subscribe": back})) == numbers(0, 20)

@@ -4,8 +4,6 @@ What they wrote is counted by confluent-kafka and pyarrow, which share no code w
 """
 
 import json
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -320,29 +318,6 @@ def test_a_replay_counts_what_it_wrote_and_takes_large_records(
     ledger = replay.run()
     assert (ledger.read, ledger.written, ledger.faults) == (6, 6, [])
     assert count(connector, f"{topic}-again") == 6
-
-
-def in_a_process(*words: str, memory: str = "1g") -> subprocess.CompletedProcess[str]:
-    """As people start it, with a JVM of its own."""
-    call = [sys.executable, "-m", "kafkalite", "pipeline", *words, "--master", "local[1]"]
-    call += ["--conf", f"spark.driver.memory={memory}"]
-    return subprocess.run(call, capture_output=True, text=True, timeout=280, check=False)
-
-
-@pytest.mark.full
-def test_a_copy_has_a_record_of_ninety_megabytes(connector: Connector, topic: str) -> None:
-    """It is in a driver's memory several times over: where there is too little, that is told."""
-    connector.create(topic, config={"max.message.bytes": "100000000"})
-    connector.produce(topic, [b"x" * 90_000_000], **{"message.max.bytes": 100_000_000})
-    servers, checkpoint = connector.broker.bootstrap, str(connector.folder / "mirror")
-    words = ["mirror", topic, "-b", servers, "--to-bootstrap-servers", servers]
-    words += ["--rename", f"{topic}-copy", "--checkpoint", checkpoint]
-    short = in_a_process(*words, memory="512m")
-    assert (short.returncode, "spark.driver.memory" in short.stderr) == (1, True), short.stderr
-    assert "Traceback" not in short.stderr
-    enough = in_a_process(*words, memory="3g")
-    assert enough.returncode == 0, enough.stderr
-    assert count(connector, f"{topic}-copy") == 1
 
 
 def test_a_recreated_topic_is_not_taken_for_the_old_one(connector: Connector, topic: str) -> None:
