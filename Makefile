@@ -31,7 +31,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: bad-days help setup run test unit lint instructions compat public-suites conformance differential settings together crash cluster histories damage out-and-in mutants hostile simulate \
+.PHONY: bad-days both-ways help setup run test unit lint instructions compat public-suites conformance differential settings together crash cluster histories damage out-and-in mutants hostile simulate \
 	between planted migrations look test-compiled bench fairness profile dist image compiled clean
 
 help: ## list the targets
@@ -115,8 +115,12 @@ migrations: setup ## every state of a group x whatever comes to it x every polic
 out-and-in: setup ## directories to and fro between Apache Kafka and kafkalite, compared at each switch: SEED=1 ROUNDS=10
 	@$(PY) -m tests.out_and_in --seed $(SEED) --rounds $(if $(filter command line,$(origin ROUNDS)),$(ROUNDS),10) $(ARGS)
 
-bad-days: setup ## each pipeline command through each bad day, on kafkalite and Apache Kafka, about two hours: ARGS="--day broker --command mirror"
+bad-days: setup ## each pipeline command through each bad day, on kafkalite and Apache Kafka, hours: ARGS="--missing --minutes 30", ARGS="--day broker --command mirror"
 	@$(PY) -m tests.bad_days --matrix $(ARGS)
+
+both-ways: setup ## two mirrors, one each way between kafkalite and Apache Kafka, both killed at random: ARGS="--minutes 10 --seed 1"
+	@$(PY) -m tests.bad_days.both_ways $(ARGS)
+
 cluster: setup ## rounds of faults over three broker processes and their controller, under load: SEED=1 ROUNDS=10; ARGS=--kafka for Apache Kafka's
 	@$(PY) -m tests.cluster --seed $(SEED) --rounds $(if $(filter command line,$(origin ROUNDS)),$(ROUNDS),10) $(ARGS)
 

@@ -37,6 +37,8 @@ class Case:
     topic: str
     registry: str = ""
     made: list[Record] = field(default_factory=list)
+    # Of another topic that took the place of this one.
+    others: list[Record] = field(default_factory=list)
 
     @property
     def folder(self) -> Path:
@@ -88,6 +90,19 @@ class Case:
         schema = 1 if number % EACH < EACH // 2 else 2
         return FRAME + bytes([schema]) + b"\xc8\x01" + text
 
+    def copied(self) -> list[Record]:
+        """What the target has, but for what was told to be of another topic."""
+        others = self.told_of_others()
+        found = records(self.scene.broker.bootstrap, self.target)
+        return [each for each in found if each.value not in others]
+
+    def told_lost(self) -> set[bytes]:
+        return told_lost(self.checkpoint, self.made)
+
+    def told_of_others(self) -> set[bytes]:
+        """What was read under a wrong name, where a run said from which offset on it may be so."""
+        return told_lost(self.checkpoint, self.others)
+
     def verdict(self, exit_code: int | None) -> Verdict:
         """What is wrong with what is there, now that a run ended so; None: it was killed."""
         must = self.scene.records(self.topic) if exit_code == 0 else []
@@ -118,9 +133,10 @@ def is_bad(value: bytes) -> bool:
 
 def _lake(table_format: str) -> Judge:
     def judge(case: Case, must: Sequence[Record]) -> Verdict:
-        found = rows(case.table, table_format)
+        others = case.told_of_others()
+        found = [row for row in rows(case.table, table_format) if row["value"] not in others]
         values = [row["value"] for row in found]
-        verdict = compare(case.made, must, values, told_lost(case.checkpoint, case.made))
+        verdict = compare(case.made, must, values, case.told_lost())
         places = {each.value: (each.partition, each.offset) for each in case.made}
         lie = {row["value"]: (row["partition"], row["offset"]) for row in found}
         moved = (value for value in lie if value in places and lie[value] != places[value])
@@ -146,21 +162,19 @@ def _lag(case: Case, must: Sequence[Record]) -> Verdict:
 
 
 def _letters(case: Case, must: Sequence[Record]) -> Verdict:
-    found = [each.value for each in records(case.scene.broker.bootstrap, case.target)]
+    found = [each.value for each in case.copied()]
     bad = [each for each in must if is_bad(each.value)]
     made = [each for each in case.made if is_bad(each.value)]
-    return compare(made, bad, found, told_lost(case.checkpoint, case.made))
+    return compare(made, bad, found, case.told_lost())
 
 
 def _again(case: Case, must: Sequence[Record]) -> Verdict:
-    found = [each.value for each in records(case.scene.broker.bootstrap, case.target)]
-    return compare(case.made, must, found, set())
+    return compare(case.made, must, [each.value for each in case.copied()], set())
 
 
 def _copy(case: Case, must: Sequence[Record]) -> Verdict:
-    copy = records(case.scene.broker.bootstrap, case.target)
-    found = [each.value for each in copy]
-    verdict = compare(case.made, must, found, told_lost(case.checkpoint, case.made))
+    copy = case.copied()
+    verdict = compare(case.made, must, [each.value for each in copy], case.told_lost())
     verdict.add("out of their place", out_of_order(copy, case.made))
     said = {each.value: (each.key, each.headers) for each in case.made}
     changed = {each.value for each in copy if said.get(each.value) != (each.key, each.headers)}
@@ -170,11 +184,11 @@ def _copy(case: Case, must: Sequence[Record]) -> Verdict:
 
 def _latest(case: Case, must: Sequence[Record]) -> Verdict:
     """The last value of each key, and each key once."""
-    found = rows(case.table, "delta")
+    others = case.told_of_others()
+    found = [row for row in rows(case.table, "delta") if row["value"] not in others]
     newest = {(each.partition, each.key): each for each in must}
-    told = told_lost(case.checkpoint, case.made)
     values = [row["value"] for row in found]
-    verdict = compare(case.made, list(newest.values()), values, told)
+    verdict = compare(case.made, list(newest.values()), values, case.told_lost())
     keys = Counter((row["partition"], row["key"]) for row in found)
     verdict.add("keys twice", (key for (_, key), count in keys.items() if count > 1))
     return verdict

@@ -88,6 +88,18 @@ def committed(bootstrap: str, group: str, topic: str, partitions: int) -> dict[i
     return {each.partition: each.offset for each in found if each.offset >= 0}
 
 
+def ended(bootstrap: str, topic: str, partitions: int) -> int:
+    """How far the partitions of a topic go, added up; 0 without the topic."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "count", "log_level": 0})
+    try:
+        if topic not in consumer.list_topics(timeout=WAIT_S).topics:
+            return 0
+        places = (TopicPartition(topic, number) for number in range(partitions))
+        return sum(consumer.get_watermark_offsets(each, WAIT_S)[1] for each in places)
+    finally:
+        consumer.close()
+
+
 def rows(path: Path, table_format: str) -> list[dict[str, Any]]:
     """The rows of a table: of the files that its log has, or of all that are whole."""
     files = _of_delta(path) if table_format == "delta" else _of_folder(path)

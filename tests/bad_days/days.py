@@ -167,7 +167,7 @@ def _deleted(play: Play) -> None:
 
 
 def _recreated(play: Play) -> None:
-    """With more records than it had; none of them may come for one of the old ones."""
+    """With more records than it had; none of them may come for one of the old ones untold."""
     case = play.case
 
     def recreate() -> None:
@@ -176,6 +176,7 @@ def _recreated(play: Play) -> None:
         for partition in range(PARTITIONS):
             numbers = range(50_000 + partition * 1_000, 50_000 + partition * 1_000 + 2 * EACH)
             case.scene.produce(case.topic, [case.value(each) for each in numbers], partition)
+        case.others = case.scene.records(case.topic)
 
     play.run({DIFFERENT} if case.command.is_stream else {FAILED, DIFFERENT}, recreate)
     if case.command.is_stream:

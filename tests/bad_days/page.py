@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.bad_days.commands import COMMANDS
+from tests.bad_days.commands import COMMANDS, Command
 from tests.bad_days.days import DAYS, Outcome
 from tests.compat.brokers import APACHE_KAFKA, KAFKALITE
 
@@ -19,8 +19,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "generated" / "bad_days.md"
 KEPT = PAGE.with_suffix(".json")
 NAMES = {KAFKALITE: "kafkalite", APACHE_KAFKA: "Apache Kafka 4.3.1"}
 
-# By broker, by day, by command.
-Outcomes = dict[str, dict[str, dict[str, dict[str, Any]]]]
+# By day and by command; and that by broker.
+ByDay = dict[str, dict[str, dict[str, Any]]]
+Outcomes = dict[str, ByDay]
 
 HEAD = """# Pipelines on bad days
 
@@ -29,9 +30,17 @@ partitions, in a driver of its own; the bad thing happened while a batch was pla
 unless its name says otherwise; then the command was started again. After each run confluent-kafka
 and pyarrow counted what it had written: nothing twice, nothing that nobody wrote, and with exit
 code 0 nothing missing but what was told to be lost. A cell is the exit codes of the runs, one
-after another, †: killed; **bold**: not as it should be, and told below. `lag` is `to-lake
---commit-group`. A dash: it cannot happen to this command. An empty cell did not run.
+after another, †: killed; **bold**: not as it should be, and told below. A dash: it cannot happen
+to this command. An empty cell did not run. One cell alone: `make bad-days ARGS="--broker kafkalite
+--day disk --command mirror"`.
+
+| column | `kafkalite pipeline …` |
+| --- | --- |
 """
+
+
+def text_of(outcomes: Outcomes) -> str:
+    return "\n".join(page(outcomes)) + "\n"
 
 
 def load() -> Outcomes:
@@ -42,14 +51,16 @@ def keep(outcomes: Outcomes, kind: str, day: str, command: str, outcome: Outcome
     """Puts one outcome in, and writes file and page."""
     outcomes.setdefault(kind, {}).setdefault(day, {})[command] = asdict(outcome)
     KEPT.write_text(json.dumps(outcomes, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    PAGE.write_text("\n".join(page(outcomes)) + "\n", encoding="utf-8")
+    PAGE.write_text(text_of(outcomes), encoding="utf-8")
 
 
 def page(outcomes: Outcomes) -> Iterator[str]:
     yield HEAD.rstrip()
+    yield from (f"| {each.name} | `{words_of(each)}` |" for each in COMMANDS.values())
     for kind, name in NAMES.items():
         by_day = outcomes.get(kind, {})
-        yield from ("", f"## {name}", "", f"| day | {' | '.join(COMMANDS)} |")
+        yield from ("", f"## {name}", "", summary(by_day), "")
+        yield f"| day | {' | '.join(COMMANDS)} |"
         yield "| --- |" + " --- |" * len(COMMANDS)
         for day in DAYS.values():
             known = by_day.get(day.name, {})
@@ -59,6 +70,21 @@ def page(outcomes: Outcomes) -> Iterator[str]:
     yield from ("", "## Where drivers were killed", "", *points(outcomes))
 
 
+def words_of(command: Command) -> str:
+    """As somebody would type them, but for folders and the options that make batches small."""
+    shown = {"topic": "TOPIC", "folder": "FOLDER", "target": "TARGET", "servers": "SERVERS"}
+    name, _, more = command.words.format(**shown).partition(" ")
+    return f"{name} TOPIC {more}"
+
+
+def summary(by_day: ByDay) -> str:
+    """How many cells there are, ran, and were not as they should be."""
+    all_of = sum(len(day.of) for day in DAYS.values())
+    found = [outcome for by_command in by_day.values() for outcome in by_command.values()]
+    wrong = sum(bool(outcome["faults"]) for outcome in found)
+    return f"{len(found)} of {all_of} cells ran; {wrong} were not as they should be."
+
+
 def cell(outcome: dict[str, Any] | None) -> str:
     if outcome is None:
         return ""
@@ -66,7 +92,7 @@ def cell(outcome: dict[str, Any] | None) -> str:
     return f"**{said}**" if outcome["faults"] else said
 
 
-def faults(by_day: dict[str, dict[str, dict[str, Any]]]) -> Iterator[str]:
+def faults(by_day: ByDay) -> Iterator[str]:
     for day in DAYS:
         for command, outcome in sorted(by_day.get(day, {}).items()):
             for fault in outcome["faults"]:

@@ -24,7 +24,6 @@ from confluent_kafka.admin import (
     ConfigResource,
     NewPartitions,
     NewTopic,
-    OffsetSpec,
     ResourceType,
 )
 
@@ -241,8 +240,3 @@ class Scene:
 
     def records(self, topic: str) -> list[Record]:
         return records(self.broker.bootstrap, topic)
-
-    def landed(self, topic: str, partitions: int) -> int:
-        asked = {TopicPartition(topic, n): OffsetSpec.latest() for n in range(partitions)}
-        ends = self.admin().list_offsets(asked).values()
-        return sum(each.result(WAIT_S).offset for each in ends)

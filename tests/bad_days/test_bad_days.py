@@ -11,9 +11,9 @@ from tests.bad_days.__main__ import run_one
 from tests.bad_days.commands import COMMANDS, FRAME, is_bad
 from tests.bad_days.counting import Record, compare, out_of_order, rows, told_lost
 from tests.bad_days.days import DAYS
-from tests.bad_days.page import cell, page
+from tests.bad_days.page import PAGE, cell, load, page, text_of
 from tests.bad_days.scene import Scene
-from tests.compat.brokers import KAFKALITE
+from tests.compat.brokers import BROKERS, KAFKALITE
 
 MADE = [Record(number % 2, number // 2, b"k", b"%05d" % number) for number in range(8)]
 VALUES = [each.value for each in MADE]
@@ -83,16 +83,22 @@ def test_the_page_tells_what_held_and_what_did_not() -> None:
     assert row.split("|")[4:7] == [" **0 1** ", "  ", " † 0 "]
     assert f"- {day}, dlq: 1 doubled" in lines
     assert "- mirror: written n" in lines
+    assert any(line.startswith("2 of ") and "; 1 were not as" in line for line in lines)
     assert cell(None) == ""
+
+
+def test_the_page_says_what_was_found() -> None:
+    assert PAGE.read_text(encoding="utf-8") == text_of(load()), "write it: see its first line"
 
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 @pytest.mark.timeout(600)
 @pytest.mark.full
+@pytest.mark.parametrize("kind", BROKERS)
 @pytest.mark.parametrize("command", ["mirror", "to-lake-parquet"])
-def test_a_bad_day_leaves_nothing_lost_or_doubled(tmp_path: Path, command: str) -> None:
-    scene = Scene(KAFKALITE, tmp_path)
+def test_a_bad_day_leaves_nothing_lost_or_doubled(tmp_path: Path, kind: str, command: str) -> None:
+    scene = Scene(kind, tmp_path)
     try:
         day = DAYS["driver and broker killed"]
         outcome = run_one(scene, day, COMMANDS[command], is_quick=True)

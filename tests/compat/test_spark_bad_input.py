@@ -8,7 +8,7 @@ import pytest
 
 from kafkalite.pipelines.common import schemas
 from kafkalite.pipelines.common.decode import Decoding
-from kafkalite.pipelines.common.losses import EXPIRED, EXPIRING, RecordsLost
+from kafkalite.pipelines.common.losses import EXPIRED, EXPIRING, RECREATED, RecordsLost
 from kafkalite.pipelines.common.outcomes import PipelineError
 from kafkalite.pipelines.common.running import Batch, Trigger
 from kafkalite.pipelines.common.stopping import StopRequest
@@ -365,6 +365,29 @@ def test_topic_recreated_under_a_running_job_fails_by_name(
     with pytest.raises(RecordsLost, match=f"{topic}-0 from offset 5: topic deleted and recre"):
         lake.run(stop=script.stop, observe=script)
     assert values(lake.table().read().collect()) == numbers(0, 5)
+
+
+@pytest.mark.full
+def test_topic_recreated_under_a_batch_is_told_from_where_on(
+    connector: Connector, topic: str
+) -> None:
+    """Spark goes on in the new one, and takes its records for those that it planned."""
+    lake = _running_lake(connector, topic)
+
+    def produce() -> None:
+        connector.produce(topic, numbers(5, 10))
+
+    def recreate() -> None:
+        connector.delete(topic)
+        connector.create(topic)
+        connector.produce(topic, numbers(100, 125))
+
+    script = Script([("noted", 0, produce), ("planned", 1, recreate)])
+    with pytest.raises(RecordsLost, match=f"{topic}-0 from offset 5: {RECREATED}"):
+        lake.run(stop=script.stop, observe=script)
+    assert [(start, end) for start, end, _ in lost_ranges(lake)] == [(5, None)]
+    with pytest.raises(RecordsLost, match=f"{topic}-0 from offset 5: {RECREATED}"):
+        lake.run()
 
 
 @pytest.mark.full

@@ -4,6 +4,7 @@ What they wrote is counted by confluent-kafka and pyarrow, which share no code w
 """
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,13 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import ConfigResource, ResourceType
 
-from kafkalite.pipelines import Audit, KafkaSource, Mirror, Replay
+from kafkalite.pipelines import Audit, KafkaSource, Mirror, Replay, reporting
 from kafkalite.pipelines.common.decode import Decoding
+from kafkalite.pipelines.common.files import Folder
+from kafkalite.pipelines.common.lake import MARKS
 from kafkalite.pipelines.common.outcomes import Different, HeldElsewhere, PipelineError
-from kafkalite.pipelines.common.running import Trigger
+from kafkalite.pipelines.common.ownership import held
+from kafkalite.pipelines.common.running import Trigger, lease_of
 from kafkalite.pipelines.common.stopping import StopRequest
 from kafkalite.pipelines.common.translation import BEHIND
 from kafkalite.pipelines.lag import Lag
@@ -227,6 +231,27 @@ def test_what_was_aborted_is_nowhere(connector: Connector, topic: str) -> None:
     assert report.faults == [f"{topic}-0 offsets 4..7 not committed, but in the lake (4 rows)"]
 
 
+@pytest.mark.full
+def test_two_reports_into_one_table_come_one_after_the_other(
+    connector: Connector, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill_timed(connector, topic, 5)
+    lake = lake_of(connector, topic)
+    lake.run()
+    report = Audit(connector.spark, lake.source, lake.path).run()
+    path = str(connector.folder / "reports")
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda _: reporting.to_table(connector.spark, report, path), range(2)))
+    assert connector.spark.read.format("delta").load(path).count() == 2
+    marks = Folder(connector.spark, f"{path}/{MARKS}")
+    monkeypatch.setattr(reporting, "WAIT_S", 0.1)
+    with (
+        held(lease_of(connector.spark, marks, "somebody's")),
+        pytest.raises(HeldElsewhere, match="held by somebody's"),
+    ):
+        reporting.to_table(connector.spark, report, path)
+
+
 def test_an_audit_of_nothing_does_not_pass(connector: Connector, topic: str) -> None:
     for name in (topic, f"{topic}-other", f"{topic}-empty"):
         connector.create(name)
@@ -317,6 +342,30 @@ def test_a_recreated_topic_is_not_taken_for_the_old_one(connector: Connector, to
     with pytest.raises(Different, match=f"{topic} was deleted and recreated since "):
         Lag(connector.spark, lake.source, lake.checkpoint, f"{topic}-group").commit()
     assert count(connector, f"{topic}-again") == 5
+
+
+@pytest.mark.full
+def test_a_replay_writes_nothing_of_a_topic_that_took_the_place_of_its_own(
+    connector: Connector, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After it was planned, and before it is read."""
+    connector.create(topic)
+    connector.create(f"{topic}-again")
+    connector.produce(topic, numbers(0, 5))
+    rows = Replay.rows
+
+    def rows_of_another(self: Replay) -> Any:
+        planned = rows(self)
+        connector.delete(topic)
+        connector.create(topic)
+        connector.produce(topic, numbers(100, 105))
+        return planned
+
+    monkeypatch.setattr(Replay, "rows", rows_of_another)
+    target, state = source_of(connector, f"{topic}-again"), str(connector.folder / "state")
+    with pytest.raises(Different, match=f"{topic} was deleted and recreated since this replay"):
+        Replay(connector.spark, target, state, source=source_of(connector, topic)).run()
+    assert count(connector, f"{topic}-again") == 0
 
 
 def test_nothing_is_written_to_where_it_is_read(connector: Connector, topic: str) -> None:

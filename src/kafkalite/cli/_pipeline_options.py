@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 # As `decode` has them, which cannot be imported without Spark.
 VALUE_FORMATS = ("raw", "json", "avro", "confluent-avro", "confluent-json", "confluent-protobuf")
 
+_UNHEARD = logging.NullHandler()
+
 Decorate = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -312,6 +314,8 @@ def open_session(master: str | None, confs: tuple[str, ...], log: SparkLog) -> S
     session = spark.session(app=app, master=master, config=config, log=log.open)
     # Errors of a query come back to the command, which explains them.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    # Else stacks of Python go to the terminal when the JVM ends.
+    logging.getLogger().addHandler(_UNHEARD)
     return session
 
 
@@ -352,11 +356,19 @@ def _as_sentence(where: str) -> Iterator[None]:
     except RuntimeError as error:
         raise _Ending(str(error), getattr(error, "exit_code", FAILED)) from None
     except Exception as error:
+        if _is_of_a_dead_jvm(error):
+            said = "Spark's JVM has ended under it, as for want of memory"
+            raise click.ClickException(said + cure_of("OutOfMemoryError")) from None
         if not type(error).__module__.startswith(("pyspark.", "py4j.")):
             raise
         cause = cause_of(str(error))
         at = f" ({where})" if where else ""
         raise click.ClickException(f"Spark: {cause}{at}{cure_of(cause)}") from None
+
+
+def _is_of_a_dead_jvm(error: Exception) -> bool:
+    """Brokers are asked by the JVM, and who asks a registry tells what became of it."""
+    return isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError"
 
 
 class _Ending(click.ClickException):

@@ -273,20 +273,21 @@ def audit(**given: Any) -> None:
 
 
 def _hand_out(pipeline: Any, report: Report, given: dict[str, Any], ledger: str) -> None:
+    """What is printed comes last: it says how the whole has ended."""
     from kafkalite.pipelines import reporting
 
-    if given["as_json"]:
-        click.echo(json.dumps(reporting.as_json(report), indent=1))
-    elif ledger == "json":
-        click.echo(json.dumps(reporting.as_ledger(report)))
-    else:
-        show_report(report)
     if given["report"]:
         reporting.to_table(pipeline.spark, report, given["report"], given["adopt"])
     if given["report_topic"]:
         reporting.to_topic(pipeline.spark, report, pipeline.source, given["report_topic"])
     if given["plot"]:
         reporting.plot(report, given["plot"])
+    if given["as_json"]:
+        click.echo(json.dumps(reporting.as_json(report), indent=1))
+    elif ledger == "json":
+        click.echo(json.dumps(reporting.as_ledger(report)))
+    else:
+        show_report(report)
 
 
 @command.command(epilog=EPILOG)

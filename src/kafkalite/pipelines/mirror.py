@@ -6,10 +6,9 @@ by partition, and is checked to be so. Holds as long as nobody else writes to th
 looked at before and after each batch.
 """
 
-import json
 import time
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -27,6 +26,7 @@ from kafkalite.pipelines.common.progress import Progress, Watch
 from kafkalite.pipelines.common.running import Batch, Observe, StreamJob, Trigger
 from kafkalite.pipelines.common.source import KafkaSource, resolve
 from kafkalite.pipelines.common.stopping import StopRequest
+from kafkalite.pipelines.common.syncs import Syncs
 from kafkalite.pipelines.common.targets import cluster_id
 from kafkalite.pipelines.common.topic_sink import Landed, LeaveOut, TopicSink
 from kafkalite.pipelines.common.translation import (
@@ -38,7 +38,6 @@ from kafkalite.pipelines.common.translation import (
     translate,
 )
 
-SYNCS = "offset-syncs"
 # Settings of topics and offsets of groups go over at the start, at the end, and so often between.
 SYNC_S = 10.0
 MEMBERS = "of a group with members at the target"
@@ -122,7 +121,7 @@ class Mirror:
     moved: dict[str, Moves] = field(default_factory=dict)
     _landed: Landed | None = None
     _copies: Copies | None = None
-    _syncs: dict[TopicPartition, list[Sync]] = field(default_factory=dict)
+    _syncs: Syncs | None = None
     _known: set[TopicPartition] = field(default_factory=set)
     _is_within: bool = False
     _ensured_at: float = 0.0
@@ -179,8 +178,8 @@ class Mirror:
 
     def _begin(self) -> None:
         """What is to be so before the first batch."""
-        self._syncs = self.syncs()
-        mirrored = {topic for topic, _ in self._syncs}
+        self._syncs = Syncs(self._notes())
+        mirrored = {topic for topic, _ in self._syncs.found}
         self._copies = Copies(self._notes(), self.rename, self.sync_settings, self.adopt, mirrored)
         with KafkaAdmin(self.spark, self.source.client_options) as admin:
             unknown = sorted(set(self.groups) - set(admin.groups()))
@@ -222,7 +221,7 @@ class Mirror:
         """Copies end where the last batch left them, or somebody else writes there."""
         left = {
             (self._renamed(topic), partition): syncs[-1].to_end
-            for (topic, partition), syncs in self._syncs.items()
+            for (topic, partition), syncs in self.syncs().items()
         }
         wrong = strangers(left, ends)
         if wrong and not self.adopt:
@@ -252,10 +251,8 @@ class Mirror:
             # Fewer: compacted since it was copied. Then a group goes on at the batch's beginning.
             if sum(length for _, length in noted) == gapped[key].to_end - gapped[key].to_start:
                 found[key] = replace(gapped[key], runs=noted)
-        rows = [[*key, *astuple(sync)] for key, sync in found.items()]
-        self._notes().write(f"{SYNCS}/{batch.id}.json", json.dumps(rows))
-        for key, sync in found.items():
-            _add(self._syncs.setdefault(key, []), sync)
+        assert self._syncs is not None, "a run begins with them"
+        self._syncs.note(batch.id, found)
         if time.monotonic() - self._moved_at > SYNC_S:
             self._move_groups()
 
@@ -293,11 +290,12 @@ class Mirror:
 
     def _moves(self, here: Offsets, there: Offsets) -> Moves:
         committed, places, starts = {}, {}, {}
+        known = self.syncs()
         for (topic, partition), offset in here.items():
             if (topic, partition) not in self._known:
                 # The group reads other topics as well.
                 continue
-            syncs = self._syncs.get((topic, partition), [])
+            syncs = known.get((topic, partition), [])
             copy = (self._renamed(topic), partition)
             place = translate(offset, syncs)
             committed[copy] = offset
@@ -308,16 +306,8 @@ class Mirror:
         return moves(committed, there, places, starts)
 
     def syncs(self) -> dict[TopicPartition, list[Sync]]:
-        """All that was noted, by source partition, in order."""
-        notes = self._notes()
-        found: dict[TopicPartition, list[Sync]] = {}
-        for name in sorted(notes.names(SYNCS), key=lambda name: int(name.partition(".")[0])):
-            for topic, partition, *span in json.loads(notes.read(f"{SYNCS}/{name}") or "[]"):
-                # Notes of before there were runs have none.
-                start, end, to_start, to_end, noted = [*span, ()][:5]
-                sync = Sync(start, end, to_start, to_end, tuple((f, n) for f, n in noted))
-                _add(found.setdefault((topic, partition), []), sync)
-        return found
+        """All that is known, by source partition, in order."""
+        return self._syncs.found if self._syncs is not None else {}
 
     def _notes(self) -> Folder:
         return Folder(self.spark, f"{self.checkpoint}/{NOTES}")
@@ -335,13 +325,6 @@ def runs(rows: DataFrame) -> DataFrame:
         sf.min("offset").alias("first"), sf.count("*").alias("length")
     )
     return grouped.orderBy("topic", "partition", "first")
-
-
-def _add(syncs: list[Sync], sync: Sync) -> None:
-    """A batch that comes again is noted again."""
-    if syncs and syncs[-1].start == sync.start:
-        syncs.pop()
-    syncs.append(sync)
 
 
 def _commit(there: KafkaAdmin, group: str, found: Moves) -> Moves:

@@ -160,6 +160,9 @@ class Replay:
         rows = self.rows().persist()
         try:
             chosen = rows.count()
+            if self.source is not None:
+                # Under the read as well: a consumer goes on in a new topic without a word.
+                self._refuse_recreated(self.source, notes)
             landed = sink.write(rows, 0, leave_out_landed, chosen)
         finally:
             rows.unpersist()

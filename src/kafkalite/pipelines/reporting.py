@@ -10,13 +10,19 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from kafkalite.pipelines.common.lake import Lake
+from kafkalite.pipelines.common.files import Folder
+from kafkalite.pipelines.common.lake import MARKS, Lake
 from kafkalite.pipelines.common.outcomes import DIFFERENT, DONE, PipelineError
+from kafkalite.pipelines.common.ownership import held
+from kafkalite.pipelines.common.running import lease_of
 from kafkalite.pipelines.common.source import KafkaSource
 
 if TYPE_CHECKING:
     from kafkalite.pipelines.audit import Report
 
+OWNER = "audit --report"
+# For another audit that appends to the same table.
+WAIT_S = 60.0
 _SCHEMA = (
     "topic STRING, bucket TIMESTAMP, broker BIGINT, lake BIGINT, producer BIGINT, "
     "latency_p50_ms DOUBLE, latency_p95_ms DOUBLE, latency_p99_ms DOUBLE, latency_max_ms DOUBLE"
@@ -56,8 +62,11 @@ def table(spark: SparkSession, report: "Report") -> DataFrame:
 
 
 def to_table(spark: SparkSession, report: "Report", path: str, adopt: bool = False) -> None:
-    Lake(spark, path, "delta").own("audit --report", adopt)
-    table(spark, report).write.format("delta").mode("append").save(path)
+    marks = Folder(spark, f"{path}/{MARKS}")
+    # Of two that make a table of Delta's at once one fails.
+    with held(lease_of(spark, marks, f"{OWNER} {path}"), WAIT_S):
+        Lake(spark, path, "delta").own(OWNER, adopt)
+        table(spark, report).write.format("delta").mode("append").save(path)
 
 
 def to_topic(spark: SparkSession, report: "Report", cluster: KafkaSource, topic: str) -> None:

@@ -6,6 +6,7 @@ and says where it is unless told to be left out. Only a tombstone, or a delete t
 one, deletes: what cannot be read is kept with its bytes and an `error`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,7 +17,8 @@ from kafkalite.pipelines.common.decode import Decoding, decode, json_object
 from kafkalite.pipelines.common.files import Folder
 from kafkalite.pipelines.common.lake import MARKS, Lake
 from kafkalite.pipelines.common.ledger import Account, Ledger
-from kafkalite.pipelines.common.outcomes import PipelineError
+from kafkalite.pipelines.common.losses import topic_ids
+from kafkalite.pipelines.common.outcomes import Different, PipelineError
 from kafkalite.pipelines.common.ownership import held
 from kafkalite.pipelines.common.progress import Progress, Watch
 from kafkalite.pipelines.common.running import (
@@ -28,7 +30,7 @@ from kafkalite.pipelines.common.running import (
     sink_of_checkpoint,
 )
 from kafkalite.pipelines.common.schemas import Schemas, of_format
-from kafkalite.pipelines.common.source import KafkaSource, refuse_missing
+from kafkalite.pipelines.common.source import KafkaSource, refuse_missing, resolve
 from kafkalite.pipelines.common.stopping import StopRequest
 
 ONCE, FOLLOW = "snapshot", "snapshot --follow"
@@ -126,16 +128,18 @@ class Snapshot:
             self._table().own(ONCE, self.adopt, beside)
             with KafkaAdmin(self.spark, self.source.client_options) as admin:
                 refuse_missing(self.source, admin)
+                topics = topic_ids(admin, {topic for topic, _ in resolve(self.source, admin)})
             # Read once, though it is counted, folded and written.
             df = self.source.batch(self.spark).persist()
             try:
-                return self._replace(df)
+                return self._replace(df, topics)
             finally:
                 df.unpersist()
 
-    def _replace(self, df: DataFrame) -> Ledger:
+    def _replace(self, df: DataFrame, topics: Mapping[str, str]) -> Ledger:
         self._refuse_null_keys(df)
         read, keyed = df.agg(sf.count("*"), sf.count("key")).collect()[0]
+        self._refuse_others(topics)
         rows = self.step(df).persist()
         try:
             keys, values = rows.agg(sf.count("*"), sf.count("value")).collect()[0]
@@ -153,6 +157,17 @@ class Snapshot:
         ledger = Ledger(ONCE, source, self.path, isolation, committed_to=self.path)
         ledger.add(account, (), read)
         return ledger
+
+    def _refuse_others(self, topics: Mapping[str, str]) -> None:
+        """Now that they are read: a consumer goes on in a new topic of the same name."""
+        with KafkaAdmin(self.spark, self.source.client_options) as admin:
+            now = topic_ids(admin, topics)
+        others = sorted(name for name in topics if now.get(name) != topics[name])
+        if others:
+            raise Different(
+                f"{', '.join(others)} was deleted while it was read: nothing was written, "
+                "start it again for what is there now"
+            )
 
     def _table(self) -> Lake:
         return Lake(self.spark, self.path, self.format)

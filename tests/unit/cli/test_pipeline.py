@@ -6,7 +6,9 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -19,8 +21,11 @@ from kafkalite.cli import _pipeline_progress as live
 from kafkalite.cli import _pipeline_screen as screen
 from kafkalite.cli._pipeline_options import VALUE_FORMATS, Reading, explained
 from kafkalite.cli._spark_log import SparkLog
+from kafkalite.cli.pipeline import _hand_out as hand_out
 from kafkalite.cli.pipeline import command
 from kafkalite.jvm import java
+from kafkalite.pipelines import reporting
+from kafkalite.pipelines.audit import Bucket, Report
 from kafkalite.pipelines.common.admin import ClusterError
 from kafkalite.pipelines.common.decode import FORMATS
 from kafkalite.pipelines.common.losses import EXPIRED, Loss, RecordsLost
@@ -312,6 +317,13 @@ def test_each_command_tells_its_exit_codes(name: str) -> None:
         assert f"{code}  {meaning}" in said
 
 
+def test_a_jvm_that_died_is_told_with_its_cure() -> None:
+    with pytest.raises(click.ClickException) as told, explained("mirror", "table"):
+        raise ConnectionRefusedError(111, "Connection refused")
+    assert told.value.message.startswith("Spark's JVM has ended under it")
+    assert "--conf spark.driver.memory=4g" in told.value.message
+
+
 @pytest.mark.parametrize(
     ("error", "exit_code"),
     [
@@ -322,6 +334,7 @@ def test_each_command_tells_its_exit_codes(name: str) -> None:
         (HeldElsewhere("x"), 4),
         (KeyboardInterrupt(), 5),
         (ClusterError("x"), 1),
+        (ConnectionRefusedError(111, "Connection refused"), 1),
     ],
 )
 def test_each_failure_has_its_exit_code_and_a_line_for_machines(
@@ -359,6 +372,27 @@ def test_the_target_has_the_options_that_reach_its_cluster() -> None:
         "bootstrap.servers": "k:1",
         "isolation.level": "read_uncommitted",
     }
+
+
+def test_an_audit_is_accounted_for_when_its_report_is_written(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line, and nothing of success before a failure."""
+    bucket = Bucket("t", datetime(2026, 1, 1, tzinfo=UTC), 5, 5, None, 1.0, 1.0, 1.0, 1.0)
+    given = {"report": "/reports", "adopt": False, "report_topic": "", "plot": "", "as_json": False}
+    pipeline: Any = SimpleNamespace(spark=None)
+    found = Report([bucket], [])
+
+    def full(*given: Any) -> None:
+        raise PipelineError("No space left on device")
+
+    monkeypatch.setattr(reporting, "to_table", full)
+    with pytest.raises(PipelineError):
+        hand_out(pipeline, found, given, "json")
+    assert capsys.readouterr().out == ""
+    monkeypatch.setattr(reporting, "to_table", lambda *given: None)
+    hand_out(pipeline, found, given, "json")
+    assert json.loads(capsys.readouterr().out)["proven"] is True
 
 
 def test_the_summary_names_what_was_lost(capsys: pytest.CaptureFixture[str]) -> None:

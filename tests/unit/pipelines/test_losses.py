@@ -13,6 +13,7 @@ from kafkalite.pipelines.common.losses import (
     LOST_FILE,
     RECREATED,
     TOPICS_FILE,
+    WHILE_READ,
     Guard,
     Loss,
     RecordsLost,
@@ -63,6 +64,49 @@ def test_a_new_topic_is_not_asked_for_partitions_of_the_old_one() -> None:
     with pytest.raises(RecordsLost, match="t-3 from offset 7: topic deleted and recreated"):
         Guard(admin, folder, keep_going=True).check({("t", 3): 7})
     assert json.loads(notes[LOST_FILE])[0]["reason"] == RECREATED
+
+
+Noted = dict[str, str]
+
+
+def guard_of(ids: dict[str, str], notes: Noted, *, keep_going: bool = False) -> Guard:
+    """Of a cluster whose topics have these ids, which may change."""
+    folder: Any = SimpleNamespace(path="/c", read=notes.get, write=notes.__setitem__)
+
+    def topics(names: set[str]) -> dict[str, Any]:
+        return {name: SimpleNamespace(topic_id=ids[name]) for name in names & ids.keys()}
+
+    admin: Any = SimpleNamespace(topics=topics, starts=lambda places: dict.fromkeys(places, 0))
+    return Guard(admin, folder, keep_going)
+
+
+@pytest.mark.parametrize("keep_going", [False, True])
+@pytest.mark.parametrize(("later", "why"), [({"t": "B"}, RECREATED), ({}, DELETED)])
+def test_a_topic_that_was_exchanged_under_a_batch_is_told(
+    later: dict[str, str], why: str, *, keep_going: bool
+) -> None:
+    """A consumer goes on where it was in a new topic of the same name."""
+    ids, notes = {"t": "A", "u": "U"}, Noted()
+    guard = guard_of(ids, notes, keep_going=keep_going)
+    guard.check({("t", 0): 100, ("u", 0): 5})
+    ids.pop("t")
+    ids.update(later)
+    with pytest.raises(RecordsLost, match=f"t-0 from offset 100: {why} while it was read"):
+        guard.check_again([Range("t", 0, 100, 200), Range("u", 0, 5, 9)], [])
+    assert [row["reason"] for row in json.loads(notes[LOST_FILE])] == [WHILE_READ[why]]
+
+
+def test_a_new_topic_is_known_from_its_first_batch_on() -> None:
+    ids, notes, first = {"t": "A", "new": "N"}, Noted(), [Range("new", 0, 0, 7)]
+    guard = guard_of(ids, notes)
+    guard.check({("t", 0): 100}, first)
+    guard.check_again(first, [])
+    ids["new"] = "other"
+    with pytest.raises(RecordsLost, match="new-0 from offset 0"):
+        guard.check_again(first, [])
+    # And when that batch comes again.
+    with pytest.raises(RecordsLost, match="new-0 from offset 0"):
+        guard_of(ids, notes).check({("t", 0): 100}, first)
 
 
 def test_what_went_while_it_was_read_may_be_lost() -> None:

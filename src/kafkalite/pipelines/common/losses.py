@@ -6,7 +6,7 @@ Spark misses a topic recreated with as many records as the old one, so topic ids
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from kafkalite.pipelines.common.admin import KafkaAdmin
 from kafkalite.pipelines.common.files import Folder
@@ -20,6 +20,11 @@ EXPIRED = "expired before it was read"
 EXPIRING = "expired while it was read, perhaps unread"
 RECREATED = "topic deleted and recreated"
 DELETED = "topic deleted"
+# The same under a batch: a consumer goes on in a new topic of the same name, and tells nobody.
+WHILE_READ = {
+    RECREATED: f"{RECREATED} while it was read, what was written from there on may be of the new",
+    DELETED: f"{DELETED} while it was read, perhaps unread",
+}
 
 
 class RecordsLost(Different):
@@ -78,19 +83,27 @@ def replaced(known: Mapping[str, str], now: Mapping[str, str], reads_from: Offse
     ]
 
 
+def topic_ids(admin: KafkaAdmin, topics: Iterable[str]) -> dict[str, str]:
+    return {name: topic.topic_id for name, topic in admin.topics(topics).items()}
+
+
 def recreated(notes: Folder, admin: KafkaAdmin, topics: Iterable[str]) -> list[str]:
     """Those of these topics that are others than were noted, under their names."""
     known = json.loads(notes.read(TOPICS_FILE) or "{}")
-    now = admin.topics(topics)
-    return sorted(name for name in now if known.get(name, now[name].topic_id) != now[name].topic_id)
+    now = topic_ids(admin, topics)
+    return sorted(name for name in now if known.get(name, now[name]) != now[name])
 
 
 def note_topics(notes: Folder, admin: KafkaAdmin, topics: Iterable[str]) -> None:
     """Which topics these are, for `recreated`."""
     known = json.loads(notes.read(TOPICS_FILE) or "{}")
-    now = {name: topic.topic_id for name, topic in admin.topics(topics).items()}
+    now = topic_ids(admin, topics)
     if any(known.get(name) != topic_id for name, topic_id in now.items()):
         notes.write(TOPICS_FILE, json.dumps({**known, **now}, sort_keys=True))
+
+
+def begins(ranges: Iterable[Range]) -> Offsets:
+    return {(each.topic, each.partition): each.start for each in ranges}
 
 
 class Guard:
@@ -102,15 +115,16 @@ class Guard:
         self._keep_going = keep_going
         self.noted: list[Loss] = []
 
-    def check(self, reads_from: Offsets) -> list[Loss]:
+    def check(self, reads_from: Offsets, ranges: Sequence[Range] = ()) -> list[Loss]:
         """Raises `RecordsLost`, or with `keep_going` gives what expired, after writing it down.
 
         A recreated topic always raises: offsets of the old one mean nothing in the new one.
+        `ranges` may be of topics of which nothing was read yet.
         """
-        topics = {topic for topic, _ in reads_from}
-        now = {name: topic.topic_id for name, topic in self._admin.topics(topics).items()}
+        planned = {**begins(ranges), **reads_from}
+        now = topic_ids(self._admin, {topic for topic, _ in planned})
         known = json.loads(self._notes.read(TOPICS_FILE) or "{}")
-        gone = replaced(known, now, reads_from)
+        gone = replaced(known, now, planned)
         present = {each: offset for each, offset in reads_from.items() if each[0] in now}
         # A new topic may have fewer partitions, for which one would wait in vain.
         old = expired(present, self._admin.starts(present)) if present and not gone else []
@@ -124,10 +138,17 @@ class Guard:
         return losses
 
     def check_again(self, ranges: Sequence[Range], before: Sequence[Loss]) -> None:
-        """After a batch: Spark was told to pass over what is gone, and does so without a word."""
+        """After a batch: of the topics that were read none was another one by then. And Spark
+        passes without a word over what is gone, where it was told to."""
+        known = json.loads(self._notes.read(TOPICS_FILE) or "{}")
+        now = topic_ids(self._admin, {each.topic for each in ranges})
+        others = replaced(known, now, begins(ranges))
+        gone = [replace(each, reason=WHILE_READ[each.reason]) for each in others]
+        if gone:
+            self._write_down(gone)
+            raise RecordsLost(gone, f"{self._notes.path}/{LOST_FILE}")
         if self._keep_going:
-            starts = self._admin.starts((each.topic, each.partition) for each in ranges)
-            self._write_down(expiring(ranges, before, starts))
+            self._write_down(expiring(ranges, before, self._admin.starts(begins(ranges))))
 
     def _write_down(self, losses: Iterable[Loss]) -> None:
         """Each range once: a restart and the batches after it meet the same loss again."""

@@ -220,10 +220,10 @@ class _Run:
 
     def _write(self, df: DataFrame, batch_id: int) -> None:
         starts = self._checkpoint.starts(batch_id)
-        lost = self._guard.check(starts)
+        ranges = between(starts, self._checkpoint.ends(batch_id) or {})
+        lost = self._guard.check(starts, ranges)
         query_id = self._checkpoint.query_id()
         assert query_id is not None, "Spark writes its metadata before the first batch"
-        ranges = between(starts, self._checkpoint.ends(batch_id) or {})
         batch = Batch(batch_id, query_id, tuple(ranges))
         self._size = count(ranges)
         self._job.observe("planned", batch)
@@ -273,7 +273,7 @@ class _Run:
             raise failure
         planned = self._checkpoint.last_planned()
         if planned is not None:
-            self._guard.check(self._checkpoint.starts(planned))
+            self._guard.check(self._checkpoint.starts(planned), self._checkpoint.ranges(planned))
         cause = cause_of(str(failure))
         raise PipelineError(
             f"{cause} (reading {self._job.source} at {self._job.source.bootstrap_servers}, "

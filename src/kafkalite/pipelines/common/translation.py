@@ -7,7 +7,7 @@ batch was copied, so that nothing which the source forgets later changes the ans
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kafkalite.pipelines.common.offsets import Offsets, TopicPartition
 
@@ -28,6 +28,11 @@ class Sync:
     def is_dense(self) -> bool:
         return self.end - self.start == self.to_end - self.to_start
 
+    def until(self, offset: int) -> "Sync":
+        """Of one without gaps what lies before an offset."""
+        end = min(self.end, offset)
+        return replace(self, end=end, to_end=self.place(end))
+
     def place(self, offset: int) -> int:
         """Where the record at this offset, or the next one behind it, came to lie."""
         if self.is_dense:
@@ -38,6 +43,23 @@ class Sync:
                 return place + max(0, offset - first)
             place += length
         return place
+
+
+def follow(syncs: list[Sync], sync: Sync) -> None:
+    """Puts one behind the others; a batch that comes again takes its own place.
+
+    What has no gap becomes one with what it follows, so that a mirror that runs for long does not
+    remember each batch.
+    """
+    while syncs and syncs[-1].start >= sync.start:
+        syncs.pop()
+    if syncs and syncs[-1].is_dense:
+        last = syncs.pop().until(sync.start)
+        if sync.is_dense and (last.end, last.to_end) == (sync.start, sync.to_start):
+            sync = replace(last, end=sync.end, to_end=sync.to_end)
+        else:
+            syncs.append(last)
+    syncs.append(sync)
 
 
 def translate(offset: int, syncs: Sequence[Sync]) -> int | None:
