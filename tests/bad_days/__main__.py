@@ -10,9 +10,7 @@ mount small ones; without it they are left out, and a line says so.
 
 import argparse
 import math
-import os
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -56,28 +54,9 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-<<<<<<< HEAD
-def run_all(kind: str, given: argparse.Namespace) -> Iterator[tuple[Day, Command, Outcome]]:
-=======
-def can_mount() -> bool:
-    """Whether a process may have mounts of its own here."""
-    try:
-        found = subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False)
-    except FileNotFoundError:
-        return False
-    return found.returncode == 0
-
-
-def within_mounts() -> int:
-    """The same again, where what is mounted is nobody else's."""
-    call = ["unshare", "-rm", sys.executable, "-m", "tests.bad_days", *sys.argv[1:]]
-    return subprocess.run(call, env={**os.environ, WITHIN: "1"}, check=False).returncode
-
-
 def run_all(
     kind: str, given: argparse.Namespace, until: float
 ) -> Iterator[tuple[Day, Command, Outcome]]:
->>>>>>> room-pipes
     known = page.load().get(kind, {}) if given.missing else {}
     ahead = [each for each in cells(given) if each[1].name not in known.get(each[0].name, {})]
     if not ahead or time.monotonic() > until:
