@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from kafkalite.pipelines.common import protobuf
 from kafkalite.pipelines.common.json_schema import misfit
-from kafkalite.pipelines.common.schemas import UNKNOWN_SCHEMA
+from kafkalite.pipelines.common.outcomes import UNKNOWN_SCHEMA
 
 FORMATS = ("raw", "json", "avro", "confluent-avro", "confluent-json", "confluent-protobuf")
 # Their values are held against the very schema that they name.

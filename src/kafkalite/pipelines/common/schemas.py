@@ -20,7 +20,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from kafkalite.pipelines.common.avro_names import UnknownName, whole
 from kafkalite.pipelines.common.json_schema import bundle, fault_of_schema
-from kafkalite.pipelines.common.outcomes import PipelineError
+from kafkalite.pipelines.common.outcomes import UNKNOWN_SCHEMA, PipelineError
 from kafkalite.pipelines.common.protobuf import NotProtobuf, compiled
 
 if TYPE_CHECKING:  # commands read schemas where there is no Spark
@@ -28,7 +28,6 @@ if TYPE_CHECKING:  # commands read schemas where there is no Spark
 
     from kafkalite.pipelines.common.decode import Decoding
 
-UNKNOWN_SCHEMA = "unknown schema id"
 TIMEOUT_S = 30.0
 ATTEMPTS = 3
 PAUSE_S = 0.5
