@@ -4,6 +4,8 @@ client of librdkafka sees."""
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Callable
 from uuid import uuid4
 
@@ -210,3 +212,45 @@ def test_what_destroys_asks_first(run: Run) -> None:
     ):  # fmt: skip
         asked = run(*words)
         assert (asked.exit_code, "--yes" in asked.output) == (2, True)
+
+
+def test_how_groups_do(broker: Broker, run: Run, make_topic: MakeTopic) -> None:
+    topic = make_topic(1)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for number in range(RECORDS):
+        producer.produce(topic, f"value {number}", partition=0)
+    assert producer.flush(PATIENCE_S) == 0
+    done, stopped, stalling = (f"{topic}-{word}" for word in ("done", "stopped", "stalling"))
+    commit(broker, done, topic, RECORDS)
+    commit(broker, stopped, topic, 3)
+    is_over = threading.Event()
+    committing = threading.Thread(target=commit_again, args=(broker, stalling, topic, is_over))
+    committing.start()
+    try:
+        time.sleep(3)
+        watched = run("group", "watch", f"{topic}-*", "-n", "1", "--every", "3", "-o", "json")
+    finally:
+        is_over.set()
+        committing.join()
+    assert watched.exit_code == BEHIND, watched.output
+    found = {each["group"]: each for each in json.loads(watched.stdout)["groups"]}
+    assert {name: (each["status"], each["worst_status"], each["lag"])
+            for name, each in found.items()} == {
+        done: ("OK", "OK", 0), stopped: ("ERR", "STOP", RECORDS - 3),
+        stalling: ("ERR", "STALL", RECORDS - 5),
+    }  # fmt: skip
+    well = run("group", "watch", done, "-n", "1", "--every", "1")
+    assert (well.exit_code, well.stdout.splitlines()[1].split()[:2]) == (0, ["GROUP", "STATUS"])
+    assert well.stdout.splitlines()[2].split()[:3] == [done, "OK", "0"]
+
+
+def commit(broker: Broker, group: str, topic: str, offset: int) -> None:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group})
+    consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+    consumer.close()
+
+
+def commit_again(broker: Broker, group: str, topic: str, is_over: threading.Event) -> None:
+    """The same offset; commits within a second would count as one."""
+    while not is_over.wait(1.1):
+        commit(broker, group, topic, 5)

@@ -15,6 +15,7 @@ from kafkalite.cli.cluster import UNWELL
 from kafkalite.cli.main import main
 from tests.compat.brokers import Broker
 from tests.compat.conftest import MakeTopic
+from tests.compat.java_tools import JavaTools
 from tests.compat.waiting import eventually
 
 PATIENCE_S = 30
@@ -113,6 +114,32 @@ def test_the_cluster(broker: Broker, run: Run, make_topic: MakeTopic) -> None:
     assert (well.exit_code, well.stdout.startswith("all is well: 1 brokers")) in (
         (0, True), (UNWELL, False)  # a topic that is being deleted
     )  # fmt: skip
+
+
+def test_the_quorum_is_as_kafka_metadata_quorum_tells_it(
+    broker: Broker, run: Run, tools: JavaTools
+) -> None:
+    tool = "org.apache.kafka.tools.MetadataQuorumCommand"
+    words = ("--bootstrap-server", broker.bootstrap, "describe")
+    told = dict(
+        line.split(":", 1) for line in tools.run(tool, *words, "--status").splitlines()
+    )
+    [one] = rows(run("cluster", "quorum", "-o", "json"))
+    head, *replicas = tools.run(tool, *words, "--replication").splitlines()
+    assert head.split()[:4] == ["NodeId", "DirectoryId", "LogEndOffset", "Lag"]
+    [replica] = [line.split() for line in replicas]
+    assert one["role"] == replica[-1].lower() == "leader"
+    assert [str(one["node"]), one["directory"]] == replica[:2]
+    assert [str(one["node"]), str(one["epoch"])] == [
+        told["LeaderId"].strip(), told["LeaderEpoch"].strip()
+    ]  # fmt: skip
+    # The log grows meanwhile.
+    assert int(told["HighWatermark"]) <= int(str(one["high_watermark"]))
+    assert int(str(one["log_end"])) <= int(replica[2])
+    assert one["lag"] == 0
+    table = run("cluster", "quorum").stdout.splitlines()
+    assert table[0].startswith(f"leader {one['node']} since epoch {one['epoch']}, ")
+    assert table[1].split()[:3] == ["NODE", "ROLE", "LOG"]
 
 
 # --- transactions ---------------------------------------------------------------------------------

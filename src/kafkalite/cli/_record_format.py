@@ -88,6 +88,14 @@ def printer(text: str, null: bytes = b"", shown: Callable[[bytes], bytes] | None
     return made
 
 
+def around_value(text: str) -> tuple[bytes, bytes] | None:
+    """What a format has before the value and behind it, when there is nothing else in it."""
+    before, token, behind = text.partition("%s")
+    if not token or "%" in before + behind:
+        return None
+    return unescaped(before), unescaped(behind)
+
+
 # How bytes.__mod__ is told of each, and what; straight-line code costs a third of calls.
 _TOKENS = {
     "t": (b"%b", "topic.encode()"),

@@ -82,8 +82,8 @@ def fields_of(kinds: dict[str, str], where: str) -> Fields:
         })
     except ImportError as error:
         raise click.ClickException(
-            f"schemas of a registry need pyspark and fastavro ({error}): "
-            "pip install 'kafkalite[spark,avro,json-schema]'"
+            f"Avro of a registry needs fastavro ({error}): "
+            "pip install 'kafkalite[avro,json-schema]'"
         ) from None
     except ValueError as error:
         raise click.ClickException(str(error)) from None

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafkalite.cli._as_program import FOUND
-from kafkalite.cli._output import output_option, tell, tell_missing, timeout_option, with_cluster
+from kafkalite.cli._output import (
+    moment,
+    output_option,
+    tell,
+    tell_missing,
+    timeout_option,
+    with_cluster,
+)
 from kafkalite.cli._where import JSON, TABLE, Where, cluster_options
 
 if TYPE_CHECKING:
@@ -18,6 +25,7 @@ if TYPE_CHECKING:
 
 BROKERS = ("broker", "host", "port", "rack", "leads", "replicas", "bytes", "is_controller")
 FEATURES = ("feature", "level", "lowest", "highest")
+QUORUM = ("node", "role", "log_end", "lag", "last_fetch", "last_caught_up", "directory")
 PROBLEMS = ("partition", "problem")
 UNWELL = FOUND  # exit code
 
@@ -81,6 +89,35 @@ def features(where: Where, shape: str, timeout_s: float) -> None:
             for each in sorted(answer.supported_features, key=lambda each: str(each.name))
         ]  # fmt: skip
         tell(shape, rows, FEATURES)
+
+    with_cluster(where, act)
+
+
+@command.command()
+@cluster_options
+@output_option
+@timeout_option
+def quorum(where: Where, shape: str, timeout_s: float) -> None:
+    """Tell who keeps the metadata: voters, observers, and how far each of them is."""
+    from kafkalite.client.quorum import standing
+
+    def act(cluster: Cluster) -> None:
+        from kafkalite.client.admin import Admin
+
+        found = standing(Admin(cluster, timeout_s=timeout_s))
+        if shape == TABLE:
+            click.echo(f"leader {found.leader} since epoch {found.epoch}, "
+                       f"{found.high_watermark} records are everybody's")  # fmt: skip
+        rows = [
+            {
+                "node": each.node_id, "role": each.role, "log_end": each.log_end,
+                "lag": found.log_end - each.log_end, "last_fetch": moment(each.last_fetch_ms),
+                "last_caught_up": moment(each.last_caught_up_ms), "directory": each.directory,
+                "epoch": found.epoch, "high_watermark": found.high_watermark,
+            }
+            for each in found.replicas
+        ]  # fmt: skip
+        tell(shape, rows, QUORUM)
 
     with_cluster(where, act)
 

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from kafkalite.cli._registry import Fields
     from kafkalite.client.cluster import Cluster
     from kafkalite.client.consuming import Reader
+    from kafkalite.client.shown import Shown
     from kafkalite.records.batch import BatchHeader
     from kafkalite.records.record import Record
 
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 
 Line = Callable[[str, int, "Record", "BatchHeader"], bytes]
+Lines = Callable[["Shown"], bytes | None]  # all of a batch, where that can be had at once
 
 
 def _decoded(
@@ -109,9 +111,11 @@ def command(
         raise click.UsageError("-s and --schema-registry belong together")
     is_shown = sys.stdout.isatty() and not raw
     fields = _fields(decoded, registry)
-    show = _as_json(fields, is_shown) if as_json else _printer(
-        form, key_delimiter, b"NULL" if shows_null else b"", is_shown, fields
-    )
+    null = b"NULL" if shows_null else b""
+    text = _usual_form(key_delimiter) if form is None else form
+    show = _as_json(fields, is_shown) if as_json else _printer(text, null, is_shown, fields)
+    is_plain = not (as_json or is_shown or fields or count)
+    show_all = _at_once(text, null) if is_plain else _one_by_one
 
     def act(cluster: Cluster) -> None:
         from kafkalite.client.consuming import Reader
@@ -123,7 +127,8 @@ def command(
             is_committed=isolation == COMMITTED, timeout_s=timeout_s,
             tell=lambda text: tell_missing([text]),
         )  # fmt: skip
-        sys.stdout.buffer.writelines(islice(_lines(reader, idle_s, topic, show), count))
+        lines = _lines(reader, idle_s, topic, show, show_all)
+        sys.stdout.buffer.writelines(islice(lines, count))
         sys.stdout.buffer.flush()
         if fields is not None and fields.failures:
             sys.exit(FAILED)
@@ -131,13 +136,41 @@ def command(
     with_cluster(where, act)
 
 
-def _lines(reader: Reader, idle_s: float | None, topic: str, show: Line) -> Iterator[bytes]:
+def _lines(
+    reader: Reader, idle_s: float | None, topic: str, show: Line, show_all: Lines
+) -> Iterator[bytes]:
     """What is written is also shown before anything is waited for."""
     for batches in reader.rounds(idle_s):
         for index, header, records in batches:
+            whole = show_all(records)
+            if whole is not None:
+                yield whole
+                continue
             for record in records:
                 yield show(topic, index, record, header)
         sys.stdout.buffer.flush()
+
+
+def _one_by_one(records: Shown) -> None:
+    """Nothing is had at once."""
+
+
+def _at_once(form: str, null: bytes) -> Lines:
+    from kafkalite.cli._record_format import around_value
+
+    around = around_value(form)
+    if around is None:
+        return _one_by_one
+    before, behind = around
+    between = behind + before
+
+    def show_all(records: Shown) -> bytes | None:
+        values = records.values(null)
+        if not values:
+            return None
+        return b"%b%b%b" % (before, between.join(values), behind)
+
+    return show_all
 
 
 def _fields(decoded: dict[str, str], registry: str | None) -> Fields | None:
@@ -163,15 +196,14 @@ def _as_json(fields: Fields | None, is_shown: bool) -> Line:
     return show
 
 
-def _printer(
-    form: str | None, key_delimiter: str | None, null: bytes, is_shown: bool,
-    fields: Fields | None,
-) -> Line:  # fmt: skip
+def _usual_form(key_delimiter: str | None) -> str:
+    before = "" if key_delimiter is None else "%k" + key_delimiter.replace("%", "%%")
+    return f"{before}%s\\n"
+
+
+def _printer(form: str, null: bytes, is_shown: bool, fields: Fields | None) -> Line:
     from kafkalite.cli._record_format import BadFormat, printer, readable
 
-    if form is None:
-        before = "" if key_delimiter is None else "%k" + key_delimiter.replace("%", "%%")
-        form = f"{before}%s\\n"
     try:
         show = printer(form, null, readable if is_shown else None)
     except BadFormat as error:

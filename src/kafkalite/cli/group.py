@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafkalite.cli._as_program import FOUND, Text
+from kafkalite.cli._group_watch import watch
 from kafkalite.cli._output import (
     each_of,
     is_meant,
@@ -35,6 +36,9 @@ BEHIND = FOUND  # exit code
 @click.group()
 def command() -> None:
     """List, describe and change groups of consumers."""
+
+
+command.add_command(watch)
 
 
 @command.command("list")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 Headers = tuple[tuple[str, bytes | None], ...]
-Add = Callable[["Producer", bytes], None]
+Add = Callable[["Producer", list[bytes]], None]
 
 codec_option = click.option(
     "-z", "codec", type=click.Choice(CODECS), default="none", show_default=True,
@@ -91,7 +91,12 @@ def command(
     end, separator = _bytes(delimiter, "-D"), _bytes(key_delimiter or "", "-K")
     if not end:
         raise click.BadParameter("a record ends in a byte at least", param_hint="-D")
-    add = _adding_json(keeps_partitions) if from_json else _adding(separator, key, empty_is_null)
+    if from_json:
+        add = _adding_json(keeps_partitions)
+    elif separator or key is not None or empty_is_null:
+        add = _adding(separator, key, empty_is_null)
+    else:
+        add = _adding_values
 
     def act(cluster: Cluster) -> None:
         from kafkalite.client.producing import Producer
@@ -106,16 +111,17 @@ def command(
 
 
 def _write(producer: Producer, end: bytes, add: Add) -> None:
-    from kafkalite.client.typed import pieces_of_input, split
+    from kafkalite.client.typed import pieces_of_input, split_pieces
 
     if sys.stdin.isatty():
         click.echo("one record per line; Ctrl-D ends", err=True)
     try:
-        for line in split(pieces_of_input(), end):
-            if line is None or producer.is_full:
+        for lines in split_pieces(pieces_of_input(), end):
+            if lines is None:
                 producer.flush()
-            if line is not None:
-                add(producer, line)
+            else:
+                add(producer, lines)
+                producer.push()
         producer.flush()
     except KeyboardInterrupt:
         click.echo(f"kafkalite: interrupted; {producer.so_far}", err=True)
@@ -131,6 +137,20 @@ def _bytes(text: str, option: str) -> bytes:
         raise click.BadParameter(str(error), param_hint=option) from None
 
 
+def _adding_values(producer: Producer, lines: list[bytes]) -> None:
+    producer.add_values(lines)
+
+
+def _each(add: Callable[[Producer, bytes], None]) -> Add:
+    def add_all(producer: Producer, lines: list[bytes]) -> None:
+        for line in lines:
+            if producer.is_full:
+                producer.flush()
+            add(producer, line)
+
+    return add_all
+
+
 def _adding(separator: bytes, key: str | None, empty_is_null: bool) -> Add:
     """Key and value of a line."""
     of_all = None if key is None else os.fsencode(key)
@@ -144,7 +164,7 @@ def _adding(separator: bytes, key: str | None, empty_is_null: bool) -> Add:
         else:
             producer.add(found, value)
 
-    return add
+    return _each(add)
 
 
 def _adding_json(keeps_partitions: bool) -> Add:
@@ -169,4 +189,4 @@ def _adding_json(keeps_partitions: bool) -> Add:
             typed.partition if keeps_partitions else None,
         )  # fmt: skip
 
-    return add
+    return _each(add)

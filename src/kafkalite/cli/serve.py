@@ -17,6 +17,7 @@ from kafkalite.broker import Broker
 from kafkalite.broker.roles import Process, process_of
 from kafkalite.cli import _banner, _properties
 from kafkalite.cli._console_options import ConsoleWanted, console_options
+from kafkalite.cli._log_lines import TEXT, begin, log_format_option, say
 from kafkalite.cli._port_file import write_port
 from kafkalite.cli._properties import DEFAULT_DATA, DEFAULT_LISTEN
 from kafkalite.cli._properties_file import PropertiesFile
@@ -80,6 +81,7 @@ SWITCH_SECONDS = 0.0005
 @click.option("--metrics", "metrics_address", metavar="HOST:PORT",
               help="Count, and tell Prometheus there (/metrics); port 0 picks one.")
 @click.option("--metrics-port-file", metavar="FILE", help="Write the port of --metrics to FILE.")
+@log_format_option
 @console_options
 def command(
     listen: str | None,
@@ -98,15 +100,14 @@ def command(
     control_port_file: str | None,
     metrics_address: str | None,
     metrics_port_file: str | None,
+    log_format: str,
     console: ConsoleWanted | None,
 ) -> None:
     """Start a broker.
 
     Stops on SIGTERM or Ctrl-C in good order; a second signal stops it at once.
     """
-    logging.basicConfig(
-        format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr
-    )
+    begin(log_format)
     if features:
         overrides = (*overrides, f"{FEATURES}={','.join(features)}")
     _check_together({**click.get_current_context().params, "console": console})
@@ -152,6 +153,8 @@ def _check_together(given: Mapping[str, Any]) -> None:
             "--brokers goes with no --memory, --secure, --control, --login-file, --metrics or "
             "--console: `kafkalite console` shows them all"
         )
+    if given["log_format"] != TEXT and (given["brokers"] is not None or control is not None):
+        raise click.UsageError("--log-format json goes with no --brokers or --control")
     if control is not None and console is not None:
         raise click.UsageError("--control goes with no --console: use `kafkalite console`")
     is_other = given["properties"] is not None or given["in_memory"] or control is not None
@@ -275,7 +278,7 @@ class _Serving:
                 self._metrics.start(self._loop, self._found)
             self._start()
         except (InvalidSetting, LockedByOther, WrongDirectory, OSError) as error:
-            click.echo(f"kafkalite cannot start: {_reason(error)}", err=True)
+            say(f"kafkalite cannot start: {_reason(error)}")
             return 1
         run(self._loop)
         if self._metrics is not None:
@@ -369,7 +372,7 @@ class _Serving:
 
     def _fail(self, reason: str) -> None:
         with suppress(OSError):  # nobody can be told
-            click.echo(f"kafkalite cannot start: {reason}", err=True)
+            say(f"kafkalite cannot start: {reason}")
         self._exit_code = 1
         self._end()
 
@@ -380,12 +383,12 @@ class _Serving:
         if self._preparing is not None:
             self._preparing.stop()
         with suppress(OSError):  # the terminal may have gone
-            click.echo("kafkalite is stopping; once more to stop at once", err=True)
+            say("kafkalite is stopping; once more to stop at once")
         self._broker.stop().then(self._stopped)
 
     def _stopped(self, _: None) -> None:
         for place, count in open_waits().items():
-            click.echo(f"{WAITS_LEFT}: {count} made at {place}", err=True)
+            say(f"{WAITS_LEFT}: {count} made at {place}")
         self._end()
 
     def _is_supervised(self) -> None:

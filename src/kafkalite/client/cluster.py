@@ -8,7 +8,8 @@ better soon and ClientFailed for the rest; each says cause and cure in one sente
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -106,9 +107,15 @@ class Peer:
         self._where = f"{address[0]}:{address[1]}"
         self._versions: dict[int, tuple[int, int]] = {}
         self._correlation_id = 0
+        self._asked = 0, 0  # whose answer is on its way: API and version
 
     def ask(self, request: Any) -> Any:
         """The answer to a request, in the highest version that both sides know."""
+        self.begin(request)
+        return self.finish()
+
+    def begin(self, request: Any) -> None:
+        """Asks; `finish` waits for the answer, before anything else is asked."""
         if not self._versions:
             answer = self._exchange(ApiVersionsRequest(), 0, FIRST_ANSWER_TIMEOUT_S)
             if self._login is not None:
@@ -116,7 +123,16 @@ class Peer:
             self._versions = {
                 each.api_key: (each.min_version, each.max_version) for each in answer.api_keys
             }
-        return self._exchange(request, self._version(request))
+        version = self._version(request)
+        self._send(request, version)
+        self._asked = request.API_KEY, version
+
+    def finish(self) -> Any:
+        return self._receive(*self._asked, ANSWER_TIMEOUT_S)
+
+    @property
+    def has_answer(self) -> bool:
+        return self._wire.has_some()
 
     def _log_in(self, login: Login) -> None:
         steps = logging_in(login, system_random())
@@ -150,17 +166,31 @@ class Peer:
         return version
 
     def _exchange(self, request: Any, version: int, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
+        self._send(request, version)
+        return self._receive(request.API_KEY, version, timeout_s)
+
+    def _send(self, request: Any, version: int) -> None:
         self._correlation_id += 1
-        timeout_s = min(timeout_s, self._patience_s)
         try:
             asked = request_frame(request, version, self._correlation_id, self._client_id)
         except ValueError as error:  # a number or a text that is too large for its field
             raise Unsaid(f"the protocol cannot say that: {error}") from error
-        try:
+        with self._told():
             self._wire.send(asked)
-            frame = self._wire.receive(timeout_s)
+
+    def _receive(self, api_key: int, version: int, timeout_s: float) -> Any:
+        with self._told():
+            frame = self._wire.receive(min(timeout_s, self._patience_s))
             if not isinstance(frame, NoReply):
-                return decode_response(frame, request.API_KEY, version)
+                return decode_response(frame, api_key, version)
+        self._versions.clear()
+        raise TryAgain(f"{frame.value} at {self._where}")
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What goes wrong on a connection, as it is told."""
+        try:
+            yield
         except NotEncrypted as error:
             raise NotLetIn(f"{self._where}: {error}", error.reason) from error
         except OSError as error:
@@ -170,8 +200,6 @@ class Peer:
             raise Unreachable(
                 f"what answers at {self._where} does not speak the Kafka protocol: {error}"
             ) from error
-        self._versions.clear()
-        raise TryAgain(f"{frame.value} at {self._where}")
 
     def close(self) -> None:
         self._wire.close()
@@ -204,14 +232,32 @@ class Cluster:
 
     def ask(self, node_id: int, request: Any) -> Any:
         """Asks one of the brokers."""
+        self.begin(node_id, request)
+        return self.finish(node_id)
+
+    def begin(self, node_id: int, request: Any) -> None:
+        """Asks; `finish` waits for the answer, before that broker is asked anything else."""
         if node_id not in self._addresses:
             raise TryAgain(f"no broker has the id {node_id}")
         if node_id not in self._peers:
             self._peers[node_id] = Peer(
                 self._addresses[node_id], self._client_id, self._patience_s, self._security
             )
+        with self._reaching(node_id):
+            self._peers[node_id].begin(request)
+
+    def finish(self, node_id: int) -> Any:
+        with self._reaching(node_id):
+            return self._peers[node_id].finish()
+
+    def has_answer(self, node_id: int) -> bool:
+        """Whether `finish` would not have to wait for one to begin."""
+        return self._peers[node_id].has_answer
+
+    @contextmanager
+    def _reaching(self, node_id: int) -> Iterator[None]:
         try:
-            return self._peers[node_id].ask(request)
+            yield
         except Unreachable as error:
             self._peers.pop(node_id).close()
             host, port = self._addresses[node_id]

@@ -14,23 +14,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafkalite.client.cluster import ClientFailed, Cluster, Patience, Topic, TryAgain
+from kafkalite.client.shown import Shown
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import FetchRequest, ListOffsetsRequest
 from kafkalite.records.batch import BatchHeader, iterate_headers, verify
 from kafkalite.records.control import ControlType
-from kafkalite.records.convert import iterate_any
 from kafkalite.records.record import Record, iterate_records
 
 LATEST, EARLIEST = -1, -2
 MAX_WAIT_MS = 500
 PARTITION_BYTES = 1 << 20
 FETCH_BYTES = 16 << 20
-MAGIC = 2  # of batches whose headers say where they begin
 CONSUMER = -1  # in the place of a replica's id
 
 
 Found = tuple[int, Record, BatchHeader]  # a partition, a record of it, and its batch
-Batch = tuple[int, BatchHeader, Iterator[Record]]  # a partition, and what is shown of a batch of it
+Batch = tuple[int, BatchHeader, Shown]  # a partition, and what is shown of a batch of it
 
 
 @dataclass(slots=True)
@@ -268,17 +267,9 @@ class Reader:
                 aborted.add(begun.pop(0)[1])
             self._is_idle = False
             if self._is_shown(header, buffer, aborted):
-                yield index, header, self._shown(buffer, header, place)
+                end = math.inf if self._follows else place.end
+                yield index, header, Shown(buffer, header, place.position, end)
             place.position = max(place.position, header.next_offset)
-
-    def _shown(
-        self, buffer: memoryview, header: BatchHeader, place: _Place
-    ) -> Iterator[Record]:
-        found = iterate_any(buffer, header)
-        first, end = place.position, math.inf if self._follows else place.end
-        if header.magic == MAGIC and first <= header.base_offset and header.last_offset < end:
-            return found
-        return (record for record in found if first <= record.offset < end)
 
     def _is_shown(self, header: BatchHeader, buffer: memoryview, aborted: set[int]) -> bool:
         """Keeps `aborted`, the producers whose open transaction will be, up to this batch."""

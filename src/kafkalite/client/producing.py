@@ -12,6 +12,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 from kafkalite.client.cluster import ClientFailed, Cluster, Patience, Topic, TryAgain
@@ -19,7 +20,7 @@ from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import InitProducerIdRequest, ProduceRequest
 from kafkalite.records.record import BatchBuilder
 
-BATCH_BYTES = 500_000
+BATCH_BYTES = 1_000_000  # as librdkafka; brokers take a little more
 PENDING_BYTES = 4_000_000
 REQUEST_TIMEOUT_MS = 30_000
 HIGHEST_SEQUENCE = 0x7FFFFFFF
@@ -80,6 +81,7 @@ class Producer:
         self._batch_bytes: dict[int, int] = defaultdict(int)
         self._sequences: dict[int, int] = defaultdict(int)
         self.written = self._unanswered = 0
+        self._asked: int | None = None  # the broker whose answer is on its way
         self._topic = self._found_topic()
         self._id, self._epoch = self._producer_id()
         self._keyless = self._another()
@@ -110,28 +112,74 @@ class Producer:
         size = _OVERHEAD + (len(key) if key else 0) + (len(value) if value else 0)
         if whole:
             size += _size(whole)
+        self._batch_for(index, size).append((self._count, key, value, at_ms, whole))
+
+    def add_values(self, values: list[bytes]) -> None:
+        """Values without keys, all of one moment."""
+        index, size = self._index_of(None), _OVERHEAD * len(values) + sum(map(len, values))
+        if self._headers:
+            size += _size(self._headers) * len(values)
+        if size > self._most_bytes:
+            for value in values:
+                self.add(None, value)
+            return
+        batch = self._batch_for(index, size)
+        first = self._count + 1
+        self._count += len(values)
+        batch.extend(zip(
+            range(first, self._count + 1), repeat(None), values, repeat(self._now_ms()),
+            repeat(self._headers), strict=False,
+        ))  # fmt: skip
+
+    def _batch_for(self, index: int, size: int) -> list[Line]:
+        """The one to which what has so many bytes is added."""
         batches = self._pending[index]
         if not batches or self._batch_bytes[index] + size > self._most_bytes:
             batches.append([])
             self._batch_bytes[index] = 0
-        batches[-1].append((self._count, key, value, at_ms, whole))
         self._batch_bytes[index] += size
         self._pending_bytes += size
+        return batches[-1]
+
+    def push(self) -> None:
+        """Has a full batch sent while more is gathered; flushes when there is much."""
+        self._act(self._flush if self.is_full else self._push)
 
     def flush(self) -> None:
         """ClientFailed says also which lines are not acknowledged."""
+        self._act(self._flush)
+
+    def _act(self, act: Callable[[], None]) -> None:
         try:
-            self._flush()
+            act()
         except ClientFailed as failure:
             if self._refuse is not None:
                 self._give_up(self._refuse)
                 return
             raise ClientFailed(f"{failure}; {self._left()}") from failure
 
+    def _push(self) -> None:
+        try:
+            if self._asked is not None and self._cluster.has_answer(self._asked):
+                self._take()
+            if self._asked is None:
+                self._send_full()
+        except TryAgain:
+            self._flush()
+
+    def _send_full(self) -> None:
+        for index, batches in self._pending.items():
+            leader = self._topic.leaders.get(index, -1)
+            if len(batches) > 1 and leader >= 0:
+                self._ask(leader, [index])
+                return
+
     def _flush(self) -> None:
         self._patience.renew()
         while self._pending:
             try:
+                if self._asked is not None:
+                    self._take()
                 self._send_some()
             except TryAgain as failure:
                 self._patience.wait_after(failure)
@@ -224,6 +272,10 @@ class Producer:
             raise trouble
 
     def _send_to(self, leader: int, indexes: list[int]) -> None:
+        self._ask(leader, indexes)
+        self._take()
+
+    def _ask(self, leader: int, indexes: list[int]) -> None:
         data = [
             ProduceRequest.PartitionData(index=index, records=self._batch(index))
             for index in indexes
@@ -233,7 +285,14 @@ class Producer:
             topic_data=[ProduceRequest.TopicData(name=self._name, partition_data=data)],
         )  # fmt: skip
         self._unanswered = sum(len(self._pending[index][0]) for index in indexes)
-        answer = self._cluster.ask(leader, request)
+        self._cluster.begin(leader, request)
+        self._asked = leader
+
+    def _take(self) -> None:
+        """The answer that is on its way."""
+        assert self._asked is not None
+        leader, self._asked = self._asked, None
+        answer = self._cluster.finish(leader)
         self._unanswered = 0
         trouble: TryAgain | None = None
         for each in answer.responses[0].partition_responses:
@@ -246,8 +305,7 @@ class Producer:
 
     def _batch(self, index: int) -> bytearray:
         builder = BatchBuilder()
-        for _, key, value, at_ms, headers in self._pending[index][0]:
-            builder.append(at_ms, key, value, headers)
+        _fill(builder, self._pending[index][0])
         return builder.build(
             producer_id=self._id, producer_epoch=self._epoch,
             base_sequence=self._sequences[index], compression=self._codec,
@@ -285,6 +343,15 @@ class Producer:
         first, last = (wrong or [batch[0][0]])[0], (wrong or [batch[-1][0]])[-1]
         which = f"line {first} is" if first == last else f"lines {first} to {last} are"
         return f"{which} not written to {self._name}-{answer.index}, {self.written} others are"
+
+
+def _fill(builder: BatchBuilder, lines: list[Line]) -> None:
+    _, keys, values, times, headers = zip(*lines, strict=True)
+    if any(headers) or keys.count(None) < len(keys) or None in values:
+        for _, key, value, at_ms, each in lines:
+            builder.append(at_ms, key, value, each)
+    else:
+        builder.extend(times, values)
 
 
 def _check_partition(topic: Topic, partition: int, so_far: str = "") -> None:

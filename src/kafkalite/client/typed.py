@@ -44,6 +44,17 @@ def _is_waiting(descriptor: int) -> bool:
 
 def split(pieces: Iterator[bytes | None], delimiter: bytes) -> Iterator[bytes | None]:
     """Records between delimiters, the last with or without one; None is passed on."""
+    for found in split_pieces(pieces, delimiter):
+        if found is None:
+            yield None
+        else:
+            yield from found
+
+
+def split_pieces(
+    pieces: Iterator[bytes | None], delimiter: bytes
+) -> Iterator[list[bytes] | None]:
+    """The same, those together that end in one piece."""
     kept: list[bytes] = []
     edge, reach = b"", len(delimiter) - 1  # a delimiter may come in two pieces
     for piece in pieces:
@@ -55,7 +66,7 @@ def split(pieces: Iterator[bytes | None], delimiter: bytes) -> Iterator[bytes | 
         if delimiter in near:
             *whole, rest = b"".join(kept).split(delimiter)
             kept, near = [rest] if rest else [], rest
-            yield from whole
+            yield whole
         edge = near[-reach:] if reach else b""
     if last := b"".join(kept):
-        yield last
+        yield [last]

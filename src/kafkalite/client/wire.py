@@ -5,6 +5,7 @@ A connection that ended, or whose answer is overdue, is opened anew for the next
 
 from __future__ import annotations
 
+import select
 import socket
 import struct
 from contextlib import suppress
@@ -77,6 +78,12 @@ class Wire:
         except BaseException:
             made.close()
             raise
+
+    def has_some(self) -> bool:
+        """Whether something of an answer is there, or the end of the connection."""
+        if self._socket is None or (self._context is not None and self._socket.pending()):  # type: ignore[attr-defined]
+            return True
+        return bool(select.select([self._socket], [], [], 0)[0])
 
     def receive(self, timeout_s: float) -> bytes | NoReply:
         """The next frame. Each of its pieces may take the whole time."""

@@ -5,15 +5,18 @@ Owns how many of them there are, and that the connections of one whose use faile
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from kafkalite.client.cluster import ClientFailed, Cluster
 
 MOST_AT_ONCE = 8
 MOST_IDLE = 4
 WAIT_SECONDS = 10.0
+AGAIN_SECONDS = 0.02
 
 
 class Busy(Exception):
@@ -28,23 +31,33 @@ class Clients:
         self._is_closed = False
         self._lock = threading.Lock()  # of the two above
 
-    @contextmanager
-    def one(self) -> Iterator[Cluster]:
-        if not self._places.acquire(timeout=WAIT_SECONDS):
-            raise Busy(f"{MOST_AT_ONCE} questions are under way already: ask again in a moment")
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[None]:
+        """For whoever is about to use `one`. Who waits for it holds no thread, which others of
+        other logins need."""
+        until_s = time.monotonic() + WAIT_SECONDS
+        while not self._places.acquire(blocking=False):
+            if time.monotonic() > until_s:
+                raise Busy(f"{MOST_AT_ONCE} questions are under way already: ask again in a moment")
+            await asyncio.sleep(AGAIN_SECONDS)
         try:
-            cluster = self._taken() or self._connect()
-            try:
-                yield cluster
-            except ClientFailed:
-                self._give_back(cluster)
-                raise
-            except BaseException:
-                cluster.close()
-                raise
-            self._give_back(cluster)
+            yield
         finally:
             self._places.release()
+
+    @contextmanager
+    def one(self) -> Iterator[Cluster]:
+        """In a place."""
+        cluster = self._taken() or self._connect()
+        try:
+            yield cluster
+        except ClientFailed:
+            self._give_back(cluster)
+            raise
+        except BaseException:
+            cluster.close()
+            raise
+        self._give_back(cluster)
 
     def _taken(self) -> Cluster | None:
         with self._lock:

@@ -1,7 +1,7 @@
 """The page and what it asks, over HTTP.
 
-Owns the cookie, the files of the page, and which thread answers: questions wait on threads of the
-server, never on its loop. What is asked of the cluster stands in api.py.
+Owns the cookie, the files of the page, and which thread answers: questions wait on threads, so
+many for each session, never on the loop. What is asked of the cluster stands in api.py.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
-from typing import Any
+from typing import Any, TypeVar
 
 import uvicorn
+from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -40,6 +41,8 @@ MOST_NAME, MOST_PASSWORD = 500, 5_000
 MOST_CONNECTIONS = 200
 MOST_EXACT = (1 << 53) - 1  # of a browser's whole numbers
 STARTS = ("index.html",)
+
+T = TypeVar("T")
 
 
 class NoClients(Exception):
@@ -138,7 +141,7 @@ class _Page:
                           "--allow-changes")  # fmt: skip
         try:
             given = await _given(request)
-            return _sent(await run_in_threadpool(_ask, session, route, given))
+            return _sent(await _on_thread(session, partial(_ask, session, route, given)))
         except ClientDisconnect:
             return Response(status_code=400)  # to nobody
         except Exception as failure:  # noqa: BLE001 - raised again when it is none for the page
@@ -152,7 +155,7 @@ class _Page:
             return _error(404, "absent", "only a broker's own console (serve --console) knows its "
                           "clients: Kafka's protocol has no question for them")  # fmt: skip
         try:
-            if not await run_in_threadpool(_may_describe, session):
+            if not await _on_thread(session, partial(_may_describe, session)):
                 return _error(403, "forbidden", "who is connected is told to whom may describe the "
                               "cluster: Describe on Cluster is missing")  # fmt: skip
             return _json({"clients": await run_in_threadpool(connected)})
@@ -163,6 +166,13 @@ class _Page:
 
     def _of(self, request: Request) -> Session | None:
         return self._sessions.found(request.cookies.get(self._cookie))
+
+
+async def _on_thread(session: Session, act: Callable[[], T]) -> T:
+    """On one of the session's own: those of the server, 40 for all, are for logins alone, so that
+    no cluster that is slow for one session holds up another."""
+    async with session.clients.place():
+        return await to_thread.run_sync(act, limiter=CapacityLimiter(1))
 
 
 def _ask(session: Session, route: Route, given: Given) -> str:

@@ -23,11 +23,10 @@ from kafkalite.metrics.exporter import exporter_families
 from kafkalite.metrics.kminion import kminion_families
 from kafkalite.metrics.lag import lag_families
 from kafkalite.metrics.lag_seconds import Ends
-from kafkalite.metrics.windows import Windows
+from kafkalite.metrics.watched import Watched
 
 _LOG = logging.getLogger(__name__)
 FRESH_SECONDS = 1.0
-OLD_MS = 15_000  # a commit from before a look by more than that had another lag
 SENTENCES = 1_000
 
 
@@ -42,7 +41,7 @@ class Pages:
         """name: of the cluster, for those that tell several apart; else it is the cluster's id."""
         self._cluster, self._name, self._now_s = cluster, name, now_s
         self._ends = Ends()
-        self._windows = Windows()
+        self._watched = Watched()
         self._lock = threading.Lock()
         self._last: tuple[float, Survey] | None = None
         self._said: set[str] = set()
@@ -57,27 +56,17 @@ class Pages:
         """The answer to a path behind /v3/kafka, and its status code."""
         with self._lock:
             found = self._look()
-            return answer(path, self._name_of(found), found, self._windows, found.at_ms)
+            return answer(path, self._name_of(found), found, self._watched.windows, found.at_ms)
 
     def forget(self, group: str) -> None:
         """What a group has committed; its next commit counts as its first."""
         with self._lock:
-            self._windows.forget(group)
+            self._watched.windows.forget(group)
 
     def committed(self, group: str, place: Place, offset: int | None, at_ms: int) -> None:
         """What a reader of commits has seen."""
         with self._lock:
-            if offset is None:
-                self._windows.forget(group, place)
-            else:
-                self._windows.commit(group, place, offset, at_ms, self._end_at(place, at_ms))
-
-    def _end_at(self, place: Place, at_ms: int) -> int | None:
-        """Where a partition ended when somebody committed; not known of long ago."""
-        if self._last is None:
-            return None
-        _, found = self._last
-        return found.end(place) if at_ms >= found.at_ms - OLD_MS else None
+            self._watched.committed(group, place, offset, at_ms)
 
     def look(self) -> None:
         """Sees where partitions end, also when nobody asks: lag in seconds needs it."""
@@ -91,9 +80,7 @@ class Pages:
         found = survey(self._cluster)
         self._last = (self._now_s(), found)
         self._ends.note(found)
-        self._windows.keep(
-            (topic.name, index) for topic in found.topics.values() for index in topic.partitions
-        )
+        self._watched.note(found)
         for sentence in found.missing:
             self._say_once(sentence)
         return found
@@ -113,7 +100,7 @@ class Pages:
         pages = (
             exporter_families(found),
             lag_families(found, self._ends, name),
-            burrow_families(name, found, self._windows, found.at_ms),
+            burrow_families(name, found, self._watched.windows, found.at_ms),
         )
         return text([family for page in pages for family in page.all()])
 

@@ -8,8 +8,9 @@ them, as a Produce does, see full_check.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias, cast
 
 from kafkalite.records import compression as codecs
@@ -45,6 +46,8 @@ HeaderLike: TypeAlias = tuple[str | bytes, bytes | None]
 
 MIN_INT64 = -(1 << 63)
 MAX_INT64 = (1 << 63) - 1
+# Offset deltas that are kept encoded for those who write values alone.
+MANY = 1 << 14
 
 
 @dataclass(slots=True)
@@ -212,6 +215,22 @@ class BatchBuilder:
             self.max_timestamp = timestamp
         self.count += 1
 
+    def extend(self, timestamps: Sequence[int], values: Sequence[bytes]) -> None:
+        """What `append` makes of as many values without keys, many times faster."""
+        if not timestamps:
+            return
+        if min(timestamps) < NO_TIMESTAMP:
+            raise InvalidRecords(f"timestamp {min(timestamps)} is negative")
+        if self._base_timestamp is None:
+            self._base_timestamp = timestamps[0]
+        first = self._last_delta + 1
+        self._encoded += b"".join(_encode_values(
+            [each - self._base_timestamp for each in timestamps], first, values
+        ))  # fmt: skip
+        self._last_delta += len(values)
+        self.max_timestamp = max(self.max_timestamp, max(timestamps))
+        self.count += len(values)
+
     def build(
         self,
         base_offset: int = 0,
@@ -286,6 +305,41 @@ def _encode_body(
         _add_nullable(parts, name.encode() if isinstance(name, str) else name)
         _add_nullable(parts, content)
     return b"".join(parts)
+
+
+def _encode_values(
+    deltas: Sequence[int], first: int, values: Sequence[bytes]
+) -> list[bytes]:
+    """Records of values alone, in parts; what stands before values of one length is looked up."""
+    parts: list[bytes] = []
+    before: dict[int, tuple[bytes, bytes]] = {}
+    last_delta, timestamp, width = 0, encode_varint(0), 0
+    for delta, offset, value in zip(deltas, _offsets(first, len(values)), values, strict=True):
+        if delta != last_delta or len(offset) != width:
+            last_delta, timestamp, width = delta, encode_varint(delta), len(offset)
+            before.clear()
+        size = len(value)
+        if (found := before.get(size)) is None:
+            length = b"\x01" + encode_varint(size)
+            body_bytes = 1 + len(timestamp) + width + len(length) + size + 1
+            begin = b"\0" + encode_varint(body_bytes) + b"\0" + timestamp
+            found = before[size] = begin, length
+        parts += (found[0], offset, found[1], value)
+    parts.append(b"\0")  # no headers, as behind each other one
+    parts[0] = parts[0][1:]
+    return parts
+
+
+def _offsets(first: int, count: int) -> Sequence[bytes]:
+    """So many offset deltas, encoded."""
+    if not first and count <= MANY:
+        return _first_offsets()[:count]
+    return [encode_varint(each) for each in range(first, first + count)]
+
+
+@cache
+def _first_offsets() -> Sequence[bytes]:
+    return [encode_varint(each) for each in range(MANY)]
 
 
 def _add_nullable(parts: list[bytes], field: bytes | None) -> None:

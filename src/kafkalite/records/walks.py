@@ -15,6 +15,7 @@ one, and none elsewhere. Invariant: two of them say the same of a record; tests 
 | `keys_one_by_one` | compaction: nearly all          | dense, short keys: the keys      |
 | `pieces_at`       | compaction: the few it keeps    | the same: time, has it a value   |
 | `_starts_of`      | for it                          | the same: where each begins      |
+| `values_of`       | clients that print              | no headers: the value            |
 """
 
 from __future__ import annotations
@@ -333,3 +334,65 @@ def pieces_at(body: bytes, count: int, deltas: list[int]) -> list[Piece] | None:
     except (IndexError, InvalidRecords):
         return None
     return pieces
+
+
+# --- what is in it, for people ------------------------------------------------------------------
+
+
+def values_of(  # noqa: C901, numbers in line
+    body: bytes, count: int, null: bytes
+) -> list[bytes] | None:
+    """The value of every record of a body, `null` for none; None where it is not read so: with
+    headers, timestamps or offsets of four bytes, or not right. Keys are not looked at."""
+    values: list[bytes] = []
+    add, position, small, large = values.append, 0, SMALL, LARGE
+    try:
+        for _ in range(count):
+            if (byte := body[position]) < IS_LONG:
+                place = position + 2
+                position += small[byte]
+            elif (second := body[position + 1]) < IS_LONG:
+                place = position + 3
+                position += large[byte & 0x7F | second << 7]
+            else:
+                length, place = read_varint(body, position)
+                position = place + length
+                place += 1
+            if body[place] >= IS_LONG:  # the timestamp delta
+                place += 1
+                if body[place] >= IS_LONG:
+                    place += 1
+                    if body[place] >= IS_LONG:
+                        return None
+            if body[place + 1] < IS_LONG:  # the offset delta
+                place += 2
+            elif body[place + 2] < IS_LONG:
+                place += 3
+            elif body[place + 3] < IS_LONG:
+                place += 4
+            else:
+                return None
+            if (length := body[place]) < IS_LONG:  # of the key
+                place += 1 if length & 1 else 1 + (length >> 1)
+            else:
+                length, place = read_varint(body, place)
+                place += max(length, 0)
+            if (length := body[place]) < IS_LONG:  # of the value
+                place += 1
+            elif (second := body[place + 1]) < IS_LONG:
+                length = length & 0x7F | second << 7
+                place += 2
+            else:
+                length, place = read_varint(body, place)
+                length = length << 1 if length >= 0 else 1
+            if length & 1:
+                add(null)
+            else:
+                length >>= 1
+                add(body[place : place + length])
+                place += length
+            if body[place] or place + 1 != position:
+                return None
+    except (IndexError, InvalidRecords):
+        return None
+    return values if position == len(body) else None

@@ -18,7 +18,7 @@ from kafkalite.client import consuming, producing
 from kafkalite.client.cluster import ClientFailed, Cluster, Patience, TryAgain
 from kafkalite.client.consuming import EARLIEST, Reader, Start
 from kafkalite.client.producing import Producer as LineProducer
-from kafkalite.protocol.messages import FetchRequest, ProduceRequest
+from kafkalite.protocol.messages import FetchRequest, ProduceRequest, ProduceResponse
 from kafkalite.testing.embedded import EmbeddedKafka
 
 
@@ -79,11 +79,11 @@ class Noting(Cluster):
         super().__init__([("127.0.0.1", kafka.port)])
         self.sizes: list[int] = []
 
-    def ask(self, node_id: int, request: Any) -> Any:
+    def begin(self, node_id: int, request: Any) -> None:
         if isinstance(request, ProduceRequest):
             for topic in request.topic_data:
                 self.sizes += [len(each.records) for each in topic.partition_data]
-        return super().ask(node_id, request)
+        super().begin(node_id, request)
 
 
 def test_headers_count_as_what_they_are(kafka: EmbeddedKafka) -> None:
@@ -92,7 +92,7 @@ def test_headers_count_as_what_they_are(kafka: EmbeddedKafka) -> None:
     producer = LineProducer(
         cluster, "t", partition=None, headers=headers, codec=0, timeout_s=10
     )  # fmt: skip
-    for _ in range(100):
+    for _ in range(200):
         producer.add(None, b"")
     producer.flush()
     cluster.close()
@@ -134,9 +134,9 @@ def test_lines_are_told_also_when_a_broker_goes_away(
 class Interrupted(Cluster):
     """A cluster that somebody waits for no longer."""
 
-    def ask(self, node_id: int, request: Any) -> Any:
-        answer = super().ask(node_id, request)
-        if isinstance(request, ProduceRequest):
+    def finish(self, node_id: int) -> Any:
+        answer = super().finish(node_id)
+        if isinstance(answer, ProduceResponse):
             raise KeyboardInterrupt
         return answer
 

@@ -321,8 +321,8 @@ class Forgetful(Cluster):
         super().__init__([("127.0.0.1", kafka.port)])
         self.asked = 0
 
-    def ask(self, node_id: int, request: Any) -> Any:
-        answer = super().ask(node_id, request)
+    def finish(self, node_id: int) -> Any:
+        answer = super().finish(node_id)
         self.asked += 1
         if self.asked % 2:
             raise TryAgain("the answer is lost")
@@ -340,6 +340,41 @@ def test_a_lost_answer_writes_nothing_twice(kafka: EmbeddedKafka) -> None:
     cluster.close()
     assert (producer.written, cluster.asked) == (30, 12)
     assert sorted(map(int, consume(kafka, "t").split())) == list(range(30))
+
+
+def test_what_is_sent_while_more_is_gathered_is_written_once_and_in_order(
+    kafka: EmbeddedKafka,
+) -> None:
+    kafka.create_topic("t", 1)
+    cluster = Forgetful(kafka)
+    producer = LineProducer(
+        cluster, "t", partition=None, headers=(), codec=0, timeout_s=10, batch_bytes=1_000
+    )  # fmt: skip
+    lines = [b"%d" % number for number in range(2_000)]
+    while_gathering = 0
+    for first in range(0, len(lines), 10):
+        producer.add_values(lines[first : first + 10])
+        producer.push()
+        time.sleep(0.002)  # an answer may come
+        while_gathering = max(while_gathering, producer.written)
+    producer.flush()
+    cluster.close()
+    assert while_gathering > 0
+    assert consume(kafka, "t") == b"".join(b"%b\n" % line for line in lines)
+
+
+@pytest.mark.parametrize("words", [(), ("-z", "lz4"), ("-K", ":"), ("-H", "a=b")])
+def test_what_is_printed_at_once_is_what_is_printed_one_by_one(
+    kafka: EmbeddedKafka, words: tuple[str, ...]
+) -> None:
+    """A number of records has them printed one by one."""
+    lines = b"".join(b"k:%b\n" % (b"v" * (number % 300)) for number in range(3_000))
+    produce(kafka, "t", "-p", "0", *words, typed=lines + b"\n")
+    produce(kafka, "t", "-p", "0", "-Z", typed=b"x\n\ny\n")
+    for shape in ((), ("-Z",), ("-f", "<%s>"), ("-o", "1500"), ("--until", "1500"), ("-f", "")):
+        one_by_one = consume(kafka, "t", *shape, "-n", "1000000")
+        assert consume(kafka, "t", *shape) == one_by_one
+        assert len(one_by_one) > 1_000 or "" in shape
 
 
 # --- in a pipe ------------------------------------------------------------------------------------

@@ -267,6 +267,25 @@ def test_schemas_of_a_registry(kafka: EmbeddedKafka) -> None:
     )
 
 
+def test_schemas_of_a_registry_need_no_spark(kafka: EmbeddedKafka) -> None:
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    key = struct.pack(">bi", 0, 9) + b'{"k": 1}'
+    producer.produce("t", avro(7, {"id": 5, "raw": b"", "day": 1}), key)
+    producer.flush(10)
+    program = (
+        "import sys; sys.modules['pyspark'] = None; from kafkalite.cli.main import main; main()"
+    )
+    with schema_registry() as registry:
+        registry.has(7, EVENT)
+        registry.has(9, {"type": "object"}, schemaType="JSON")
+        words = ("consume", "-b", kafka.bootstrap_servers, "-s", "value=avro", "-s", "key=json",
+                 "-r", registry.url, "-f", "%k %s", "t")  # fmt: skip
+        done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True,
+                              text=True, timeout=60, check=False)  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == '{"k": 1} {"id": 5, "raw": "", "day": "1970-01-02"}'
+
+
 def test_a_registry_that_is_not_there(kafka: EmbeddedKafka) -> None:
     done(kafka, "produce", "t", typed=avro(7, {"id": 1, "raw": b"", "day": 1}) + b"\n")
     result = run(kafka, "consume", "-s", "value=avro", "-r", "http://127.0.0.1:1", "t")

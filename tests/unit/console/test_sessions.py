@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from typing import Any
 
 import pytest
+from starlette.types import ASGIApp
 
-from kafkalite.client.cluster import NotLetIn
+from kafkalite.client.cluster import ClientFailed, Cluster, NotLetIn
+from kafkalite.console import clients
 from kafkalite.console import sessions as module
-from kafkalite.console.sessions import Sessions, TooOften
+from kafkalite.console.clients import Clients
+from kafkalite.console.guard import OF_PAGE
+from kafkalite.console.server import Terms, app
+from kafkalite.console.sessions import Session, Sessions, TooOften
 from kafkalite.security.client_login import Login
 
 
@@ -94,3 +101,80 @@ def test_brokers_that_ask_for_no_login(world: World) -> None:
     sessions = Sessions(world.connect, ())
     assert not sessions.asks_login
     assert sessions.found(None) is sessions.found("anything")
+
+
+# --- threads --------------------------------------------------------------------------------------
+
+COOKIE = "kafkalite-console-8080"
+
+
+SLOW, EACH = 6, 12
+
+
+class Several:
+    """Sessions of users whose cluster does not answer, and of one whose cluster does."""
+
+    asks_login = True
+
+    def __init__(self, by_token: dict[str, Session]) -> None:
+        self._by_token = by_token
+
+    def found(self, token: str | None) -> Session | None:
+        return self._by_token.get(token or "")
+
+
+def test_a_cluster_that_does_not_answer_holds_up_no_other_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(clients, "WAIT_SECONDS", 1.0)
+    goes_on = threading.Event()
+    under_way: list[None] = []
+
+    def never() -> Cluster:
+        under_way.append(None)
+        goes_on.wait(30)
+        raise ClientFailed("it is too late")
+
+    def at_nobody() -> Cluster:
+        raise ClientFailed("told at once")
+
+    names = [f"slow {number}" for number in range(SLOW)]
+    found = {name: Session(Clients(never), name) for name in names}
+    sessions: Any = Several({**found, "quick": Session(Clients(at_nobody), "quick")})
+    page = app(sessions, Terms(False, None, None), 8080)
+    held = SLOW * clients.MOST_AT_ONCE  # more than there are threads for all
+
+    async def all_of_them() -> tuple[str, list[str]]:
+        slow = [asyncio.create_task(asked(page, name)) for name in names * EACH]
+        try:
+            quick = await asyncio.wait_for(asked(page, "quick"), 5)
+            async with asyncio.timeout(20):
+                while sum(each.done() for each in slow) < len(slow) - held:
+                    await asyncio.sleep(0.02)
+        finally:
+            goes_on.set()
+        return quick, await asyncio.gather(*slow)
+
+    quick, slow = asyncio.run(all_of_them())
+    assert "told at once" in quick
+    assert len(under_way) == held
+    assert sum("it is too late" in each for each in slow) == held
+    assert sum("are under way already" in each for each in slow) == len(slow) - held
+
+
+async def asked(page: ASGIApp, token: str) -> str:
+    """As a server asks it, all on one loop."""
+    headers = [(b"host", b"127.0.0.1:8080"), (OF_PAGE.encode(), b"1"),
+               (b"cookie", f'{COOKIE}="{token}"'.encode())]  # fmt: skip
+    scope = {"type": "http", "method": "POST", "path": "/api/topics", "query_string": b"",
+             "headers": headers, "scheme": "http", "server": ("127.0.0.1", 8080)}  # fmt: skip
+    answer = bytearray()
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"{}", "more_body": False}
+
+    async def send(message: Any) -> None:
+        answer.extend(message.get("body", b""))
+
+    await page(scope, receive, send)
+    return answer.decode()

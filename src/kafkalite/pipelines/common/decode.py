@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from kafkalite.pipelines.common import protobuf
 from kafkalite.pipelines.common.json_schema import misfit
+from kafkalite.pipelines.common.outcomes import UNKNOWN_SCHEMA
 
 FORMATS = ("raw", "json", "avro", "confluent-avro", "confluent-json", "confluent-protobuf")
 # Their values are held against the very schema that they name.
@@ -32,7 +33,6 @@ NOT_AVRO = "not Avro of the schema"
 NOT_FRAMED = "no schema id before the Avro"
 NOT_FRAMED_JSON = "no schema id before the JSON"
 NOT_FRAMED_PROTOBUF = "no schema id before the Protobuf"
-UNKNOWN_SCHEMA = "unknown schema id"
 
 _CORRUPT, _TEXT, _PARSED, _FIELDS = "__corrupt", "__text", "__parsed", "__fields"
 _MISFIT, _READ = "__misfit", "__read"

@@ -16,6 +16,10 @@ MEANINGS = {
 }
 
 
+# What a record is told of whose schema a registry does not have.
+UNKNOWN_SCHEMA = "unknown schema id"
+
+
 class PipelineError(RuntimeError):
     """A pipeline cannot go on; the message says why and what to do."""
 

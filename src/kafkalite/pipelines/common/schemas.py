@@ -15,17 +15,18 @@ import urllib.error
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
-
 from kafkalite.pipelines.common.avro_names import UnknownName, whole
-from kafkalite.pipelines.common.decode import UNKNOWN_SCHEMA, Decoding, schema_id
 from kafkalite.pipelines.common.json_schema import bundle, fault_of_schema
-from kafkalite.pipelines.common.outcomes import PipelineError
+from kafkalite.pipelines.common.outcomes import UNKNOWN_SCHEMA, PipelineError
 from kafkalite.pipelines.common.protobuf import NotProtobuf, compiled
+
+if TYPE_CHECKING:  # commands read schemas where there is no Spark
+    from pyspark.sql import DataFrame
+
+    from kafkalite.pipelines.common.decode import Decoding
 
 TIMEOUT_S = 30.0
 ATTEMPTS = 3
@@ -51,7 +52,7 @@ _FRAMED = {"confluent-avro": AVRO, "confluent-json": JSON, "confluent-protobuf":
 Reference = tuple[str, int]  # subject and version
 
 
-def of_format(decoding: Decoding, where: str) -> "Schemas | None":
+def of_format(decoding: "Decoding", where: str) -> "Schemas | None":
     """What finds the schemas of a format; None for one whose values do not name any."""
     kind = _FRAMED.get(decoding.format)
     return None if kind is None else Schemas(where, kind=kind)
@@ -69,8 +70,12 @@ class Schemas:
         self._known: dict[int, str] = {}
         self._refused: dict[int, str] = {}
 
-    def complete(self, decoding: Decoding, df: DataFrame) -> Decoding:
+    def complete(self, decoding: "Decoding", df: "DataFrame") -> "Decoding":
         """The decoding with the schemas that the values of these rows name."""
+        from pyspark.sql import functions as sf
+
+        from kafkalite.pipelines.common.decode import schema_id
+
         found = df.select(schema_id(sf.col("value")).alias("id")).where("id IS NOT NULL").distinct()
         for row in found.limit(MAX_SCHEMAS).collect():
             self._learn(row["id"])
