@@ -7,6 +7,7 @@ from collections import Counter
 
 import click
 
+from kafkalite.sim.cluster_run import simulate_cluster
 from kafkalite.sim.coverage import missing
 from kafkalite.sim.run import simulate
 
@@ -16,15 +17,16 @@ REPORT_EVERY = 100
 @click.command()
 @click.option("--seeds", default=200, show_default=True, help="How many seeds to run.")
 @click.option("--first", default=0, show_default=True, help="The first of them.")
+@click.option("--cluster", "of_clusters", is_flag=True, help="Three brokers, their controller.")
 @click.option("--verbose", is_flag=True, help="Print a line for every seed.")
-def main(seeds: int, first: int, verbose: bool) -> None:
+def main(seeds: int, first: int, of_clusters: bool, verbose: bool) -> None:
     """Simulates brokers and clients, and checks that nothing is lost, doubled or half visible."""
     logging.disable(logging.CRITICAL)  # a broker that is killed complains, as it should
     totals: Counter[str] = Counter()
     bad: list[int] = []
     started, logical_ms = time.perf_counter(), 0
     for number, seed in enumerate(range(first, first + seeds), 1):
-        verdict = simulate(seed)
+        verdict = simulate_cluster(seed) if of_clusters else simulate(seed)
         totals.update(verdict.counts)
         logical_ms += verdict.logical_ms
         if verdict.anomalies:
@@ -38,7 +40,7 @@ def main(seeds: int, first: int, verbose: bool) -> None:
         f"seeds {first} to {first + seeds - 1}: {logical_ms / 3_600_000:.1f} logical hours"
         f" in {time.perf_counter() - started:.0f} s, anomalies in {bad or 'none'}"
     )
-    unmet = missing(totals, seeds)
+    unmet = missing(totals, seeds, of_clusters=of_clusters)
     if unmet:
         click.echo(f"never met: {', '.join(unmet)}")
     sys.exit(1 if bad or unmet else 0)

@@ -45,7 +45,14 @@ RARE = (
 )  # fmt: skip
 
 
-def missing(counts: Mapping[str, int], seeds: int) -> list[str]:
+OF_CLUSTERS = (
+    "kills", "power cuts", "kills of the controller", "stops", "pauses", "cuts", "clock steps",
+    "link paces", "disk paces", "plain", "idempotent", "epochs with a leader",
+)  # fmt: skip
+
+
+def missing(counts: Mapping[str, int], seeds: int, *, of_clusters: bool = False) -> list[str]:
     """What so many seeds should have met, and never did."""
-    due = (COMMON if seeds >= A_FEW_SEEDS else ()) + (RARE if seeds >= MANY_SEEDS else ())
+    common, rare = (OF_CLUSTERS, ()) if of_clusters else (COMMON, RARE)
+    due = (*(common if seeds >= A_FEW_SEEDS else ()), *(rare if seeds >= MANY_SEEDS else ()))
     return [what for what in due if not counts.get(what)]
