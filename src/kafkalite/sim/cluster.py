@@ -144,6 +144,7 @@ class Cluster:
     random: Random = field(init=False)
     wires: Wires = field(init=False)
     machines: dict[int, Machine] = field(init=False)
+    changes: list[Callable[[], None]] = field(default_factory=list)  # that people make
     is_ending: bool = False
 
     def __post_init__(self) -> None:
@@ -240,6 +241,10 @@ class Cluster:
     def _disk_paces(self) -> None:
         self.some().life.slowest_job_ms = self.random.choice((SLOWEST_JOB_MS, 100, 1_000))
 
+    def _changes(self) -> None:
+        if self.changes:
+            self.random.choice(self.changes)()
+
     def make_peace(self) -> None:
         """No more faults; who died comes back, and all is as it was in the beginning."""
         self.is_ending = True
@@ -261,4 +266,5 @@ _FAULTS: dict[Callable[[Cluster], None], int] = {
     Cluster._clock_steps: 1,
     Cluster._link_paces: 1,
     Cluster._disk_paces: 1,
+    Cluster._changes: 2,
 }

@@ -15,7 +15,11 @@ from kafkalite.env.later import Later
 from kafkalite.env.slicing import Slices
 from kafkalite.peers.channel import Channel
 from kafkalite.protocol.errors import Error, KafkaError
-from kafkalite.protocol.messages import InitProducerIdRequest, MetadataRequest
+from kafkalite.protocol.messages import (
+    AlterPartitionReassignmentsRequest,
+    InitProducerIdRequest,
+    MetadataRequest,
+)
 from kafkalite.sim.cluster import BROKERS, CLIENTS, PORT, Cluster, host_of
 from kafkalite.sim.consumers import fetch_request, take
 from kafkalite.sim.history import Attempt, Fate, Partition, Reading
@@ -185,6 +189,19 @@ def _new(client: Client, attempt: Attempt, name: str, partition: Partition) -> l
 
 def _now(client: Client) -> int:
     return client.cluster.clock.now_ms()
+
+
+# --- who changes replicas -------------------------------------------------------------------------
+
+
+def reassign(client: Client, wanted: dict[Partition, list[int]]) -> Script:
+    """Asked for once: whoever does not get it done asks again."""
+    asked = AlterPartitionReassignmentsRequest
+    topics = [
+        asked.Topic(name=name, partitions=[asked.Partition(partition_index=index, replicas=each)])
+        for (name, index), each in wanted.items()
+    ]
+    yield client.ask_somebody(asked(timeout_ms=TIMEOUT_MS, topics=topics), range(1))
 
 
 # --- who reads ------------------------------------------------------------------------------------

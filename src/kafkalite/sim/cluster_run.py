@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from kafkalite.log.partition_log import PartitionLog
 from kafkalite.replication.leader import Leader
 from kafkalite.sim.checker import Anomalies, Final, check
-from kafkalite.sim.cluster import BROKERS, Cluster, Machine
-from kafkalite.sim.cluster_clients import Client, idempotent, plain, reader
+from kafkalite.sim.cluster import BROKERS, CONTROLLER, Cluster, Machine
+from kafkalite.sim.cluster_clients import Client, idempotent, plain, reader, reassign
 from kafkalite.sim.history import Partition, Reading
 from kafkalite.sim.run import Verdict
 from kafkalite.sim.world import Stuck
@@ -23,6 +23,7 @@ TOPIC, PARTITIONS = "t", 2
 RUN_MS = 8_000
 FAULT_EVERY_MS = 1_500
 LOOK_EVERY_MS = 50
+PUT_BACK_EVERY_MS = 500
 PLACES: list[Partition] = [(TOPIC, index) for index in range(PARTITIONS)]
 
 
@@ -86,14 +87,43 @@ def _run(cluster: Cluster, vigil: Vigil) -> dict[Partition, Final]:
         reading = cluster.history.reading(place, is_committed_only=False)
         client = Client(cluster)
         client.begin(reader(client, reading, lambda _: cluster.is_ending))
+    admin = Client(cluster)
+    cluster.changes.append(lambda: _reassign(admin))
     cluster.begin_faults(FAULT_EVERY_MS)
     cluster.clock.advance(RUN_MS)
     cluster.make_peace()
+    _put_back(admin)
     cluster.run_until(lambda: not any(each.is_running for each in writers), "every writer ends")
     cluster.run_until(lambda: not list(_unsettled(cluster)), "replicas are in sync again")
-    finals = {place: _read(cluster, place) for place in PLACES}
-    cluster.run_until(lambda: not list(_behind(cluster)), "followers know what is committed")
-    return finals
+    # A leader that was killed tells less for a moment than what is committed.
+    cluster.run_until(lambda: not list(_behind(cluster)), "all know what is committed")
+    return {place: _read(cluster, place) for place in PLACES}
+
+
+def _reassign(admin: Client) -> None:
+    """One partition, to two or three of them in any order."""
+    chance = admin.cluster.random
+    if not admin.is_running:
+        replicas = chance.sample(BROKERS, chance.choice((2, 3)))
+        admin.begin(reassign(admin, {chance.choice(PLACES): replicas}))
+
+
+def _put_back(admin: Client) -> None:
+    """Every partition is at all of them again."""
+    cluster = admin.cluster
+
+    def ask_again() -> None:
+        image = cluster.machines[CONTROLLER].server.metadata.image
+        states = {place: image.partition(*place) for place in PLACES}
+        left = {
+            place: list(BROKERS) for place, state in states.items()
+            if state is not None and (len(state.replicas) < len(BROKERS) or state.removing_replicas)
+        }  # fmt: skip
+        if left and not admin.is_running:
+            admin.begin(reassign(admin, left))
+        cluster.clock.call_later(PUT_BACK_EVERY_MS, ask_again)
+
+    ask_again()
 
 
 def _create(cluster: Cluster) -> None:

@@ -48,6 +48,7 @@ RARE = (
 OF_CLUSTERS = (
     "kills", "power cuts", "kills of the controller", "stops", "pauses", "cuts", "clock steps",
     "link paces", "disk paces", "plain", "idempotent", "epochs with a leader",
+    "changes",
 )  # fmt: skip
 
 
