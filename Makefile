@@ -31,7 +31,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: bad-days both-ways help setup run test unit lint instructions compat public-suites conformance differential settings together crash cluster histories damage out-and-in mutants hostile simulate \
+.PHONY: bad-days both-ways help setup run test unit lint instructions compat public-suites conformance differential settings together crash cluster histories damage out-and-in mutants hostile simulate simulate-clusters \
 	between planted migrations look test-compiled bench fairness profile dist image compiled clean
 
 help: ## list the targets
@@ -145,6 +145,9 @@ hostile: $(VENV)/.dev ## peers that claim, drip, flood and bomb, 10,000 at a tim
 simulate: $(VENV)/.dev ## brokers and clients in simulated worlds, checked: SEEDS=200 SEED=1
 	@$(PY) -m kafkalite.sim --first $(SEED) --seeds $(SEEDS) $(ARGS)
 	@$(PY) -m pytest tests/unit/testing/test_explorer_bugs.py -m full
+
+simulate-clusters: $(VENV)/.dev ## three brokers, their controller and clients in simulated worlds, checked: SEEDS=200 SEED=1
+	@$(PY) -m kafkalite.sim --play clusters --first $(SEED) --seeds $(SEEDS) $(ARGS)
 
 test-compiled: setup $(COMPILED)/.made ## the tests of what is compiled, crashes and clients, against the compiled build
 	@PYTHONPATH=$(CURDIR)/$(COMPILED) KAFKALITE_COMPILED=1 $(PY) -m pytest -m "not full and not slow and not pure" --broker kafkalite \

@@ -60,6 +60,7 @@ SUITES = (
     Suite("transactions", "transactions", True, False, "what exactly-once costs"),
     Suite("start", "startup", False, True, "start to first acknowledgement, memory"),
     Suite("stand-in", "stand_in", False, False, "what a test suite pays for its broker"),
+    Suite("fail-over", "fail_over", False, False, "a leader that goes, until others acknowledge"),
     Suite("growth", "scale", False, False, "topics, partitions, connections, a long log"),
     Suite("fairness", "fairness", False, False, "what others wait beside large requests"),
     Suite("security", "security", False, False, "TLS, handshakes, logins and access rules"),

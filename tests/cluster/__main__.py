@@ -8,10 +8,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from tests import mounts
-from tests.cluster.nodes import running
+from tests.cluster.nodes import ALL, BESIDE_OURS, running
 from tests.cluster.rounds import Round, run
 from tests.compat.brokers import RUN_FOLDER
 
@@ -23,11 +24,11 @@ def main() -> int:
     home = Path(tempfile.mkdtemp(prefix="kafkalite-cluster-", dir=options.folder))
     keeper = _start_keeper()
     rounds: list[Round] = []
-    with running(home, is_kafka=options.kafka) as cluster:
+    with running(home, kafka=options.kafka) as cluster:
         for seed in range(options.seed, options.seed + options.rounds):
             one = run(cluster, seed, only=options.only)
             rounds.append(one)
-            _tell(one, home, is_kafka=options.kafka)
+            _tell(one, home, options.kafka)
             if one.wrong:
                 _save(home)
                 break  # what comes next would be told of the same
@@ -44,7 +45,14 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1, help="of the first round")
     parser.add_argument("--only", default="", help="faults with this in their names")
-    parser.add_argument("--kafka", action="store_true", help="brokers of Apache Kafka 4.3.1")
+    whose = parser.add_mutually_exclusive_group()
+    whose.add_argument(
+        "--kafka", action="store_const", const=ALL, default=(), help="all of Apache Kafka 4.3.1"
+    )
+    whose.add_argument(
+        "--mixed", action="store_const", const=BESIDE_OURS, dest="kafka",
+        help="two brokers of Apache Kafka 4.3.1 beside one of ours and our controller",
+    )
     parser.add_argument("--folder", type=Path, help="where data and logs lie")
     parser.add_argument("--keep", action="store_true", help="leave them there, also of good rounds")
     return parser.parse_args()
@@ -53,7 +61,8 @@ def _options() -> argparse.Namespace:
 def _save(home: Path) -> None:
     """From disks that are gone with this process."""
     if mounts.are_there():
-        shutil.copytree(home / "data", home / "data-of-disks")
+        with suppress(shutil.Error):  # of files that go meanwhile
+            shutil.copytree(home / "data", home / "data-of-disks")
 
 
 def _start_keeper() -> subprocess.Popen[bytes]:
@@ -63,7 +72,7 @@ def _start_keeper() -> subprocess.Popen[bytes]:
     return subprocess.Popen(call, stdin=subprocess.PIPE, start_new_session=True)
 
 
-def _tell(one: Round, home: Path, *, is_kafka: bool) -> None:
+def _tell(one: Round, home: Path, kafka: tuple[int, ...]) -> None:
     print(
         f"seed {one.seed}: {'; '.join(one.faults)}: {one.acknowledged} acknowledged, "
         f"{one.copied} copied in {one.transactions} transactions by {one.copiers} of {one.copier}, "
@@ -74,7 +83,7 @@ def _tell(one: Round, home: Path, *, is_kafka: bool) -> None:
         print(f"seed {one.seed} FAILED:")
         for each in one.wrong:
             print(f"  {each}")
-        theirs = " ARGS=--kafka" if is_kafka else ""
+        theirs = {ALL: " ARGS=--kafka", BESIDE_OURS: " ARGS=--mixed"}.get(kafka, "")
         print(f"  again: make cluster ROUNDS=1 SEED={one.seed}{theirs}; logs and data: {home}")
 
 

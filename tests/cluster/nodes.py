@@ -10,7 +10,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from tests.cluster.links import CONTROLLER, Links, linked
 from tests.compat import brokers
 
 BROKERS = (1, 2, 3)
+ALL, BESIDE_OURS = (CONTROLLER, *BROKERS), (2, 3)  # of whom Apache Kafka's may be
 HEAP = "384M"
 START_S = 90
 STOP_S = 60
@@ -89,13 +90,17 @@ class Node:
         brokers.end(self.folder, signal.SIGKILL)
         self.is_up = self.is_paused = False
 
+    def ask_to_stop(self) -> None:
+        os.kill(self.pid, signal.SIGTERM)
+
     def stop(self) -> bool:
         """In good order; False when it had to be killed."""
         self.resume()
         if not self.is_up:
             return True
         pid = self.pid
-        os.kill(pid, signal.SIGTERM)
+        if not self.has_ended():
+            self.ask_to_stop()
         is_gone = brokers.gone(pid, STOP_S)
         self.kill()
         return is_gone
@@ -155,12 +160,15 @@ class Cluster:
 
 
 @contextmanager
-def running(home: Path, *, is_kafka: bool = False) -> Iterator[Cluster]:
-    """A cluster of its own, which is killed in the end."""
+def running(
+    home: Path, *, kafka: Collection[int] = (), settings: Mapping[str, str] | None = None
+) -> Iterator[Cluster]:
+    """A cluster of its own, which is killed in the end. Some are Apache Kafka's, or all."""
+    given = {**SETTINGS, **(settings or {})}
     port = brokers.ports_in_a_row(2 * len(BROKERS) + 1, range(25_000, 28_000))
-    members = members_of(len(BROKERS), "127.0.0.1", port, str(home / "data"), SETTINGS)
+    members = members_of(len(BROKERS), "127.0.0.1", port, str(home / "data"), given)
     with _apart(members, port) as links:
-        cluster = _made(members, links, home, is_kafka=is_kafka)
+        cluster = _made(members, links, home, kafka)
         try:
             cluster.start()
             yield cluster
@@ -191,7 +199,7 @@ def _apart(members: Members, port: int) -> Iterator[Links]:
         yield links
 
 
-def _made(members: Members, links: Links, home: Path, *, is_kafka: bool) -> Cluster:
+def _made(members: Members, links: Links, home: Path, kafka: Collection[int]) -> Cluster:
     """Nothing of it runs."""
     if mounts.are_there():
         for each in members.brokers:
@@ -204,9 +212,10 @@ def _made(members: Members, links: Links, home: Path, *, is_kafka: bool) -> Clus
              "-c", each.properties])
         for each in everybody
     ]  # fmt: skip
-    if is_kafka:
-        for node in nodes:
-            node.command = _kafka(node, "kafka.Kafka", node.member.properties)
+    for node_id in kafka:
+        node = nodes[node_id]
+        node.command = _kafka(node, "kafka.Kafka", node.member.properties)
+    if CONTROLLER in kafka:
         _format(nodes[0])
     by_id = dict(zip(BROKERS, nodes[1:], strict=True))
     return Cluster(nodes[0], by_id, ",".join(members.addresses), links)

@@ -67,7 +67,7 @@ def run(
     told = Round(seed)
     history, source, target = History(), f"round-{seed}", f"copies-{seed}"
     try:
-        _create(cluster, {source: PARTITIONS, target: COPIES})
+        create(cluster, {source: PARTITIONS, target: COPIES})
         _work(cluster, chance, faults, told, history, (source, target))
         _check(cluster, told, history, source, target)
         _delete(cluster, [source, target])
@@ -77,7 +77,7 @@ def run(
     return told
 
 
-def _create(cluster: Cluster, topics: dict[str, int]) -> None:
+def create(cluster: Cluster, topics: dict[str, int]) -> None:
     admin = admin_of(cluster.servers)
 
     def are_there() -> bool:

@@ -230,8 +230,10 @@ class Fetcher:
                 self._partitions[partition] = self._partitions.pop(partition)
                 if self._throttle.concerns(partition):
                     self._throttle.record(len(found.records))
-            now_ms = self._now_ms()
-            effects = role.fetched(asked, found, copy_of(partition), now_ms)
+            now_ms, copy = self._now_ms(), copy_of(partition)
+            if not role.takes_watermarks(asked, found, copy):
+                self._session.failed()  # else the leader holds them for known
+            effects = role.fetched(asked, found, copy, now_ms)
             yield from self._act(partition, follow(partition, effects, now_ms))
 
     def _unanswered(self, partition: Partition, asked: FetchFrom | AskRange) -> None:

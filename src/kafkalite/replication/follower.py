@@ -185,8 +185,7 @@ class Follower:
         self, asked: FetchFrom, answer: Fetched, copy: Copy, now_ms: int
     ) -> list[Effect]:
         """The leader's answer. Its watermarks count only when the logs agree: not before a cut."""
-        is_same_place = asked.offset == copy.log_end_offset
-        if not self._is_awaited(asked, State.FETCHING) or not is_same_place:
+        if not self._awaits(asked, copy):
             return []
         if answer.error is Error.OFFSET_OUT_OF_RANGE:
             self.state = State.LOST
@@ -203,6 +202,10 @@ class Follower:
             ),
             copy,
         )
+
+    def takes_watermarks(self, asked: FetchFrom, answer: Fetched, copy: Copy) -> bool:
+        """Whether those of an answer count: who says them may not say them again."""
+        return answer.diverging is None and self._awaits(asked, copy)
 
     def told_range(
         self, asked: AskRange, answer: Range | Error, copy: Copy, now_ms: int
@@ -266,6 +269,9 @@ class Follower:
         if log_start_offset > copy.log_start_offset:
             effects.append(RaiseStart(log_start_offset))
         return effects
+
+    def _awaits(self, asked: FetchFrom, copy: Copy) -> bool:
+        return self._is_awaited(asked, State.FETCHING) and asked.offset == copy.log_end_offset
 
     def _is_awaited(self, asked: FetchFrom | AskRange, state: State) -> bool:
         is_ours = asked.leader_epoch == self.leader_epoch

@@ -406,7 +406,10 @@ class Partition:
         """The largest known epoch up to this one and where it ends; (-1, -1) if none is."""
         if epoch == self.role.leader_epoch:
             return epoch, self.log.log_end_offset
-        return self.log.end_offset_for_epoch(epoch)
+        known, role = self.log.end_offset_for_epoch(epoch), self.role
+        if known[0] == NO_EPOCH < epoch < role.leader_epoch and isinstance(role, Leader):
+            return epoch, role.epoch_start_offset  # of which an empty log keeps nothing
+        return known
 
     def _divergence(self, position: FetchPosition) -> tuple[int, int] | None:
         """Where the reader's log parts from ours. Asked before the offset is held against our end:

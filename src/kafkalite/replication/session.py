@@ -74,6 +74,6 @@ class Session:
             self.epoch = 1 if self.epoch == MAX_EPOCH else self.epoch + 1
 
     def failed(self) -> None:
-        """Whether the leader has heard the last question nobody knows: the next one ends what it
-        has, and begins anew."""
+        """Whether the leader has heard the last question nobody knows, or what it answered counts
+        for nothing: the next one ends what it has, and begins anew."""
         self.epoch = INITIAL_EPOCH

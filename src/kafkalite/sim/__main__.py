@@ -8,20 +8,24 @@ from collections.abc import Callable
 
 import click
 
-from kafkalite.sim.coverage import CLIENTS, GROUPS, missing
+from kafkalite.sim.cluster_run import simulate_cluster
+from kafkalite.sim.coverage import CLIENTS, CLUSTERS, GROUPS, missing
 from kafkalite.sim.group_run import simulate_groups
 from kafkalite.sim.run import Verdict, simulate
 
 REPORT_EVERY = 100
 # What a world may be about.
-PLAYS: dict[str, Callable[[int], Verdict]] = {CLIENTS: simulate, GROUPS: simulate_groups}
+PLAYS: dict[str, Callable[[int], Verdict]] = {
+    CLIENTS: simulate, GROUPS: simulate_groups, CLUSTERS: simulate_cluster,
+}  # fmt: skip
 
 
 @click.command()
 @click.option("--seeds", default=200, show_default=True, help="How many seeds to run.")
 @click.option("--first", default=0, show_default=True, help="The first of them.")
 @click.option("--verbose", is_flag=True, help="Print a line for every seed.")
-@click.option("--play", "plays", type=click.Choice([*PLAYS]), multiple=True, default=[*PLAYS],
+@click.option("--play", "plays", type=click.Choice([*PLAYS]), multiple=True,
+              default=[CLIENTS, GROUPS],
               show_default=True, help="What the worlds are about; may be given more than once.")
 def main(seeds: int, first: int, verbose: bool, plays: tuple[str, ...]) -> None:
     """Simulates brokers and clients, and checks that nothing is lost, doubled or half visible."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-CLIENTS, GROUPS = "clients", "groups"
+CLIENTS, GROUPS, CLUSTERS = "clients", "groups", "clusters"
 
 # So many seeds together meet what is common, and so many also what is rare.
 A_FEW_SEEDS, MANY_SEEDS = 12, 300
@@ -62,7 +62,15 @@ GROUPS_COMMON = (
 
 GROUPS_RARE = ("troubles", "failed disks", "starts that failed")
 
-_LISTS = {CLIENTS: (COMMON, RARE), GROUPS: (GROUPS_COMMON, GROUPS_RARE)}
+CLUSTERS_COMMON = (
+    "kills", "power cuts", "kills of the controller", "stops", "pauses", "cuts", "clock steps",
+    "link paces", "disk paces", "plain", "idempotent", "epochs with a leader",
+    "changes",
+)  # fmt: skip
+
+_LISTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    CLIENTS: (COMMON, RARE), GROUPS: (GROUPS_COMMON, GROUPS_RARE), CLUSTERS: (CLUSTERS_COMMON, ()),
+}  # fmt: skip
 
 
 def missing(counts: Mapping[str, int], seeds: int, play: str) -> list[str]:

@@ -81,7 +81,7 @@ class BrokerLink:
 
     def send(self, parts: Sequence[Part]) -> None:
         if not self._has_ended:
-            self._client.reply(b"".join(map(_bytes_of, parts)))
+            self._client.reply(b"".join(map(bytes_of, parts)))
 
     def pause(self) -> None:
         self._is_paused = True
@@ -225,7 +225,7 @@ class SimNetwork:
         return self._random.randrange(self.slowest_ms)
 
 
-def _bytes_of(part: Part) -> bytes:
+def bytes_of(part: Part) -> bytes:
     if isinstance(part, (bytes, bytearray, memoryview)):
         return bytes(part)
     return part.file.read_at(part.position, part.length)

@@ -406,3 +406,14 @@ def test_a_topic_that_is_deleted_is_copied_no_more(make: Make) -> None:
     cluster.create_at(2, 3, 1)
     assert cluster.produce(b"b").base_offset == 0
     cluster.check_same(1, 2, 3)
+
+
+def test_an_empty_log_tells_where_earlier_epochs_ended(make: Make) -> None:
+    """As in Apache Kafka, whose followers keep epochs in which they led without a record."""
+    cluster = make()
+    cluster.kill(2)
+    assert cluster.leader == 3
+    leader = cluster.replica(3)
+    assert leader.leader_epoch > 0
+    assert leader.end_offset_for_epoch(0) == (0, 0)
+    assert leader.end_offset_for_epoch(leader.leader_epoch + 1) == (-1, -1)

@@ -132,3 +132,19 @@ def test_numbers_begin_again_behind_the_last(cluster: Cluster, ear: Ear) -> None
     assert 0 < fetcher._session.epoch < MAX_EPOCH
     assert cluster.produce(b"a").error_code == 0
     cluster.check_same(1, 2)
+
+
+def test_who_was_cut_learns_what_is_committed_though_nothing_more_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The leader has told it together with where to cut, and would not say it again."""
+    cluster = Cluster()
+    cluster.create_at(2, 3, 1)
+    cluster.produce(b"a")
+    cluster.unreachable.add(2)
+    cluster.produce(b"b", acks=1)
+    cluster.kill(2)
+    cluster.unreachable.clear()
+    cluster.start(2)
+    cluster.check_same(1, 2, 3)
+    cluster.close()
