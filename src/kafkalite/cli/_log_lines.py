@@ -15,6 +15,7 @@ import click
 
 TEXT, JSON = "text", "json"
 _LOG = logging.getLogger("kafkalite")
+_FOR_PEOPLE = "%(asctime)s %(levelname)s %(message)s"
 
 log_format_option = click.option(
     "--log-format", "log_format", type=click.Choice([TEXT, JSON]), default=TEXT, show_default=True,
@@ -37,13 +38,10 @@ class JsonLines(logging.Formatter):
 
 
 def begin(log_format: str) -> None:
-    """Of the whole process, once."""
-    logging.basicConfig(
-        format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr
-    )
-    if log_format == JSON:
-        for handler in logging.getLogger().handlers:
-            handler.setFormatter(JsonLines())
+    """Of the whole process, once; who logs already, as tests do, goes on as before."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if log_format == JSON else logging.Formatter(_FOR_PEOPLE))
+    logging.basicConfig(handlers=[handler], level=logging.INFO)
 
 
 def say(sentence: str) -> None:

@@ -249,7 +249,7 @@ BUGS = {
 
 
 # Of the others `make simulate` has its turn.
-SAMPLE = ("drops what a leader refused", "keeps state of what was revoked")
+SAMPLE = ("drops what a leader refused", "commits the offset of what it has read")
 
 
 @pytest.mark.parametrize("name", sampled(BUGS, *SAMPLE))
