@@ -55,8 +55,9 @@ def _fixed(field: str, value: Value) -> object:
 
 
 def _replica(text: str) -> str:
-    """PARTITION:BROKER, as it is spelt here; `*` and nothing as they are."""
-    return ":".join(str(int(each)) for each in text.split(":")) if ":" in text else text
+    """PARTITION:BROKER, as it is spelt here; `*` and nothing as they are. However many digits it
+    has: it was taken, and a number that is too long for one is nobody's."""
+    return ":".join(each.lstrip("0") or "0" for each in text.split(":")) if ":" in text else text
 
 
 def log_settings(config: BrokerConfig) -> LogSettings:

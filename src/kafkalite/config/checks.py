@@ -7,7 +7,17 @@ from __future__ import annotations
 
 import re
 
-from kafkalite.config.setting import Check, InvalidSetting, Kind, Value, refusal, render
+from kafkalite.config.setting import (
+    Check,
+    InvalidSetting,
+    Kind,
+    Value,
+    refusal,
+    render,
+    whole_number,
+)
+
+MOST_SECONDS = 1 << 63  # that Java has a duration of
 
 
 def check_for(column: str, kind: Kind) -> Check:
@@ -147,8 +157,14 @@ def _is_duration(text: str, whole: str) -> bool:
     match = DURATION.fullmatch(text)
     if match is None or text == whole or not any(match.groups()[1:5]):
         return False
-    days, hours, minutes, seconds = (int(each or 0) for each in match.groups()[1:5])
-    total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    parts = [whole_number(each or "0") for each in match.groups()[1:5]]
+    total = 0
+    for part, times in zip(parts, (24, 60, 60, 1), strict=True):
+        if part is None:
+            return False
+        total = (total + part) * times
+    if abs(total) >= MOST_SECONDS:
+        return False
     return total >= 0 if match[1] != "-" else total <= 0
 
 

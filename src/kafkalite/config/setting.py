@@ -160,10 +160,17 @@ def _double(name: str, text: str, trimmed: str) -> float:
     if DECIMAL.fullmatch(trimmed):
         return float(trimmed.rstrip("dDfF"))
     if HEXADECIMAL.fullmatch(trimmed):
-        return float.fromhex(trimmed.rstrip("dDfF"))
+        return _hexadecimal(trimmed)
     if re.fullmatch(r"[+-]?(NaN|Infinity)", trimmed):
         return float(trimmed)
     raise refusal(name, text, "Not a number of type DOUBLE")
+
+
+def _hexadecimal(text: str) -> float:
+    try:
+        return float.fromhex(text.rstrip("dDfF"))
+    except OverflowError:
+        return -math.inf if text.startswith("-") else math.inf
 
 
 DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?")

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kafkalite.env.dataclasses import replace
 from kafkalite.handlers.call import Call
 from kafkalite.handlers.context import Context
 from kafkalite.handlers.fetch_sessions import Wanted, replica_id
 from kafkalite.protocol.messages import FetchRequest
 from kafkalite.replication.acting import serve, serve_again
 from kafkalite.replication.leader import Leader
-from kafkalite.replication.partition import Partition, PartitionRead
+from kafkalite.replication.partition import FetchPosition, Partition, PartitionRead
 
 NOTHING = -1
 
@@ -34,12 +35,12 @@ class FollowerFetch:
 
     def read(self, partition: Partition, wanted: Wanted, *, min_one: bool) -> PartitionRead:
         """What is answered for a partition."""
-        found = self._read(partition, wanted, min_one=min_one)
+        position = wanted.position
         if self._context.leader_throttle.concerns(partition):
             self._throttled.add(id(wanted))
             if self._is_held_back(partition):
-                found.records = None
-        return found
+                position, min_one = replace(position, max_bytes=0), False
+        return self._read(partition, wanted, position, min_one=min_one)
 
     def end_offset(self, partition: Partition) -> int:
         """Up to where it may be read now; below all offsets where it may not."""
@@ -60,8 +61,9 @@ class FollowerFetch:
         is_in_sync = isinstance(leader, Leader) and self._broker_id in leader.isr
         return not is_in_sync and self._context.leader_throttle.is_exceeded
 
-    def _read(self, partition: Partition, wanted: Wanted, *, min_one: bool) -> PartitionRead:
-        position = wanted.position
+    def _read(
+        self, partition: Partition, wanted: Wanted, position: FetchPosition, *, min_one: bool
+    ) -> PartitionRead:
         if id(wanted) in self._told:
             return serve_again(partition, self._broker_id, position, min_one=min_one)
         now_ms = self._context.env.clock.monotonic_ms()

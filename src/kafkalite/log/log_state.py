@@ -155,6 +155,12 @@ class LogState:
         return max(unstable, self.log_start_offset)
 
     @property
+    def knows_what_is_stable(self) -> bool:
+        """Not after a cut until its producers are read again: what decided a transaction may have
+        gone with it."""
+        return self.reloading is None or self.producers is None
+
+    @property
     def is_durable_on_append(self) -> bool:
         """Whether an append may be acknowledged before it is on stable storage."""
         return not self.config.is_fsynced

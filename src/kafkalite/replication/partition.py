@@ -286,7 +286,10 @@ class Partition:
 
     def end_offset(self, *, is_committed_only: bool) -> int:
         """Where a consumer of this isolation level must stop reading."""
-        return self.log.last_stable_offset if is_committed_only else self.log.high_watermark
+        log = self.log
+        if not is_committed_only:
+            return log.high_watermark
+        return log.last_stable_offset if log.knows_what_is_stable else log.log_start_offset
 
     def read(
         self,
@@ -352,7 +355,10 @@ class Partition:
         """The offset of a moment or of a named offset, as ListOffsets
         counts them; None where this isolation level can see no such record. A replica sees all."""
         limit = self.end_offset(is_committed_only=is_committed_only)
-        is_settled = is_replica or self._knows_what_is_committed
+        is_settled = is_replica or (
+            self._knows_what_is_committed
+            and (self.log.knows_what_is_stable or not is_committed_only)
+        )
         if is_replica:
             limit = self.log.log_end_offset
         found: FoundOffset | None = None

@@ -13,6 +13,7 @@ from kafkalite.config import (
     render,
     topic_settings,
 )
+from kafkalite.config.checks import check_for
 from kafkalite.config.setting import InvalidSetting, Kind, convert
 from kafkalite.config.tables import base_name, foreign, foreign_settings, nearest, removed_settings
 from kafkalite.config.topic import STAND_IN
@@ -112,6 +113,17 @@ def test_refuses_with_kafkas_sentence(kind, text, message):
 )
 def test_reads_what_java_reads(kind, text, value):
     assert render(convert("n", text, kind)) == value
+
+
+@pytest.mark.parametrize(("text", "value"), [("0x1p9999", "Infinity"), ("-0X1P9999D", "-Infinity")])
+def test_however_long_a_hexadecimal_number_is_it_is_read(text, value):
+    assert render(convert("n", text, Kind.DOUBLE)) == value
+
+
+@pytest.mark.parametrize("days", ["106751991167301", "9" * 30, "9" * 5_000])
+def test_however_long_a_duration_is_it_is_refused(days):
+    with pytest.raises(InvalidSetting, match="of the format 'by_duration"):
+        check_for("share-reset", Kind.STRING)("n", f"by_duration:P{days}D")
 
 
 @pytest.mark.parametrize(

@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 
 from kafkalite.env.background import QueuedBackground
-from kafkalite.env.slicing import STEPS_AT_ONCE
+from kafkalite.env.slicing import STEPS_AT_ONCE, finish
 from kafkalite.log import replay, truncation
 from kafkalite.log.checkpoints import read_offsets
 from kafkalite.log.config import LogConfig, LogSettings
 from kafkalite.log.flusher import RETRY_MS
 from kafkalite.log.names import DELETED, LOG_STARTS, RECOVERY_POINTS
-from kafkalite.log.partition_log import PartitionLog
+from kafkalite.log.partition_log import AppendOrigin, FoundOffset, PartitionLog
 from kafkalite.protocol.errors import Error, KafkaError
 from kafkalite.replication.leader import Leadership
-from kafkalite.replication.partition import Partition
+from kafkalite.replication.partition import LATEST_TIMESTAMP, FetchPosition, Partition
 from kafkalite.sim.disk import CrashDisk
-from tests.unit.log.making import ROOT, START_MS, TOPIC_ID, World, batch, read_all
+from tests.unit.log.making import ROOT, START_MS, TOPIC_ID, World, batch, marker, read_all
 
 SMALL = LogConfig(segment_bytes=400, index_interval_bytes=100)
 QUIET = LogSettings(log_cleaner_enable=False, log_retention_check_interval_ms=1 << 40)
@@ -67,6 +67,13 @@ class Cutting:
         for number in range(count):
             one = batch([b"p"], producer_id=9, producer_epoch=0, base_sequence=number)
             self.log.append_as_leader(one, 0)
+
+    def produce_transaction(self, count: int) -> None:
+        """So many batches of one, which stays open."""
+        for number in range(count):
+            one = batch([b"x"], producer_id=9, producer_epoch=0, base_sequence=number,
+                        is_transactional=True)  # fmt: skip
+            self.log.append_as_leader(one, 0, AppendOrigin.COORDINATOR)
 
     def begin(self, offset: int, *, is_whole: bool = False) -> None:
         later = self.log.cut_later(offset, lambda: self.is_wanted, is_whole=is_whole)
@@ -365,6 +372,44 @@ def test_a_log_goes_on_with_the_producers_that_its_cut_left(reloading: Cutting) 
     assert reloading.outcomes == [None]
     assert reloading.log.reloading is None
     assert last_sequences(reloading.log) == [34]
+
+
+def test_a_transaction_whose_end_was_cut_off_is_seen_by_nobody_meanwhile(
+    cutting: Cutting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unclean leader may have all of it but its marker: an aborted one would pass for read."""
+    monkeypatch.setattr(replay, "BATCHES_PER_STEP", 1)
+    cutting.log.config = LogConfig()
+    first = cutting.end
+    cutting.produce_transaction(PRODUCED)
+    cutting.log.append_as_leader(marker(9, 0, commit=False), 0, AppendOrigin.COORDINATOR)
+    cutting.log.replicated(cutting.end)
+    assert cutting.log.last_stable_offset == cutting.end
+    cutting.begin(cutting.end - 1)
+    cutting.until(lambda: cutting.end == first + PRODUCED)
+    assert cutting.log.reloading is not None
+    assert cutting.log.aborted_transactions(first, cutting.end) == []
+    partition = Partition("t", 0, TOPIC_ID, 1, cutting.log)
+
+    def seen() -> tuple[int, bool]:
+        found = partition.read(
+            FetchPosition(first, 1 << 20), is_committed_only=True, min_one=True, is_leaders=False
+        )
+        return partition.end_offset(is_committed_only=True), found.records is not None
+
+    def latest() -> FoundOffset | None:
+        return finish(partition.offset_for_time(LATEST_TIMESTAMP, is_committed_only=True))
+
+    assert seen() == (START, False)
+    with pytest.raises(KafkaError) as refused:
+        latest()
+    assert refused.value.code == Error.OFFSET_NOT_AVAILABLE
+    cutting.world.clock.advance(0)
+    cutting.jobs.run_all()
+    assert seen() == (first, False)
+    found = latest()
+    assert found is not None
+    assert found.offset == first
 
 
 def test_a_stop_meanwhile_keeps_the_producers_as_they_are_after_the_cut(

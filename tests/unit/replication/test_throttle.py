@@ -15,6 +15,7 @@ from kafkalite.protocol.messages import (
     IncrementalAlterConfigsRequest,
 )
 from kafkalite.quotas.rates import SimpleRate, Window
+from kafkalite.replication.traffic import Traffic
 from tests.unit.replication.cluster import Cluster
 
 SIZE, COUNT = 50_000, 20  # of records, in batches of one
@@ -155,6 +156,28 @@ def test_while_it_is_held_back_it_asks_now_and_then(
 def test_a_list_is_read_as_numbers() -> None:
     config = log_config(BrokerConfig(), {"leader.replication.throttled.replicas": "00:07, 1:8"})
     assert config.leader_replication_throttled_replicas == {"0:7", "1:8"}
+
+
+def test_however_long_a_number_is_all_that_is_led_here_is_served(make: Make) -> None:
+    """Also after a start, when settings that were taken before are all there."""
+    long = "9" * 5_000
+    cluster = make(2, leader_replication_throttled_replicas=f"{long}:{long},0:0{long},00:02")
+    throttled = cluster.replica(2).log.config.leader_replication_throttled_replicas
+    assert throttled == {f"{long}:{long}", f"0:{long}", "0:2"}
+    cluster.kill(2)
+    cluster.start(2)
+    assert cluster.replica(2).log.log_end_offset == COUNT
+
+
+def test_what_is_held_back_does_not_count_as_sent(make: Make) -> None:
+    cluster = make(2, leader_replication_throttled_replicas="*")
+    traffic = cluster.replica(2).traffic = Traffic()
+    limit(cluster, "leader", 2, 1)
+    move(cluster, 2, 3)
+    cluster.passes(5_000)
+    came = sum(segment.size for segment in cluster.replica(3).log.segments)
+    assert 0 < came < COUNT * SIZE
+    assert traffic.replication_bytes_out == came
 
 
 def test_a_simple_rate_counts_a_first_burst_in_full() -> None:

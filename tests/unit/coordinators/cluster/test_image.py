@@ -1,14 +1,18 @@
 """The fold: what each record does, and that a snapshot of an image is the image."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkalite.coordinators.cluster.changes import Changes
+from kafkalite.coordinators.cluster.folding import folded
 from kafkalite.coordinators.cluster.image import Image, ImageConflict, changed_partition
 from kafkalite.coordinators.cluster.image_records import records_of
 from kafkalite.coordinators.cluster.records import decode_record, encode_record
 from kafkalite.coordinators.cluster.states import PartitionState
+from kafkalite.env.slicing import finish
 from kafkalite.protocol.messages import (
     AccessControlEntryRecord,
     BrokerRegistrationChangeRecord,
@@ -246,6 +250,7 @@ def _change(draw, image):
         partition_id=state.index,
         topic_id=state.topic_id,
         leader=draw(st.sampled_from([-2, -1, *state.replicas])),
+        replicas=draw(st.none() | st.lists(SMALL, min_size=1, unique=True)),
         isr=draw(st.none() | st.lists(st.sampled_from(state.replicas), unique=True)),
         eligible_leader_replicas=draw(st.none() | st.just(list(state.replicas))),
         last_known_elr=draw(st.none() | st.just([state.replicas[0]])),
@@ -304,6 +309,30 @@ STEPS = [
     lambda draw, image: RegisterControllerRecord(controller_id=draw(SMALL)),
     lambda draw, image: AccessControlEntryRecord(id=A, resource_name=draw(NAMES)),
 ]
+
+
+def led_by_a_look(image):
+    """What each broker leads, by a look at all partitions."""
+    found = Counter(
+        state.leader for topic in image.topics.values() for state in topic.partitions.values()
+    )
+    del found[-1]
+    return found
+
+
+@settings(max_examples=150, deadline=None)
+@given(histories())
+def test_what_each_broker_leads_is_what_a_look_at_all_would_find(history):
+    records, image = history
+    assert image.led == led_by_a_look(image)
+    loaded, _ = fold(*records_of(image))
+    assert loaded.led == image.led
+    copied = finish(folded(Image(), records)).image
+    assert copied.led == image.led
+    before = dict(image.led)
+    gone: list[object] = [RemoveTopicRecord(topic_id=each) for each in image.by_id]
+    assert finish(folded(image, gone)).image.led == {}
+    assert image.led == before, "the image has its own count until the copy takes its place"
 
 
 @settings(max_examples=150, deadline=None)
