@@ -82,10 +82,11 @@ class Worker(Member):
     owned: set[Task] = field(default_factory=set)
     lives: int = 0
     has_missed: bool = False
+    missed_ms: int | None = None  # since when it may have had to let go of a task
 
     def forget(self) -> None:
         Member.forget(self)
-        self.lives += 1
+        self.lives, self.missed_ms = self.lives + 1, None
         self.member_id, self.epoch = f"{self.name}-{self.lives}", 0
 
     def has_left(self) -> None:
@@ -104,7 +105,7 @@ class Worker(Member):
         asked_ms = self.membership.now_ms()
         [answer] = yield Ask([(request, VERSION)])
         if answer is None:
-            self.has_missed = True
+            self._miss(asked_ms)
         else:
             self._take(answer, asked_ms)
         yield self.beat()
@@ -141,7 +142,7 @@ class Worker(Member):
     def _take(self, answer: Any, asked_ms: int) -> None:
         code = Error(answer.error_code)
         if code is not Error.NONE:
-            self.has_missed = True
+            self._miss(asked_ms)
             self.told(code, "StreamsGroupHeartbeat")
             return
         self.epoch, self.is_steady = answer.member_epoch, True
@@ -155,7 +156,14 @@ class Worker(Member):
             self.has_missed = False
         if self.has_missed:
             return  # the answer that did not come may have taken some away
-        self.membership.hand(self.member_id, self.owned, asked_ms)
+        since_ms = asked_ms if self.missed_ms is None else self.missed_ms
+        self.missed_ms = None
+        self.membership.hand(self.member_id, self.owned, since_ms)
+
+    def _miss(self, asked_ms: int) -> None:
+        self.has_missed = True
+        if self.missed_ms is None:
+            self.missed_ms = asked_ms
 
 
 def _task_ids(tasks: set[Task]) -> list[Request.TaskIds]:
