@@ -22,6 +22,7 @@ from confluent_kafka import (
 )
 from kafka import KafkaProducer
 
+from kafkalite.sim.contents import bytes_until, epochs_until
 from kafkalite.testing.embedded import EmbeddedKafka
 from kafkalite.testing.running import Run
 
@@ -330,18 +331,10 @@ def in_sync(kafka: EmbeddedKafka, *topics: str) -> bool:
 def committed_bytes(kafka: EmbeddedKafka, node_id: int, topic: str, index: int) -> bytes:
     partition = run_of(kafka).brokers[node_id].partitions.get(topic, index)
     assert partition is not None
-    log, found = partition.log, bytearray()
-    offset = log.log_start_offset
-    while offset < log.high_watermark:
-        read = log.read(offset, 1 << 20, log.high_watermark)
-        assert read.range is not None
-        found += read.range.read()
-        offset = read.end_offset
-    return bytes(found)
+    return bytes_until(partition.log, partition.log.high_watermark)
 
 
 def committed_epochs(kafka: EmbeddedKafka, node_id: int, topic: str, index: int) -> object:
     partition = run_of(kafka).brokers[node_id].partitions.get(topic, index)
     assert partition is not None
-    log = partition.log
-    return [each for each in log.epochs.entries() if each[1] < log.high_watermark]
+    return epochs_until(partition.log, partition.log.high_watermark)

@@ -19,8 +19,11 @@ from tests.unit.cli.test_secured_proxy import (
     application,
     listening,
     replay_of,
+    shown,
     written,
 )
+
+__all__ = ["shown"]
 
 WAYS = {
     "mutual": ("SSL", "", True),
@@ -36,15 +39,6 @@ def secured(request, broker_kind: str, tmp_path_factory) -> Iterator[SecuredBrok
     folder = tmp_path_factory.mktemp("secured")
     with secured_broker(broker_kind, folder, protocol, mechanism, is_mutual=is_mutual) as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def shown() -> Iterator[Keys]:
-    """Of the proxy itself."""
-    keys = Keys("", ())
-    keys.write()
-    yield keys
-    keys.remove()
 
 
 def let_in(secured: SecuredBroker, folder: Path) -> str:

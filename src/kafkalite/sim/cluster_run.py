@@ -15,6 +15,7 @@ from kafkalite.replication.leader import Leader
 from kafkalite.sim.checker import Anomalies, Final, check
 from kafkalite.sim.cluster import BROKERS, CONTROLLER, Cluster, Machine
 from kafkalite.sim.cluster_clients import Client, idempotent, plain, reader, reassign
+from kafkalite.sim.contents import bytes_until, epochs_until
 from kafkalite.sim.history import Partition, Reading
 from kafkalite.sim.run import Verdict
 from kafkalite.sim.world import Stuck
@@ -170,7 +171,7 @@ def _behind(cluster: Cluster) -> Iterator[str]:
 def _differing(cluster: Cluster) -> Iterator[str]:
     """Bytes, and epochs in which something was written."""
     for place in PLACES:
-        first, *others = [(_bytes(each, place), _epochs(each, place)) for each in cluster.brokers]
+        first, *others = [_contents(_log(each, place)) for each in cluster.brokers]
         for number, other in enumerate(others, 2):
             if other[0] != first[0]:
                 yield f"{place}: the bytes of brokers 1 and {number}"
@@ -184,17 +185,5 @@ def _log(machine: Machine, place: Partition) -> PartitionLog:
     return replica.log
 
 
-def _epochs(machine: Machine, place: Partition) -> list[tuple[int, int]]:
-    log = _log(machine, place)
-    return [each for each in log.epochs.entries() if each[1] < log.log_end_offset]
-
-
-def _bytes(machine: Machine, place: Partition) -> bytes:
-    log, found = _log(machine, place), bytearray()
-    offset = log.log_start_offset
-    while offset < log.log_end_offset:
-        read = log.read(offset, 1 << 20, log.log_end_offset)
-        assert read.range is not None
-        found += read.range.read()
-        offset = read.end_offset
-    return bytes(found)
+def _contents(log: PartitionLog) -> tuple[bytes, list[tuple[int, int]]]:
+    return bytes_until(log, log.log_end_offset), epochs_until(log, log.log_end_offset)

@@ -8,13 +8,13 @@ machine is slow or has gone. Every delay comes from the one chance of the simula
 from __future__ import annotations
 
 import struct
-from collections import deque
 from collections.abc import Callable, Sequence
 from random import Random
 
 from kafkalite.env.clock import ManualClock, ManualTimer
-from kafkalite.env.network import SYSTEM_BUFFERS, Address, Buffers, Link, Part, Receiver
+from kafkalite.env.network import SYSTEM_BUFFERS, Address, Buffers, Link, Part
 from kafkalite.sim.life import Life
+from kafkalite.sim.reading_end import ReadingEnd
 
 PORT = 9092
 DELAY_MS = 8
@@ -38,57 +38,24 @@ class SimPort:
         self._network.accept = None
 
 
-class BrokerLink:
+class BrokerLink(ReadingEnd):
     """A connection as the broker holds it."""
 
     def __init__(self, client: ClientLink) -> None:
+        super().__init__()
         self.peer_address: Address = ("10.0.0.9", 40_000)
         self._client = client
-        self._receiver: Receiver | None = None
-        self._waiting: deque[bytes] = deque()
-        self._is_paused = False
-        self._has_ended = False
 
     @property
     def local_address(self) -> Address:
         return ("10.0.0.1", PORT)
 
-    @property
-    def unsent_bytes(self) -> int:
-        return 0
-
-    @property
-    def held_bytes(self) -> int:
-        return 0
-
-    def start(self, receiver: Receiver) -> None:
-        self._receiver = receiver
-
     def deliver(self, data: bytes) -> None:
-        self._waiting.append(data)
-        self._read()
-
-    def _read(self) -> None:
-        while self._waiting and not self._is_paused and not self._has_ended:
-            assert self._receiver is not None
-            data = self._waiting.popleft()
-            buffer = self._receiver.buffer()
-            taken = min(len(buffer), len(data))
-            buffer[:taken] = data[:taken]
-            if taken < len(data):
-                self._waiting.appendleft(data[taken:])
-            self._receiver.received(taken)
+        self._came(data)
 
     def send(self, parts: Sequence[Part]) -> None:
         if not self._has_ended:
             self._client.reply(b"".join(map(bytes_of, parts)))
-
-    def pause(self) -> None:
-        self._is_paused = True
-
-    def resume(self) -> None:
-        self._is_paused = False
-        self._read()
 
     def close(self) -> None:
         self._end()
@@ -96,12 +63,6 @@ class BrokerLink:
 
     def abort(self) -> None:
         self.close()
-
-    def _end(self) -> None:
-        if not self._has_ended:
-            self._has_ended = True
-            if self._receiver is not None:
-                self._receiver.ended()
 
     def end(self) -> None:
         """The client has gone."""

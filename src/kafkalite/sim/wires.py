@@ -16,9 +16,10 @@ from functools import partial
 from random import Random
 
 from kafkalite.env.clock import ManualClock
-from kafkalite.env.network import SYSTEM_BUFFERS, Address, Buffers, Link, Part, Receiver
+from kafkalite.env.network import SYSTEM_BUFFERS, Address, Buffers, Link, Part
 from kafkalite.sim.machine_life import MachineLife
 from kafkalite.sim.network import bytes_of
+from kafkalite.sim.reading_end import ReadingEnd
 
 DELAY_MS = 8
 LATE_MS = 400
@@ -69,31 +70,22 @@ class Wires:
         return self._random.randrange(self.slowest_ms)
 
 
-class End:
+class End(ReadingEnd):
     """One side of a link, as its machine holds it."""
 
     def __init__(self, wires: Wires, life: MachineLife, own: Address, peer: Address) -> None:
+        super().__init__()
         self.life, self.local_address, self.peer_address = life, own, peer
         self.other: End | None = None
         self._wires = wires
-        self._receiver: Receiver | None = None
         self._sent: deque[bytes | None] = deque()  # in order; None is the end
         self._due = 0  # how many of them may arrive now
         self._latest_ms = 0
-        self._waiting: deque[bytes] = deque()
-        self._is_paused = self._has_ended = self._has_hung_up = False
+        self._has_hung_up = False
 
     @property
     def is_of_use(self) -> bool:
         return bool(self._sent) or not self._has_hung_up
-
-    @property
-    def unsent_bytes(self) -> int:
-        return 0
-
-    @property
-    def held_bytes(self) -> int:
-        return 0
 
     # --- what goes out ----------------------------------------------------------------------------
 
@@ -128,37 +120,13 @@ class End:
 
     # --- what comes in ----------------------------------------------------------------------------
 
-    def start(self, receiver: Receiver) -> None:
-        self._receiver = receiver
-        self._read()
-
     def deliver(self, data: bytes | None) -> None:
         if self._has_ended:
             return
         if data is None:
             self._end()
         else:
-            self._waiting.append(data)
-            self._read()
-
-    def _read(self) -> None:
-        while self._waiting and not self._is_paused and not self._has_ended:
-            if self._receiver is None:
-                return
-            data = self._waiting.popleft()
-            buffer = self._receiver.buffer()
-            taken = min(len(buffer), len(data))
-            buffer[:taken] = data[:taken]
-            if taken < len(data):
-                self._waiting.appendleft(data[taken:])
-            self._receiver.received(taken)
-
-    def pause(self) -> None:
-        self._is_paused = True
-
-    def resume(self) -> None:
-        self._is_paused = False
-        self._read()
+            self._came(data)
 
     # --- its end ----------------------------------------------------------------------------------
 
@@ -170,10 +138,8 @@ class End:
 
     def _end(self) -> None:
         if not self._has_ended:
-            self._has_ended = True
             self.hang_up()
-            if self._receiver is not None:
-                self._receiver.ended()
+        super()._end()
 
 
 class HostPort:

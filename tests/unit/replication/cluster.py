@@ -10,6 +10,7 @@ from kafkalite.coordinators.cluster.states import PartitionState
 from kafkalite.env.later import Later
 from kafkalite.protocol.messages import CreateTopicsRequest, DeleteTopicsRequest, ProduceRequest
 from kafkalite.replication.partition import Partition
+from kafkalite.sim.contents import bytes_until, epochs_until
 from tests.unit.handlers.world import Node, Way, World
 from tests.unit.log.making import batch
 
@@ -99,19 +100,13 @@ class Cluster(World):
 
     def contents(self, node_id: int) -> bytes:
         """All bytes of a replica up to what is committed."""
-        log, found = self.replica(node_id).log, bytearray()
-        offset = log.log_start_offset
-        while offset < log.high_watermark:
-            read = log.read(offset, 1 << 20, log.high_watermark)
-            assert read.range is not None
-            found += read.range.read()
-            offset = read.end_offset
-        return bytes(found)
+        log = self.replica(node_id).log
+        return bytes_until(log, log.high_watermark)
 
     def epochs(self, node_id: int) -> list[tuple[int, int]]:
-        """Those with records that are committed; a leader knows of its own before it has any."""
+        """Those with records that are committed."""
         log = self.replica(node_id).log
-        return [each for each in log.epochs.entries() if each[1] < log.high_watermark]
+        return epochs_until(log, log.high_watermark)
 
     def delete(self, name: str) -> None:
         topic = DeleteTopicsRequest.Topic(name=name)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import errno
-import logging
 from collections import Counter
-from collections.abc import Iterator
 from functools import partial
 from random import Random
 
@@ -29,13 +27,6 @@ from kafkalite.sim.trouble import CODES, Trouble
 from kafkalite.sim.world import World
 
 FIRST_SEED = 20
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 def test_a_few_seeds_meet_all_that_is_common() -> None:

@@ -6,9 +6,6 @@ Brokers that are broken on purpose are in tests/mutants; these seeds catch them.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
-
 import pytest
 
 from kafkalite.sim.group_run import simulate_groups
@@ -22,13 +19,6 @@ SEEDS = 6
 FOUND = (12, 38, 97, 5_328)
 LOCK_MS, MOST = 1_000, 3
 RECORD = 0, 7
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.parametrize("seed", [*range(SEEDS), *FOUND])

@@ -6,8 +6,6 @@ Nothing orders the syncs of different disks but the broker itself.
 from __future__ import annotations
 
 import errno
-import logging
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -25,14 +23,6 @@ SEEDS = 25
 STEPS = 30
 LONGEST_NAME = 249  # whose name is cut in that of a deleted log's directory
 NAMES = ("a", "b", "c" * LONGEST_NAME)
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """Logs that are set aside are told of."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 @dataclass(slots=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -24,14 +23,6 @@ pytestmark = pytest.mark.pure
 @pytest.fixture(autouse=True)
 def every_wait_ends_with_the_broker() -> None:
     """Of brokers that are killed none does, and others go on when one stops."""
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """A broker that is killed or broken complains, as it should."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 def test_sound_clusters_show_no_anomaly_and_meet_what_is_common() -> None:

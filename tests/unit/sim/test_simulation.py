@@ -1,7 +1,5 @@
 """Brokers in simulated worlds: sound ones pass, and each deliberately broken one is caught."""
 
-import logging
-from collections.abc import Iterator
 
 import pytest
 
@@ -25,14 +23,6 @@ SEEDS = 20
 FOUND = (96, 894, 1892, 5031)
 # How many seeds a broken broker is given to show itself.
 PATIENCE_SEEDS = 20
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """A broker that is killed or broken complains, as it should."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.parametrize("seed", [*range(SEEDS), *FOUND])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
-
 import pytest
 
 from kafkalite.sim import world as worlds
@@ -24,13 +21,6 @@ OFTEN = {
     "producer.id.expiration.check.interval.ms": "1000",
     "log.flush.scheduler.interval.ms": "500",
 }
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.parametrize("seed", [4, 5])
