@@ -8,11 +8,11 @@ from typing import Any
 
 from kafkalite.client.admin import Admin
 from kafkalite.client.cluster import ClientFailed
+from kafkalite.client.secrets import METADATA_TOPIC
 from kafkalite.log.names import uuid_text
 from kafkalite.protocol.errors import Error
 from kafkalite.protocol.messages import DescribeQuorumRequest
 
-METADATA = "__cluster_metadata"
 LEADER, VOTER, OBSERVER = "leader", "voter", "observer"
 
 
@@ -46,7 +46,7 @@ class Standing:
 def standing(admin: Admin) -> Standing:
     """ClientFailed says why it is not told."""
     topic = DescribeQuorumRequest.Topic(
-        topic_name=METADATA, partitions=[DescribeQuorumRequest.Partition(partition_index=0)]
+        topic_name=METADATA_TOPIC, partitions=[DescribeQuorumRequest.Partition(partition_index=0)]
     )
     answer = admin.ask(DescribeQuorumRequest(topics=[topic]))
     _check(answer)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from kafkalite.env.slicing import finish
 from kafkalite.records.batch import BatchHeader
 from kafkalite.records.convert import iterate_any
 from kafkalite.records.record import Record
@@ -54,10 +55,4 @@ class Shown:
         window = open_window(self._buffer, self._header)
         if window.is_last:
             return window.data
-        steps = window.all_within(MOST_BYTES)
-        try:
-            while True:
-                next(steps)
-        except StopIteration as end:
-            found: bytes | None = end.value
-            return found
+        return finish(window.all_within(MOST_BYTES))

@@ -33,7 +33,7 @@ from kafkalite.handlers.fetch_sessions import (
     named_in_steps,
     says_more,
 )
-from kafkalite.handlers.isolation import ISOLATION_LEVELS, READ_COMMITTED
+from kafkalite.handlers.isolation import ISOLATION_LEVELS
 from kafkalite.handlers.leaders import (
     current_leader,
     endpoints,
@@ -145,12 +145,7 @@ class _Attempt:
             wanted,
             partial(_find, self.context, self.call, is_follower=self.follower is not None),
             self.min_bytes,
-            partial(
-                Partition.end_offset,
-                is_committed_only=self.request.isolation_level == READ_COMMITTED,
-            )
-            if self.follower is None
-            else self.follower.end_offset,
+            self.reader.end_offset,
         )
 
     def _find(self, wanted: Wanted) -> Partition:

@@ -47,6 +47,10 @@ class ConsumerFetch:
             is_leaders=self._is_leaders,
         )
 
+    def end_offset(self, partition: Partition) -> int:
+        """Up to where it may be read now."""
+        return partition.end_offset(is_committed_only=self._is_committed_only)
+
     def _nearer(self, partition: Partition, offset: int) -> int | None:
         leader = partition.role
         if not isinstance(leader, Leader):
